@@ -21,7 +21,7 @@ LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 LIGHT_FEATURES := wellread/parquet,wellread/tiff,wellread/ome-zarr,wellread/image-folder
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-speed bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -147,6 +147,10 @@ bench-plates: system-packages build python-package ## sites, crops of cells, vie
 bench-front: system-packages build python-package ## README's first picture: images/s into PyTorch by loader, equal codecs (10 GB of disk)
 	scripts/python-env.sh "$(CACHE)/peers" benches/peers/requirements.txt
 	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/peers/bin/python" benches/front.py --out results/front.json $(ARGS)
+
+# Needs no Python packages.
+bench-speed: system-packages build ## the loader beside the limits of the machine, by format: docs/speed.md (5 GB of disk, an hour)
+	$(WITH_DUCKDB) python3 benches/speed.py --wellread "$(WELLREAD)" --out results/speed.json $(ARGS)
 
 # `ARGS="--only a --latency 20 --formats parquet --peers pylance"` measures a part.
 bench-remote: build-all python-package ## sets in a bucket over a slow link beside zarr-python, pylance, tifffile, LitData … (30 GB of disk)

@@ -1,132 +1,136 @@
 """The loader's speed beside the limits of the machine: the tables of docs/speed.md.
 
-python benches/speed.py --wellread PATH --out results/speed
+    python benches/speed.py --wellread PATH --out results/speed.json [--rounds 6] [--only limits,count]
 
-Runs `wellread bench dataloader` on sets of its own making, some hundred megabytes; nothing but Python's own library
-is needed. Variants of one table are interleaved in random order by wellread itself; every epoch's pixels are checked.
+It runs `wellread bench dataloader` on sets of its own making, which take some gigabytes. It needs nothing but
+Python's own library. wellread interleaves the variants of one table in random order, and checks the pixels of every
+epoch. Each round is a process of its own, and gives the median of its repeats. The tables are made by
+`benches/speed/speed_page.py`.
 """
 
 import argparse
 import csv
+import datetime
+import json
+import os
+import shutil
+import statistics
 import subprocess
+import sys
+import time
 from pathlib import Path
 
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / name) for name in ("peers", "plates", "speed")]
+
 ENGINES = "parquet,parquet-default,ome-arrow-dataset,lance,vortex,duckdb,tiff,ome-zarr"
-# Title, images, arguments that make the set.
+# Title, height and width, arguments that make the set.
 SETS = {
-    "100 x 100 uint8 noise, not compressed": [
-        "--images", "1000", "--size", "100x100", "--kind", "noise", "--dtype", "uint8", "--compression", "none",
-        "--batch-sizes", "16", "--formats", ENGINES],
-    "1080 x 1080 uint16 cells, not compressed": [
-        "--images", "96", "--size", "1080x1080", "--kind", "cells", "--dtype", "uint16", "--compression", "none",
-        "--batch-sizes", "16", "--formats", ENGINES],
-    "1080 x 1080 uint16 cells, compressed (Zstandard 3)": [
-        "--images", "96", "--size", "1080x1080", "--kind", "cells", "--dtype", "uint16", "--compression", "zstd",
-        "--batch-sizes", "16", "--formats", ENGINES.replace("duckdb,", "")],
-    "1080 x 1080 uint16 cells, LZW": [
-        "--images", "96", "--size", "1080x1080", "--kind", "cells", "--dtype", "uint16", "--compression", "lzw",
-        "--batch-sizes", "16", "--formats", "tiff"],
+    "100 x 100 uint8 noise, not compressed": (100, [
+        "--images", "1000", "--kind", "noise", "--dtype", "uint8", "--compression", "none", "--formats", ENGINES]),
+    "1080 x 1080 uint16 cells, not compressed": (1080, [
+        "--images", "96", "--kind", "cells", "--dtype", "uint16", "--compression", "none", "--formats", ENGINES]),
+    "1080 x 1080 uint16 cells, compressed (Zstandard 3)": (1080, [
+        "--images", "96", "--kind", "cells", "--dtype", "uint16", "--compression", "zstd",
+        "--formats", ENGINES.replace("duckdb,", "")]),
+    "1080 x 1080 uint16 cells, LZW": (1080, [
+        "--images", "96", "--kind", "cells", "--dtype", "uint16", "--compression", "lzw", "--formats", "tiff"]),
 }  # fmt: skip
-RATE = "samples_per_sec"
-FLAT = ["parquet", "lance", "vortex", "duckdb"]
+BATCH = "16"
+# Formats and numbers of images of the second table.
+COUNTED = ("parquet", "lance", "vortex", "duckdb")
+COUNTS = (1_000, 1_000_000)
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
 
 
 def bench(wellread, out, *args):
-    subprocess.run([wellread, "--quiet", "bench", "dataloader", "--no-cold", "--out", out, *args], check=True,
-                   stdout=subprocess.DEVNULL)  # fmt: skip
+    """The rows of a run in a process of its own."""
+    subprocess.run([wellread, "--quiet", "bench", "dataloader", "--no-cold", "--batch-sizes", BATCH, "--out", out,
+                    *args], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
     with (out / "dataloader.csv").open() as file:
         return list(csv.DictReader(file))
 
 
 def median(rows, column):
-    found = sorted(float(r[column]) for r in rows if r[column])
-    middle = len(found) // 2
-    return float("nan") if not found else (found[middle] + found[~middle]) / 2
+    """The median of a column; None where it is empty."""
+    found = [float(row[column]) for row in rows if row[column]]
+    return statistics.median(found) if found else None
 
 
-def spread(rows, column):
-    """Half of the range between the quartiles beside the median, in per cent."""
-    found = sorted(float(r[column]) for r in rows if r[column])
-    return 100 * (found[len(found) * 3 // 4] - found[len(found) // 4]) / 2 / median(rows, column)
+def limits(a, title):
+    """A table of formats beside limits: for each format and cache the values of all rounds."""
+    side, arguments = SETS[title]
+    data = a.data / f"{title.replace(' ', '-')}"
+    table = {}
+    for i in range(a.rounds):
+        begin = time.perf_counter()
+        rows = bench(a.wellread, a.data / "run", *arguments, "--size", f"{side}x{side}", "--data-dir", data,
+                     "--workers", "0,1", "--keep-open", "--loader-cache", "none,512MiB", "--repeats",
+                     str(a.repeats), "--seed", str(42 + i))  # fmt: skip
+        for key in dict.fromkeys((row["format"], row["cache"]) for row in rows):
+            of = {w: [r for r in rows if (r["format"], r["cache"], r["workers"]) == (*key, w)] for w in "01"}
+            one = table.setdefault(key, {"format": key[0], "kept": key[1] != "none"})
+            for name, found, column in (
+                ("one", of["0"], "samples_per_sec"), ("two", of["1"], "samples_per_sec"),
+                ("kernel", of["1"], "limit_kernel_per_s"), ("read", of["1"], "limit_read_per_s"),
+            ):  # fmt: skip
+                one.setdefault(name, []).append(median(found, column))
+        say(f"{title}, round {i + 1} of {a.rounds}: {time.perf_counter() - begin:.0f} s")
+    shutil.rmtree(data)
+    return {"title": title, "side": side, "rows": list(table.values())}
 
 
-def limits(rows, bytes_per_image):
-    """One line per format and cache: one and two threads, and what binds. The second thread is a worker; the first is
-    the one that waits for batches, and reads while it does."""
-    columns = ["format", "kept", "1 thread, images/s", "2 threads, images/s", "ratio", "written, GB/s",
-               "of widening and scaling", "bound by", "of that limit"]  # fmt: skip
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    keys = list(dict.fromkeys((r["format"], r["cache"]) for r in rows))
-    for format, cache in keys:
-        of = {
-            w: [r for r in rows if (r["format"], r["cache"], r["workers"]) == (format, cache, w) and r[RATE]]
-            for w in "01"
-        }
-        if not of["0"] or not of["1"]:
-            continue
-        one, two = (median(of[w], RATE) for w in "01")
-        kernel, reading = (median(of["1"], f"limit_{name}_per_s") for name in ("kernel", "read"))
-        named = {"widening and scaling": kernel}
-        if cache == "none":  # What is kept is not read again.
-            named["reading and decoding"] = reading
-        bound = min(named, key=named.get)
-        share = two / named[bound]
-        cells = [
-            format,
-            "yes" if cache != "none" else "",
-            *(f"{median(of[w], RATE):,.0f} ± {spread(of[w], RATE):.0f} %" for w in "01"),
-            f"{two / one:.2f}",
-            f"{two * bytes_per_image / 1e9:.1f}",
-            f"{two / kernel:.2f}",
-            bound if share <= 1 else "limit not valid",
-            f"{share:.2f}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
-
-
-def flat(wellread, out, counts):
-    """Cost of an image and time to the first batch by the number of rows."""
-    lines = ["| format | images | µs per image | first batch, ms | peak memory added, MB |", "|---|---|---|---|---|"]
-    for format in FLAT:
-        for count in counts:
-            folder = out / f"flat-{count}"
-            path = folder / f"images.{format}"
-            if not path.exists():
-                subprocess.run(
-                    [wellread, "--quiet", "generate", folder, "--images", str(count), "--size", "16x16",
-                     "--kind", "noise", "--dtype", "uint8", "--formats", ",".join(FLAT)], check=True,
-                )  # fmt: skip
-            args = ["--input", path, "--in-place", "--batch-sizes", "16", "--workers", "1", "--repeats", "3"]
-            rows = bench(wellread, out / "run", *args)
-            lines.append(
-                f"| {format} | {count:,} | {1e6 / median(rows, RATE):.2f} "
-                f"| {1e3 * median(rows, 'first_batch_s'):.1f} | {median(rows, 'peak_rss_mb'):.0f} |"
-            )
-            print(lines[-1], flush=True)
-    return lines
+def counted(a):
+    """Cost of an image and time to the first batch by the number of rows. The set is opened in every epoch."""
+    rows = []
+    for count in COUNTS:
+        folder = a.data / f"count-{count}"
+        set_of = ["--images", str(count), "--size", "16x16", "--kind", "noise", "--dtype", "uint8"]
+        made = [a.wellread, "--quiet", "generate", folder, *set_of, "--formats", ",".join(COUNTED)]
+        subprocess.run(made, check=True)
+        found = {form: {"format": form, "images": count, "rate": [], "first": [], "mb": []} for form in COUNTED}
+        for i in range(a.rounds):
+            # In turns, so that all formats have the same hour.
+            for form in COUNTED:
+                run = bench(a.wellread, a.data / "run", "--input", folder / f"images.{form}", "--in-place",
+                            "--workers", "1", "--repeats", str(a.repeats), "--seed", str(42 + i))  # fmt: skip
+                for name, column in (("rate", "samples_per_sec"), ("first", "first_batch_s"), ("mb", "peak_rss_mb")):
+                    found[form][name].append(median(run, column))
+            say(f"{count} images, round {i + 1} of {a.rounds}")
+        rows += found.values()
+        shutil.rmtree(folder)
+    return rows
 
 
 def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument("--wellread", default="wellread")
-    ap.add_argument("--out", type=Path, default=Path("results/speed"))
-    ap.add_argument("--repeats", default="7")
-    ap.add_argument("--counts", default="1000,10000,100000,1000000")
-    ap.add_argument("--only", default="limits,flat")
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--wellread", default=os.environ.get("WELLREAD") or "wellread", help="the program")
+    ap.add_argument("--out", type=Path, default=Path("results/speed.json"))
+    ap.add_argument("--rounds", type=int, default=6, help="processes of each table")
+    ap.add_argument("--repeats", type=int, default=3, help="of each variant in a process")
+    ap.add_argument("--only", default="limits,count")
     a = ap.parse_args()
-    a.out.mkdir(parents=True, exist_ok=True)
-    text = []
-    if "limits" in a.only:
-        for title, args in SETS.items():
-            rows = bench(a.wellread, a.out / "run", *args, "--workers", "0,1", "--keep-open", "--loader-cache",
-                         "none,512MiB", "--repeats", a.repeats)  # fmt: skip
-            side = 100 if title.startswith("100") else 1080
-            text += [f"**{title}**, batches of 16", "", *limits(rows, 4 * side * side), ""]
-            print("\n".join(text), flush=True)
-    if "flat" in a.only:
-        text += ["**16 x 16 uint8 noise**", "", *flat(a.wellread, a.out, [int(n) for n in a.counts.split(",")]), ""]
-    (a.out / "speed.md").write_text("\n".join(text))
+    a.out = a.out.resolve()
+    a.data = a.out.parent / "speed-data"
+    a.data.mkdir(parents=True, exist_ok=True)
+    import compare
+    import speed_page
+
+    facts = {
+        "command": compare.command(sys.argv[1:], "speed.py"), "commit": compare.commit(),
+        "date": datetime.date.today().isoformat(), "machine": compare.machine(), "rounds": a.rounds,
+        "repeats": a.repeats, "batch": int(BATCH),
+    }  # fmt: skip
+    result = {"facts": facts, "speed": {}}
+    for name, measured in (("limits", lambda: [limits(a, title) for title in SETS]), ("count", lambda: counted(a))):
+        if name in a.only.split(","):
+            result["speed"][name] = measured()
+            a.out.write_text(json.dumps(result, indent=1))
+    shutil.rmtree(a.data)
+    print(speed_page.section(result))
 
 
 if __name__ == "__main__":

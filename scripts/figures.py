@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""figures.py [--write | --take RESULT …]: tables of README.md and docs/peers*.md, and README's first picture, from
-docs/results/*.json alone.
+"""figures.py [--write | --take RESULT …]: tables of README.md, docs/peers*.md and docs/speed.md, and README's first
+picture, from docs/results/*.json alone.
 
     make bench-peers ─▶ results/peers/peers.json ─ --take ─▶ docs/results/peers.json ─ --write ─▶ README, peers.md
     make bench-plates                                        machine, date, command, every run         peers-plates.md
     make bench-remote                                                                                  peers-remote.md
     make bench-front                                                                                   loaders.svg
+    make bench-speed                                                                                   speed.md
 
 Without an option it prints each page that has another figure than the result files, and ends with 1 when there is
 one. The ratios in the text of README.md are looked for in the result files too. It needs nothing but Python 3.10.
@@ -19,19 +20,23 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
-sys.path[:0] = [str(ROOT / "benches" / name) for name in ("peers", "plates", "remote", "front")]
+sys.path[:0] = [str(ROOT / "benches" / name) for name in ("peers", "plates", "remote", "front", "speed")]
 import front_page  # noqa: E402
 import front_picture  # noqa: E402
 import page as peers_page  # noqa: E402
 import plate_page  # noqa: E402
 import remote_page  # noqa: E402
+import speed_page  # noqa: E402
 
 # What is kept of the shown runs, by what a result file has. Parts of bench-remote are runs of their own.
-KINDS = {"sets": "peers", "writing": "writing", "parts": "plates", "links": "remote", "front": "front"}
+KINDS = {
+    "sets": "peers", "writing": "writing", "parts": "plates", "links": "remote", "front": "front", "speed": "speed",
+}  # fmt: skip
+SCRIPTS = ("compare.py", "plates.py", "remote.py", "front.py", "speed.py")
 REMOTE = ("remote-a", "remote-b")
-NAMES = ("peers", "writing", "plates", *REMOTE, "front")
+NAMES = ("peers", "writing", "plates", *REMOTE, "front", "speed")
 # Results that pages do without until they are measured.
-NOT_YET = ("front",)
+NOT_YET = ("speed",)
 MOST_BYTES = 200_000
 # The rows of README's table: a peer and the loader of ours beside it, in the set of large fields.
 SET = "1080"
@@ -112,6 +117,9 @@ def pages(results):
         found[plates] = front_page.put(found[plates], results["front"])
         found[readme] = front_page.put(found[readme], results["front"], front_page.readme)
         found[ROOT / front_page.PICTURE] = front_picture.svg(results["front"])
+    if "speed" in results:
+        speed = ROOT / "docs" / "speed.md"
+        found[speed] = speed_page.put(speed.read_text(), results["speed"])
     return found
 
 
@@ -164,8 +172,10 @@ def take(path):
     result = json.loads(path.read_text())
     names = [name for part, name in KINDS.items() if result.get(part)]
     if len(names) != 1:
-        raise SystemExit(f"{path}: not the result of one run of compare.py, plates.py, remote.py or front.py")
-    refused = {"plates": None, "remote": None, "front": front_page.refused}.get(names[0], peers_page.refused)
+        raise SystemExit(f"{path}: not the result of one run of {', '.join(SCRIPTS)}")
+    refused = {
+        "plates": None, "remote": None, "front": front_page.refused, "speed": speed_page.refused,
+    }.get(names[0], peers_page.refused)  # fmt: skip
     why = refused and refused(result)
     name = names[0]
     if name == "remote":

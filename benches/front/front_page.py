@@ -110,6 +110,17 @@ def alternative(result):
     return " ".join(said)
 
 
+def unjudged(result):
+    """The loaders beside which an epoch has no verdict, in words."""
+    found = [
+        one["about"]
+        for loaders in bars(result).values()
+        for one in loaders
+        if "error" not in one and not all(one[phase][1] is None or one[phase][1].clear for phase in plate_page.PHASES)
+    ]
+    return f"The run has no verdict beside {', '.join(found)}. " if found else ""
+
+
 def readme(result):
     """The lines of README.md: the picture, and what it is of."""
     f = result["facts"]
@@ -118,7 +129,8 @@ def readme(result):
         f"Images/s into PyTorch by loader: {conditions(f).replace('uint16', '`uint16`')}. One run of {f['rounds']} "
         f"rounds on {f['machine']}, {f['date']}, {f['threads']} threads or workers each. Bars are medians, whiskers "
         "95 % intervals. LitData shuffles shards and the rows within a shard, which is less work than the random "
-        "order of the others. [The table has each ratio](docs/peers-plates.md#images-into-pytorch-by-loader)."
+        f"order of the others. {unjudged(result)}"
+        "[The table has each ratio](docs/peers-plates.md#images-into-pytorch-by-loader)."
     )
 
 

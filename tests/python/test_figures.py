@@ -21,7 +21,9 @@ def copy(tmp_path):
     """The pages, the result files and the scripts, to be changed."""
     for folder in ("benches", "docs/results", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    for page in ("README.md", "docs/peers.md", "docs/peers-plates.md", "docs/peers-remote.md"):
+    (tmp_path / "docs" / "images").mkdir()
+    pages = ("README.md", "docs/peers.md", "docs/peers-plates.md", "docs/peers-remote.md", "docs/speed.md")
+    for page in (*pages, "docs/images/loaders.svg"):
         shutil.copy(ROOT / page, tmp_path / page)
     return tmp_path
 
@@ -33,7 +35,7 @@ def test_the_pages_say_what_the_result_files_have():
 
 def test_each_result_is_small_and_says_machine_date_and_command():
     kept = sorted((ROOT / "docs" / "results").glob("*.json"))
-    assert [path.stem for path in kept] == ["peers", "plates", "remote-a", "remote-b", "writing"]
+    assert [path.stem for path in kept] == ["front", "peers", "plates", "remote-a", "remote-b", "writing"]
     for path in kept:
         assert path.stat().st_size < 200_000, path.name
         facts = json.loads(path.read_text())["facts"]

@@ -124,6 +124,12 @@ def test_the_alternative_text_has_every_rate(modules):
     assert not set("[]") & set(said)
 
 
+def test_a_loader_without_verdict_is_named(modules):
+    said = "The run has no verdict beside tifffile, torch DataLoader. "
+    assert said in modules.front_page.readme(result(tifffile=runs(100, 200)))
+    assert "no verdict" not in modules.front_page.readme(result())
+
+
 def test_a_loader_that_failed_has_no_bar_and_no_page_takes_it(modules):
     broken = result(pylance=[{"round": 0, "error": "ValueError: other pixels"}])
     assert (

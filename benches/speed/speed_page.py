@@ -1,0 +1,93 @@
+"""The tables of a run of `benches/speed.py`, for docs/speed.md: a function of its JSON file alone.
+
+Each value is of one process, the median of its repeats. A figure is the median over processes with its 95 % interval
+(`benches/peers/judge.py`). Shares of limits, and two threads beside one, are ratios within a process.
+"""
+
+import statistics
+
+import judge
+import page
+import plate_page
+
+KERNEL, READ = "widening and scaling", "reading and decoding"
+NOT_VALID = "limit not valid"
+BYTES = 4
+"""Of a pixel of `float32`."""
+
+
+def figure(values):
+    """A median and its interval, as text."""
+    return plate_page.spread(statistics.median(values), *(judge.interval(values) or (None, None)))
+
+
+def ratios(above, below):
+    return [a / b for a, b in zip(above, below, strict=True)]
+
+
+def bound(row):
+    """The limit that binds two threads, and the share of it in each process. Kept images are not read again."""
+    named = {KERNEL: ratios(row["two"], row["kernel"])}
+    if not row["kept"]:
+        named[READ] = ratios(row["two"], row["read"])
+    name = max(named, key=lambda limit: statistics.median(named[limit]))
+    shares = named[name]
+    return name if statistics.median(shares) <= 1 else NOT_VALID, shares
+
+
+def of_limits(table):
+    """The lines of a table: a row for each format and cache."""
+    cells = [["format", "kept", "1 thread, images/s", "2 threads, images/s", "ratio", "written, GB/s", f"of {KERNEL}",
+              "bound by", "of that limit"]]  # fmt: skip
+    for row in table["rows"]:
+        name, shares = bound(row)
+        written = [rate * BYTES * table["side"] ** 2 / 1e9 for rate in row["two"]]
+        cells.append([
+            row["format"], "yes" if row["kept"] else "", figure(row["one"]), figure(row["two"]),
+            figure(ratios(row["two"], row["one"])), page.number(statistics.median(written)),
+            figure(ratios(row["two"], row["kernel"])), name, figure(shares),
+        ])  # fmt: skip
+    return plate_page.lines(cells)
+
+
+def of_counts(rows):
+    """The lines of the table by number of images. Growth is the cost of an image over that in the smallest set."""
+    cells = [["format", "images", "µs per image", "times the smallest set's", "first batch, ms", "peak memory, MB"]]
+    least = {}
+    for row in rows:
+        seconds = [1e6 / rate for rate in row["rate"]]
+        growth = figure(ratios(seconds, least[row["format"]])) if row["format"] in least else ""
+        least.setdefault(row["format"], seconds)
+        first = [1e3 * one for one in row["first"]]
+        memory = page.number(statistics.median(row["mb"])) if all(row["mb"]) else ""
+        cells.append([row["format"], f"{row['images']:,}", figure(seconds), growth, figure(first), memory])
+    return plate_page.lines(cells)
+
+
+def section(result):
+    """The generated part of docs/speed.md."""
+    f, speed = result["facts"], result["speed"]
+    found = [
+        f"{page.of_run(f)}: {f['rounds']} processes, {f['repeats']} repeats of each variant in each, batches of "
+        f"{f['batch']}. Medians over processes with 95 % intervals.",
+        "",
+    ]
+    for table in speed.get("limits", []):
+        found += [f"**{table['title']}**", "", *of_limits(table), ""]
+    if "count" in speed:
+        found += ["**16 x 16 uint8 noise, Zstandard, by number of images**", "", *of_counts(speed["count"]), ""]
+    return "\n".join(found).rstrip()
+
+
+def refused(result):
+    """Why a result may not be shown; None where it may."""
+    f, speed = result["facts"], result["speed"]
+    if f["rounds"] < judge.MIN_ROUNDS:
+        return f"{f['rounds']} processes: a page needs {judge.MIN_ROUNDS}"
+    missing = [part for part in ("limits", "count") if part not in speed]
+    return f"not measured: {', '.join(missing)}" if missing else None
+
+
+def put(text, result):
+    """A page with what stands between its markers replaced."""
+    return plate_page.put(text, result, "speed", section)
