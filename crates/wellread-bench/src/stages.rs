@@ -105,7 +105,7 @@ pub fn diagnose(
         None => crate::sample::batch_size(&*store, crop)?,
     };
     let sample = Sample::draw(&*store, limits, batch_size, seed, crop)?;
-    let is_far = store.far().is_some();
+    let is_remote = store.remote_path().is_some();
     drop(store);
     let mut transform = Transform::preset("none").context("the loader has no transform none")?;
     if let Some((height, width)) = crop {
@@ -125,8 +125,8 @@ pub fn diagnose(
     // How long a run takes decides how many images there is time for.
     let (sample, feed) = fitted(open, sample, how, settings, &mut step)?;
     let mut notes = Vec::new();
-    let not_cold = if is_far { Some(String::new()) } else { feed.drop_pages()? };
-    if let Some(why) = not_cold.as_ref().filter(|_| !is_far) {
+    let not_cold = if is_remote { Some(String::new()) } else { feed.drop_pages()? };
+    if let Some(why) = not_cold.as_ref().filter(|_| !is_remote) {
         notes.push(format!("storage was not measured: the files cannot be dropped from memory ({why})"));
     }
     let places: Vec<_> =
@@ -170,7 +170,7 @@ pub fn diagnose(
     let estimator = IntervalEstimator::seeded(seed);
     let delivered = sample.delivered_bytes(crop);
     let mut names: Vec<_> = places.iter().map(|(_, name, stage, about)| (*name, *stage, *about)).collect();
-    for (_, stage, about) in names.iter_mut().filter(|(_, stage, _)| is_far && *stage == "decoding") {
+    for (_, stage, about) in names.iter_mut().filter(|(_, stage, _)| is_remote && *stage == "decoding") {
         (*stage, *about) = FETCHING;
     }
     let runs = names
@@ -341,8 +341,8 @@ fn verdict(
             ends.map_or(String::new(), |(low, high)| format!(", {} to {}", percent(low), percent(high)));
         format!("{}{ends}", percent(stage.share.value))
     };
-    let is_far = stages.iter().any(|stage| stage.name == FETCHING.0);
-    let from = match (cold, is_far) {
+    let is_remote = stages.iter().any(|stage| stage.name == FETCHING.0);
+    let from = match (cold, is_remote) {
         (true, _) => "when files come from the disk",
         (false, true) => "over the link",
         (false, false) => "with files in memory",

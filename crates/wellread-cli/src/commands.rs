@@ -162,8 +162,8 @@ pub fn known_format(name: &str) -> Outcome<&'static wellread_store::Format> {
 
 /// Where something will be once it is written, without links: it need not exist yet, and the nearest folder above it that does
 /// tells.
-fn place_of(target: &Path) -> Option<PathBuf> {
-    if place::is_registered(target) {
+fn future_path(target: &Path) -> Option<PathBuf> {
+    if place::is_remote(target) {
         return Some(target.to_owned());
     }
     let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
@@ -219,19 +219,19 @@ fn note(left: &[Leftover], ui: Ui) {
 
 /// As [`note_leftovers`], for the folder that a target lies in, and with what a process elsewhere may be writing of the same target.
 pub fn note_leftovers_beside(target: &Path, ui: Ui) {
-    if let Some(place) = place_of(target) {
+    if let Some(place) = future_path(target) {
         note(&staged::leftovers_beside(&place), ui);
     }
 }
 
 /// Whether both exist and are the same file or folder.
-pub fn same_place(a: &Path, b: &Path) -> bool {
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Refuses to write `target`, the value of `option`, into the folder of images `source`, which would then hold it as well.
 pub fn outside_of(source: &Path, option: &str, target: &Path) -> Outcome {
-    let (Ok(place), Some(written)) = (source.canonicalize(), place_of(target)) else { return Ok(()) };
+    let (Ok(place), Some(written)) = (source.canonicalize(), future_path(target)) else { return Ok(()) };
     if !place.is_dir() || !written.starts_with(&place) {
         return Ok(());
     }

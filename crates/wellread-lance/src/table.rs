@@ -13,7 +13,7 @@ use crate::direct::{self, Direct, Input};
 use crate::fragment::FragmentReader;
 use crate::rows::DatasetRows;
 use crate::runtime::wait;
-use crate::{footer, place};
+use crate::{dataset_folder, footer};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::StreamExt;
@@ -58,14 +58,14 @@ pub(crate) struct LanceTable {
     plans: Plans<Arc<Plan>>,
     /// Whether it is of versions whose pages were read here as Lance reads them.
     is_tested: bool,
-    /// The ends of its first data files, where these lie far away: metadata are read from there in many small parts.
+    /// The ends of its first data files, where these are remote: metadata are read from there in many small parts.
     _ends: Ends,
 }
 
 impl LanceTable {
     /// Opens the dataset at `path`, or a table of the LanceDB folder there.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        let folder = place::dataset(path, options.table.as_deref())?;
+        let folder = dataset_folder::dataset(path, options.table.as_deref())?;
         let folder =
             wellread_store::place::canonical(&folder).map_err(|e| Error::io(path, "cannot open", &e))?;
         let address = folder.to_str().ok_or_else(|| {
@@ -140,8 +140,8 @@ impl LanceTable {
             if matches!(file.file_version(), Ok(ConcreteFileVersion::V1)) {
                 continue;
             }
-            let place = self.folder.join(DATA).join(&file.path);
-            if file.file_major_version >= 2 && !footer::is_plausible(&place) {
+            let file_path = self.folder.join(DATA).join(&file.path);
+            if file.file_major_version >= 2 && !footer::is_plausible(&file_path) {
                 let what = "cannot read the metadata of a data file: its footer names places outside of it";
                 return Err(Error::new(&self.path, what)
                     .hint("the dataset is probably corrupt or incomplete; copy or write it again"));
@@ -152,7 +152,7 @@ impl LanceTable {
             let pairs = file.fields.iter().zip(file.column_indices.iter());
             let columns =
                 pairs.filter_map(|(id, column)| Some((*id, usize::try_from(*column).ok()?))).collect();
-            let input = Input::open(&place).ok().map(Arc::new);
+            let input = Input::open(&file_path).ok().map(Arc::new);
             files.push(DataFile { name: file.path.clone(), input, metadata, columns });
         }
         Ok(fragment.files.get_or_init(|| files))
@@ -328,7 +328,7 @@ impl ImageTable for LanceTable {
             // A fault of a network is no damage: Lance, which asks again, gives its error.
             if let Err(Stop::Irregular(_, why)) = read
                 && direct.has_prefixes()
-                && !(why == UNREADABLE && wellread_store::place::is_registered(&self.path))
+                && !(why == UNREADABLE && wellread_store::place::is_remote(&self.path))
             {
                 let what = format_args!("cannot read: the data file is damaged: {why}");
                 return Err(Error::new(&self.path, what)

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 /// Bytes at the end of a file that hold most of what tells where the pixels of a thousand rows lie.
 const END: u64 = 1 << 20;
 
-/// The last bytes of files that lie far away: metadata are read from there in many small parts, one after the other. They are
+/// The last bytes of files that are remote: metadata are read from there in many small parts, one after the other. They are
 /// asked for at once, and held as long as this.
 #[derive(Debug, Default)]
 pub struct Ends {

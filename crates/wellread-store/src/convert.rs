@@ -7,7 +7,7 @@
 use crate::each_row;
 use crate::finished::Finished;
 use crate::read_back::{self, Digests};
-use crate::row_place::UnlikeRows;
+use crate::row_location::UnlikeRows;
 use crate::surface::option;
 use crate::{Error, ImageView, OpenOptions, Result, Store, StoreWriter, open, room, threads};
 use std::collections::BTreeSet;

@@ -19,9 +19,9 @@ use std::thread::JoinHandle;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 
 /// Images that are written at once behind a network, at most.
-const FAR: usize = 32;
+const REMOTE_WRITERS: usize = 32;
 /// Bytes of these, about; more where there are as many jobs.
-const FAR_BYTES: usize = 256 << 20;
+const REMOTE_BYTES: usize = 256 << 20;
 
 /// A format's way to write one image.
 pub(crate) trait WriteImage: Send + 'static {
@@ -88,8 +88,12 @@ impl<W: WriteImage> ImageWriters<W> {
     }
 
     fn start(&self, bytes: usize) -> Result<Running<W>> {
-        let is_far = place::is_registered(&self.target);
-        let count = if is_far { self.jobs.max(FAR.min(FAR_BYTES / bytes.max(1))) } else { self.jobs };
+        let is_remote = place::is_remote(&self.target);
+        let count = if is_remote {
+            self.jobs.max(REMOTE_WRITERS.min(REMOTE_BYTES / bytes.max(1)))
+        } else {
+            self.jobs
+        };
         if count < 2 {
             return (self.make)().map(Running::Here);
         }

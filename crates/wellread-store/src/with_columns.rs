@@ -222,7 +222,7 @@ fn keys_of_names(images: &dyn Store) -> Result<Vec<Option<String>>> {
 }
 
 impl Store for WithColumns {
-    delegate_store!(self => self.inner; format, path, far, len, row_info, name, metadata, layout, files);
+    delegate_store!(self => self.inner; format, path, remote_path, len, row_info, name, metadata, layout, files);
     delegate_store!(self => self.inner; files_of, bytes_on_disk, has_checksums, row_hints, scan, heads, ranges);
     delegate_store!(self => self.inner; read, check);
 

@@ -5,9 +5,9 @@
 //! the wanted rows are ever read. A file that is cut short under its map would end the process by a signal.
 //! `wellread_store::mapping` puts zeros in place of the lost part, and no read counts before the file was found whole
 //! after it ([`OpenFile::while_whole`]). In a place other than the file system there is nothing to map: there its
-//! ranges are read ([`crate::elsewhere`]).
+//! ranges are read ([`crate::remote`]).
 
-use crate::elsewhere::{Segments, Source};
+use crate::remote::{Segments, Source};
 use crate::session::{Session, reading};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(crate) struct OpenFile {
     file: Arc<File>,
     /// The whole file, in the file system.
     map: Option<Arc<Mapping>>,
-    /// Its end, elsewhere.
+    /// Its end, of a remote file.
     _end: Ends,
     stamp: Option<Stamp>,
 }
@@ -80,7 +80,7 @@ impl OpenFile {
             (Some(map), opened)
         } else {
             end = Ends::of([(path, length)]);
-            (None, open_elsewhere(path, &file, length)?)
+            (None, open_remote(path, &file, length)?)
         };
         // Every image takes some bytes; this bounds buffers that are sized by the number of rows.
         if vortex.row_count() > length.saturating_mul(8) {
@@ -117,7 +117,7 @@ fn open_mapped(path: &Path, map: &Arc<Mapping>) -> Result<(u16, VortexFile)> {
 }
 
 /// As [`open_mapped`], for a file whose ranges are read.
-fn open_elsewhere(path: &Path, file: &Arc<File>, length: u64) -> Result<(u16, VortexFile)> {
+fn open_remote(path: &Path, file: &Arc<File>, length: u64) -> Result<(u16, VortexFile)> {
     let (mut head, mut end) = ([0; MAGIC_BYTES.len()], [0; EOF_SIZE]);
     let read = file.peek_exact_at(&mut head, 0);
     let read = read.and_then(|()| file.peek_exact_at(&mut end, length - EOF_SIZE as u64));

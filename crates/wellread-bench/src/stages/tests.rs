@@ -61,8 +61,8 @@ fn images_that_a_table_here_names_elsewhere_are_fetched() {
         diagnose(open, &settings, &|_, _| ()).unwrap()
     };
     let names = |found: &Diagnosis| found.stages.iter().map(|stage| stage.name).collect::<Vec<_>>();
-    let far = of(&table);
-    assert_eq!((names(&far), far.notes.len()), (vec!["fetching", "copying"], 0));
+    let remote = of(&table);
+    assert_eq!((names(&remote), remote.notes.len()), (vec!["fetching", "copying"], 0));
     assert!(names(&of(&images)).contains(&"decoding"));
 }
 

@@ -1,7 +1,7 @@
 //! The ends of data files, where Lance keeps what tells how a file is laid out.
 //!
 //! ```text
-//!  opening a dataset ─▶ files of its first fragments, far away ─▶ their last bytes, held as long as it is open
+//!  opening a dataset ─▶ files of its first fragments, remote ─▶ their last bytes, held as long as it is open
 //!  rows of a fragment that is not open ─▶ their last 64 KiB
 //! ```
 

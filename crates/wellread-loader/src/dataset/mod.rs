@@ -164,7 +164,7 @@ impl Dataset {
         if let Some(cut) = &self.cut {
             return cut.with_cache(cache);
         }
-        cache.begin_opened(self.store.path(), self.is_far())?;
+        cache.begin_opened(self.store.path(), self.is_remote())?;
         if let Some(cached) = CachedStore::new(Arc::clone(&self.store), cache)? {
             let cached = Arc::new(cached);
             self.caches.push(cache.clone());
@@ -246,7 +246,7 @@ impl Dataset {
     /// The counts of this process's cache on disk, for all sets behind a network that it reads. It is `None` for a set on
     /// this machine, and where there is no such cache.
     pub fn disk_cache_report(&self) -> Option<DiskCacheReport> {
-        let may_have_one = self.is_far() || self.caches().iter().any(is_on_disk);
+        let may_have_one = self.is_remote() || self.caches().iter().any(is_on_disk);
         let cache = if may_have_one { disk_cache::current().ok().flatten() } else { None };
         cache.map(DiskCache::report)
     }
@@ -266,10 +266,10 @@ impl Dataset {
         caches
     }
 
-    /// Whether it, or a part of it, lies in a place of its own scheme, as behind a network, and not in the file system. So does a
-    /// table here that names images in a bucket.
-    pub fn is_far(&self) -> bool {
-        self.store().far().is_some()
+    /// Whether it, or a part of it, is remote: it lies in a place other than the file system of this machine. A local table that
+    /// names images in a bucket is remote, too.
+    pub fn is_remote(&self) -> bool {
+        self.store().remote_path().is_some()
     }
 
     /// Whether it is the same set as another, with the same caches.

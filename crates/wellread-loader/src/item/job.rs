@@ -5,7 +5,7 @@ use crate::compiled_transform::ArrayPlan;
 use crate::dataset::Dataset;
 use crate::targets::Pairs;
 use std::sync::atomic::AtomicBool;
-use wellread_store::row_place::{UnlikeRows, path_of_row};
+use wellread_store::row_location::{UnlikeRows, path_of_row};
 use wellread_store::surface::option;
 use wellread_store::{Error, Result, RowInfo};
 

@@ -142,7 +142,7 @@ impl LocalEpoch {
     pub(super) fn at(&self, position: usize) -> usize {
         let last = self.stages.partition_point(|stage| stage.first <= position) - 1;
         let stage = &self.stages[last];
-        let mut slot = self.slot(last, stage.place(position - stage.first));
+        let mut slot = self.slot(last, stage.owner_and_index(position - stage.first));
         // A slot of what an earlier deal has left is one of that deal.
         for i in (0..last).rev() {
             let stage = &self.stages[i];

@@ -1,6 +1,6 @@
 //! Panels of lines over a parameter: points with intervals, named at the end of each line.
 
-use super::axis::{self, Placed, axis_title};
+use super::axis::{self, ScaledAxis, axis_title};
 use super::color::Paint;
 use super::figure::{Mark, Panel, Section, Series};
 use super::marks::{self, slots};
@@ -34,7 +34,7 @@ pub(super) fn draw(
     let columns = section.columns.clamp(1, section.panels.len().max(1));
     let height = PLOT_HEIGHT.max(series.len().min(MAX_NAMES) as f64 * NAME_HEIGHT + 10.0);
     let names = series.iter().map(|s| LABEL.width(&s.name)).fold(0.0, f64::max).min(MAX_NAME) + 16.0;
-    let axes = place(section, &marks, height);
+    let axes = scaled_axes(section, &marks, height);
     let ticks = axes.iter().flat_map(|a| a.ticks(|_| TICK.size)).map(|t| TICK.width(&t.label));
     let left_gutter = ticks.fold(0.0, f64::max) + 8.0;
     // Where all panels share the axis, its labels stand left of the first only; the names of the lines stand
@@ -91,12 +91,12 @@ pub(super) fn draw(
     top - y
 }
 
-fn place(section: &Section, marks: &[Vec<Mark>], height: f64) -> Vec<Placed> {
+fn scaled_axes(section: &Section, marks: &[Vec<Mark>], height: f64) -> Vec<ScaledAxis> {
     let one = |panels: &[&Panel], marks: &[&Vec<Mark>]| {
         let log = axis::is_log(&panels[0].axis, panels);
         let values: Vec<_> = marks.iter().flat_map(|m| m.iter()).flat_map(axis::values).collect();
         let needs: Vec<_> = values.iter().map(|v| (*v, 8.0)).collect();
-        Placed::new(&panels[0].axis, log, &values, &needs, height)
+        ScaledAxis::new(&panels[0].axis, log, &values, &needs, height)
     };
     if section.share_axis && !section.panels.is_empty() {
         let shared = one(&section.panels.iter().collect::<Vec<_>>(), &marks.iter().collect::<Vec<_>>());
@@ -113,7 +113,7 @@ struct Plot<'a> {
     height: f64,
     /// Room right of the plot for the names; 0 when they stand elsewhere.
     names: f64,
-    axis: &'a Placed,
+    axis: &'a ScaledAxis,
 }
 
 impl Plot<'_> {

@@ -294,8 +294,8 @@ impl Store for CellsStore {
         self.images.path()
     }
 
-    fn far(&self) -> Option<&Path> {
-        self.images.far().or_else(|| self.masks.as_ref()?.far())
+    fn remote_path(&self) -> Option<&Path> {
+        self.images.remote_path().or_else(|| self.masks.as_ref()?.remote_path())
     }
 
     fn len(&self) -> usize {

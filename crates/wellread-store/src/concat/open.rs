@@ -30,7 +30,7 @@ const AHEAD: usize = 1024;
 /// A path at which nothing is, content that no format knows or that is damaged, options that do not fit it.
 pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Store>> {
     let path = path.as_ref();
-    if is_elsewhere(path) {
+    if is_unreadable_address(path) {
         return registry::open(path, options);
     }
     look_anew(path);
@@ -57,7 +57,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     let (mut given, mut files) = (vec![], HashSet::new());
     for path in paths {
         let path = path.as_ref();
-        if is_elsewhere(path) || path.as_os_str().is_empty() {
+        if is_unreadable_address(path) || path.as_os_str().is_empty() {
             // Opening it there gives the error.
             return registry::open(path, options);
         }
@@ -86,8 +86,8 @@ fn look_anew(path: &Path) {
 }
 
 /// Whether a path is an address of a place that nobody has registered, or one that no place reads.
-fn is_elsewhere(path: &Path) -> bool {
-    place::scheme(path).is_some() && (!place::is_registered(path) || place::refused(path).is_some())
+fn is_unreadable_address(path: &Path) -> bool {
+    place::scheme(path).is_some() && (!place::is_remote(path) || place::refused(path).is_some())
 }
 
 /// Adds what there is of a pattern, and to `files` what of it is known to be a regular file.
@@ -262,7 +262,7 @@ fn images(
     }
     let _held = ask_for(paths.iter().filter(|path| !files.contains(*path)));
     // Opening one that was asked for waits for that answer.
-    let is_there = |path: &PathBuf| !place::is_registered(path) || place::open(path).is_ok();
+    let is_there = |path: &PathBuf| !place::is_remote(path) || place::open(path).is_ok();
     let is_file = |path: &PathBuf| files.contains(path) || is_there(path) && place::is_file(path);
     if !paths.iter().all(is_file) {
         return Ok(None);
@@ -285,12 +285,12 @@ fn images(
     store.map(|store| crate::sites::assemble(store, options)).transpose()
 }
 
-/// Asks for the first bytes of those that lie far away: what tells whether they are there, and what their images are.
+/// Asks for the first bytes of those that are remote: what tells whether they are there, and what their images are.
 fn ask_for<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<Ticket> {
-    let far: Vec<&Path> =
-        paths.map(PathBuf::as_path).filter(|path| place::is_registered(path)).take(AHEAD).collect();
-    let fetching = far.first().and_then(|first| Fetching::of(first, None));
-    fetching.map_or_else(Vec::new, |mut fetching| fetching.first_bytes(far))
+    let remote: Vec<&Path> =
+        paths.map(PathBuf::as_path).filter(|path| place::is_remote(path)).take(AHEAD).collect();
+    let fetching = remote.first().and_then(|first| Fetching::of(first, None));
+    fetching.map_or_else(Vec::new, |mut fetching| fetching.first_bytes(remote))
 }
 
 #[cfg(feature = "tiff")]

@@ -116,7 +116,7 @@ impl SitesStore {
 
     /// Looks into the files of the first site on this machine. Those of a channel may be kept in another way than the first ones.
     fn look_into_first(&self) {
-        if self.inner.far().is_none()
+        if self.inner.remote_path().is_none()
             && let Ok(files) = self.files_of_site(0)
         {
             for file in files.take(MOST_LOOKED_INTO) {
@@ -269,8 +269,8 @@ impl Store for SitesStore {
         &self.origin.path
     }
 
-    fn far(&self) -> Option<&Path> {
-        self.inner.far()
+    fn remote_path(&self) -> Option<&Path> {
+        self.inner.remote_path()
     }
 
     fn len(&self) -> usize {
