@@ -25,7 +25,7 @@ use plan::{DataFile, Fragment, FragmentPlan, Plan};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use wellread_image::ome_arrow::{self, field};
-use wellread_store::ahead::Ends;
+use wellread_store::ahead::FileTails;
 use wellread_store::direct::{Plans, Stop, Tested, UNREADABLE, handed_on, rest_by_library};
 use wellread_store::guard::guarded;
 use wellread_store::place::Wanted;
@@ -59,7 +59,7 @@ pub(crate) struct LanceTable {
     /// Whether it is of versions whose pages were read here as Lance reads them.
     is_tested: bool,
     /// The ends of its first data files, where these are remote: metadata are read from there in many small parts.
-    _ends: Ends,
+    _tails: FileTails,
 }
 
 impl LanceTable {
@@ -95,7 +95,7 @@ impl LanceTable {
             fragments.into_iter().map(|lance| Fragment { lance, files: OnceLock::new() }).collect();
         let is_tested = is_tested(path, dataset.manifest());
         let (path, plans) = (path.to_owned(), Plans::new(usize::MAX));
-        Ok(Self { path, folder, dataset, schema, fragments, rows, plans, is_tested, _ends: ends })
+        Ok(Self { path, folder, dataset, schema, fragments, rows, plans, is_tested, _tails: ends })
     }
 
     /// The plan for reading `columns`.
@@ -318,7 +318,7 @@ impl ImageTable for LanceTable {
         each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let plan = self.plan(columns)?;
-        let _ends = self.open_ahead(&rows);
+        let _tails = self.open_ahead(&rows);
         let Reading { positions, direct: own } = context.get();
         self.rows.stretches(&rows, positions, |index, positions| {
             let Some(direct) = self.direct(&plan, index) else {
@@ -348,7 +348,7 @@ impl ImageTable for LanceTable {
         each: &mut EachRow<'_>,
     ) -> Result<usize> {
         let plan = self.plan(columns)?;
-        let _ends = self.open_ahead(&Rows::Chosen(rows));
+        let _tails = self.open_ahead(&Rows::Chosen(rows));
         let Reading { positions, direct: own } = context.get();
         let mut done = 0;
         // Ends with an error, or with none where the rest is left to others.

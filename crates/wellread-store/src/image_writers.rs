@@ -11,7 +11,7 @@
 use crate::journal::Journal;
 use crate::staged::Staged;
 use crate::surface::option;
-use crate::{Error, ImageView, Result, place, room, threads};
+use crate::{Error, ImageView, Result, place, threads, try_alloc};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -137,7 +137,7 @@ impl Threads {
         if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
-        let pixels = room::copied(image.pixels).map_err(|cause| {
+        let pixels = try_alloc::copied(image.pixels).map_err(|cause| {
             Error::new(target, cause)
                 .row(row)
                 .hint(format_args!("write with fewer threads ({})", option("jobs")))

@@ -140,7 +140,6 @@ pub mod read_back;
 mod refusal;
 pub mod registry;
 mod request;
-mod room;
 pub mod row_location;
 mod set_names;
 mod sinks;
@@ -160,6 +159,7 @@ pub mod threads;
 #[cfg(feature = "tiff")]
 pub mod tiff;
 pub mod trace;
+mod try_alloc;
 pub mod unkept;
 pub mod verify;
 pub mod with_columns;

@@ -67,7 +67,7 @@ pub fn plan(
     repository: &Repository,
     pythons: &Pythons,
 ) -> Result<Vec<Planned>> {
-    let gpu = config.elsewhere || hardware::has_gpu();
+    let gpu = config.on_other_machines || hardware::has_gpu();
     plan_on(config, rows, repository, pythons, &SearchPath::of(config)?, gpu)
 }
 

@@ -16,7 +16,7 @@ use vortex::buffer::ByteBuffer;
 use vortex::file::{EOF_SIZE, MAGIC_BYTES, OpenOptionsSessionExt, VERSION, VortexFile};
 use vortex::io::runtime::BlockingRuntime;
 use wellread_image::ome_arrow::field;
-use wellread_store::ahead::Ends;
+use wellread_store::ahead::FileTails;
 use wellread_store::direct::Tested;
 use wellread_store::mapping::{self, Mapping};
 use wellread_store::place::{self, File};
@@ -41,7 +41,7 @@ pub(crate) struct OpenFile {
     /// The whole file, in the file system.
     map: Option<Arc<Mapping>>,
     /// Its end, of a remote file.
-    _end: Ends,
+    _tail: FileTails,
     stamp: Option<Stamp>,
 }
 
@@ -72,14 +72,14 @@ impl OpenFile {
         }
         let stamp = Stamp::of(&file);
         let file = Arc::new(file);
-        let mut end = Ends::default();
+        let mut tail = FileTails::default();
         let (map, (version, vortex)) = if let Some(local) = file.local() {
             let map = Mapping::of(local).map_err(|e| Error::io(path, "cannot map into memory", &e))?;
             let map = Arc::new(map);
             let opened = while_whole(Some(&*map), &file, path, (length, stamp), || open_mapped(path, &map))?;
             (Some(map), opened)
         } else {
-            end = Ends::of([(path, length)]);
+            tail = FileTails::of([(path, length)]);
             (None, open_remote(path, &file, length)?)
         };
         // Every image takes some bytes; this bounds buffers that are sized by the number of rows.
@@ -89,7 +89,7 @@ impl OpenFile {
         }
         // The library refuses newer formats than its own above: this takes effect once it reads the next.
         let is_tested = FORMAT.covers(path, &version.to_string());
-        Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, map, _end: end, stamp })
+        Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, map, _tail: tail, stamp })
     }
 
     /// Its segments as ranges of the file, where it is not mapped.

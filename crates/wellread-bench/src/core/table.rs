@@ -58,7 +58,7 @@ impl Stamp<'_, '_> {
             row.push(("codec".into(), set.and_then(|s| s.codec.as_deref()).map_or(Cell::Null, Cell::from)));
         }
         row.push(("seed".into(), Cell::from(self.session.config.seed as i64)));
-        row.push(("timestamp".into(), Cell::from(now())));
+        row.push(("timestamp".into(), Cell::from(timestamp())));
         row
     }
 
@@ -130,6 +130,6 @@ fn item_columns(items: &[f64], prefix: &str) -> Vec<(String, Cell)> {
     .collect()
 }
 
-fn now() -> String {
+fn timestamp() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

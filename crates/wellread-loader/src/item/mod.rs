@@ -10,7 +10,7 @@ mod labels;
 mod read;
 mod sample;
 
-pub(crate) use job::{Job, Of, Reference};
+pub(crate) use job::{Job, PairedImages, Reference};
 
 use crate::budget::{MAX_INTERMEDIATE_FLOATS, MemoryEstimate};
 use crate::compiled_transform::CompiledTransform;

@@ -3,7 +3,7 @@
 use super::centroids;
 use super::edge::{BoxPosition, CellBox, box_position};
 use super::found::CellsReport;
-use super::keys::{By, image_of};
+use super::keys::{ImageLookup, image_of};
 use super::mask_rows::{LabelSets, MaskRows};
 use super::options::{CellOptions, Mask, Unmatched};
 use super::placement::{Placement, readable};
@@ -152,7 +152,7 @@ impl Cells {
                 option_as("cells.label_masks", "true")
             )));
         }
-        let by = By::of(images, &table, options)?;
+        let by = ImageLookup::of(images, &table, options)?;
         let keys = (!by.columns().is_empty()).then(|| table.read(by.columns())).transpose()?;
         let none = || RecordBatch::new_empty(std::sync::Arc::new(arrow_schema::Schema::empty()));
         let keys = keys.unwrap_or_else(none);

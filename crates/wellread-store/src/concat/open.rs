@@ -40,9 +40,9 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
         return open_parts(&glob::root(path), Tables::of(paths), &files, options);
     }
     match in_folder(path, options)? {
-        Inside::Listed(list) => open_listed(path, &list, options),
-        Inside::Parts(tables) => open_parts(path, tables, &HashSet::new(), options),
-        Inside::Set(format) => registry::open_known(path, options, format),
+        FolderContent::Listed(list) => open_listed(path, &list, options),
+        FolderContent::Parts(tables) => open_parts(path, tables, &HashSet::new(), options),
+        FolderContent::Set(format) => registry::open_known(path, options, format),
     }
 }
 
@@ -116,8 +116,8 @@ fn plates(_: &Path, _: &Format) -> Option<Vec<PathBuf>> {
     None
 }
 
-/// The way to open a path.
-enum Inside {
+/// The content of a path, which says how it is opened.
+enum FolderContent {
     /// These, each a set: the tables in a folder that is no set itself, or its OME-Zarr plates.
     Parts(Tables),
     /// The parts of one set, which was written in parts.
@@ -126,7 +126,7 @@ enum Inside {
     Set(Option<&'static Format>),
 }
 
-impl Inside {
+impl FolderContent {
     /// Parts, where there are such.
     fn parts_of(found: Option<Tables>) -> Self {
         found.map_or(Self::Set(None), Self::Parts)
@@ -134,33 +134,33 @@ impl Inside {
 }
 
 /// The way to open a path: by its content, where it is a folder.
-fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
+fn in_folder(path: &Path, options: &OpenOptions) -> Result<FolderContent> {
     if path.as_os_str().is_empty() || !place::is_folder(path) {
-        return Ok(Inside::Set(None));
+        return Ok(FolderContent::Set(None));
     }
     match &options.format {
         // By its list before its content: an image that somebody has put beside the parts is none of the set. The first look tells what
         // lies in the folder, so that a list that is not there takes no request of its own.
         None => match (registry::recognise(path), PartList::read(path)?) {
-            (_, Some(list)) => Ok(Inside::Listed(list)),
+            (_, Some(list)) => Ok(FolderContent::Listed(list)),
             (Ok(format), None) => Ok(plates(path, format)
-                .map_or(Inside::Set(Some(format)), |found| Inside::Parts(Tables::of(found)))),
-            (Err(_), None) => tables::below(path, None).map(Inside::parts_of),
+                .map_or(FolderContent::Set(Some(format)), |found| FolderContent::Parts(Tables::of(found)))),
+            (Err(_), None) => tables::below(path, None).map(FolderContent::parts_of),
         },
         Some(name) => {
             let format = format_named(name)?;
             if let Some(plates) = plates(path, format) {
-                return Ok(Inside::Parts(Tables::of(plates)));
+                return Ok(FolderContent::Parts(Tables::of(plates)));
             }
             if format.keeps_features
                 && let Some(list) = PartList::read(path)?
             {
-                return Ok(Inside::Listed(list));
+                return Ok(FolderContent::Listed(list));
             }
             if !tables::has_tables(format) || (format.recognise)(&Probe::new(path)?) {
-                return Ok(Inside::Set(None));
+                return Ok(FolderContent::Set(None));
             }
-            tables::below(path, Some(format)).map(Inside::parts_of)
+            tables::below(path, Some(format)).map(FolderContent::parts_of)
         }
     }
 }
@@ -212,16 +212,16 @@ fn open_parts(
     let mut all = Vec::with_capacity(paths.len());
     for path in paths {
         match in_folder(&path, options)? {
-            Inside::Parts(tables) => {
+            FolderContent::Parts(tables) => {
                 all.extend(tables.paths);
                 written.extend(tables.written);
             }
-            Inside::Listed(list) => {
+            FolderContent::Listed(list) => {
                 let listed = list.parts(&path);
                 all.extend(listed.iter().map(|(part, _)| part.clone()));
                 written.extend(listed);
             }
-            Inside::Set(_) => all.push(path),
+            FolderContent::Set(_) => all.push(path),
         }
     }
     let prefix = if root == Path::new(".") { Path::new("") } else { root };

@@ -1,6 +1,6 @@
 //! Which files below a path are the rows. Links to folders are followed, and each folder is listed once.
 
-use super::splits::{split_of_path, split_of_location};
+use super::splits::{split_of_location, split_of_path};
 use super::text_chunk;
 use crate::file_names;
 use crate::file_rows::ImageLocation;

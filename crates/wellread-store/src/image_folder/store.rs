@@ -9,7 +9,7 @@ use crate::place::{self, Ticket, Wanted};
 use crate::refusal::Refusal;
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout, room,
+    RowInfo, Scratch, Store, StoreLayout, try_alloc,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -84,7 +84,7 @@ impl ImageFolder {
         let cannot = |e: std::io::Error| Error::io(&path, "cannot read", &e).row(row);
         let (file, length) = place::open(&path).map_err(cannot)?;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        room::grow(&mut scratch.raw, length).map_err(|cause| Error::new(&path, cause).row(row))?;
+        try_alloc::grow(&mut scratch.raw, length).map_err(|cause| Error::new(&path, cause).row(row))?;
         let raw = &mut scratch.raw[..length];
         file.read_exact_at(raw, 0).map_err(cannot)?;
         drop(file);
@@ -94,7 +94,7 @@ impl ImageFolder {
         drop(decompress);
         let mut data = &scratch.decoded[..size];
         if header.info.shape.c() > 1 {
-            room::grow(&mut scratch.pixels, size).map_err(|cause| Error::new(&path, cause).row(row))?;
+            try_alloc::grow(&mut scratch.pixels, size).map_err(|cause| Error::new(&path, cause).row(row))?;
             header.to_planes(data, &mut scratch.pixels[..size]);
             data = &scratch.pixels[..size];
         }

@@ -26,7 +26,7 @@ use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, PixelSink, Request, Result, RowHints, RowInfo, Scratch,
-    Store, StoreLayout, features, outer_rows, room,
+    Store, StoreLayout, features, outer_rows, try_alloc,
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::HashMap;
@@ -365,7 +365,7 @@ impl Store for SitesStore {
         for (place, region, info) in &parts.empty {
             let bytes = region.pixels() * info.dtype.size();
             let row = requests[place.request].row;
-            room::grow(&mut scratch.pixels, bytes)
+            try_alloc::grow(&mut scratch.pixels, bytes)
                 .map_err(|cause| Error::new(self.path(), cause).row(row))?;
             let data = &mut scratch.pixels[..bytes];
             data.fill(0);

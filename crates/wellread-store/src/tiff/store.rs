@@ -8,7 +8,7 @@
 use super::codec::Codec;
 use super::companion::Companions;
 use super::endian::Endian;
-use super::image::{Look, PageFormat};
+use super::image::{PageFormat, Photometric};
 use super::index::{FileIndex, Kind};
 use super::listing::{self, NAMING};
 use super::ome::Descriptions;
@@ -276,14 +276,14 @@ impl TiffStore {
         result.map_err(|e| e.row(row))
     }
 
-    /// Images of this look, of those whose files were looked into and are kept: no file is read for it.
-    fn images_of(&self, look: Look) -> usize {
+    /// Images of this kind, of those whose files were looked into and are kept: no file is read for it.
+    fn images_of(&self, photometric: Photometric) -> usize {
         let is_so = |row: &&Row| {
             let index = self.files[row.file as usize].index.get();
             index.is_some_and(|index| {
                 let planes = index.series.get(row.series as usize).map(|series| &series.planes);
                 let own = planes.and_then(|planes| planes.iter().find(|p| p.source == 0));
-                own.is_some_and(|plane| index.pages[plane.page as usize].format.look == look)
+                own.is_some_and(|plane| index.pages[plane.page as usize].format.photometric == photometric)
             })
         };
         self.rows.iter().filter(is_so).count()
@@ -430,8 +430,8 @@ impl Store for TiffStore {
                 pixel_share,
                 pieces: pieces_name(format),
                 variant: format!("{description}{big}{order}"),
-                white_is_zero_images: self.images_of(Look::WhiteIsZero),
-                palette_images: self.images_of(Look::Palette),
+                white_is_zero_images: self.images_of(Photometric::WhiteIsZero),
+                palette_images: self.images_of(Photometric::Palette),
                 ..StoreLayout::default()
             })
         })
