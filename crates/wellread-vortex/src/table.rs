@@ -231,7 +231,7 @@ impl ImageTable for VortexTable {
             plan.pick(&self.columns, &selection.types, &selection.wanted)?;
             plan.missing(rows, &self.source)
         })?;
-        for (offset, length) in segments.places(&missing) {
+        for (offset, length) in segments.ranges(&missing) {
             wanted.push(&self.file.path, offset, length);
         }
         Ok(())

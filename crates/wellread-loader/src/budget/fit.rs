@@ -1,4 +1,11 @@
 //! The most that fits into a bound: joined reads, threads, batches ahead.
+//!
+//! ```text
+//!  FitRequest ── sizes: shapes of some rows ──▶ bytes of a batch, of a read, of a thread
+//!                                                  │ fit: shorter joined reads, fewer batches ahead, fewer threads
+//!                                                  ▼
+//!                                               ReadAhead and MemoryUse, or an error that says what one batch takes
+//! ```
 
 use super::estimate::MemoryEstimate;
 use super::memory_use::{Bytes, MemoryUse, RoundedUpBytes};

@@ -1,4 +1,11 @@
 //! From choices to a loader: they are checked against the dataset, sizes are computed, memory is shared out.
+//!
+//! ```text
+//!  LoaderBuilder ── first row ──▶ compiled transforms, targets, order ──▶ sizes of batches and reads
+//!                                                                            │ budget::fit, where memory is bounded
+//!                                                                            ▼
+//!                                                                         Plan ──▶ Loader
+//! ```
 
 use super::LoaderBuilder;
 use crate::budget::{self, FitRequest, MemoryEstimate, ReadAhead};

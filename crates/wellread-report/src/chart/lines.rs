@@ -279,7 +279,7 @@ fn missing(
         }
         let panels: Vec<&str> = section.panels.iter().map(|panel| panel.title.as_str()).collect();
         for (reason, places) in reasons {
-            texts.push(format!("{name}{}: {reason}", places_in_words(&places, &panels, xs, x_title)));
+            texts.push(format!("{name}{}: {reason}", missing_in_words(&places, &panels, xs, x_title)));
         }
     }
     let more = texts.len().saturating_sub(MAX_REASONS);
@@ -299,7 +299,7 @@ fn missing(
 
 /// The places where a line has no value, by panel and place on the axis, as text behind the line's name. It is empty
 /// where the line has none at all, ` with codec lz4` where no panel has one there, else with the panel too.
-fn places_in_words(places: &[(usize, usize)], panels: &[&str], xs: &[String], x_title: &str) -> String {
+fn missing_in_words(places: &[(usize, usize)], panels: &[&str], xs: &[String], x_title: &str) -> String {
     if places.len() == panels.len() * xs.len() {
         return String::new();
     }
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_told_by_what_it_is_missing_for() {
         let xs = ["none", "lz4", "zstd:3"].map(str::to_owned);
-        let words = |places: &[(usize, usize)]| places_in_words(places, &["size", "write"], &xs, "codec");
+        let words = |places: &[(usize, usize)]| missing_in_words(places, &["size", "write"], &xs, "codec");
         assert_eq!(words(&[(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]), "");
         assert_eq!(words(&[(0, 1), (1, 1)]), " with codec lz4");
         assert_eq!(words(&[(0, 1), (0, 2), (1, 1), (1, 2)]), " with codec lz4, zstd:3");
@@ -348,7 +348,7 @@ mod tests {
             words(&[(0, 0), (0, 1), (1, 1)]),
             " with codec none (panel \u{201c}size\u{201d}) and 2 more combinations"
         );
-        assert_eq!(places_in_words(&[(0, 0), (0, 1)], &[""], &xs, "codec"), " with codec none, lz4");
+        assert_eq!(missing_in_words(&[(0, 0), (0, 1)], &[""], &xs, "codec"), " with codec none, lz4");
     }
 
     /// The height of a figure of so many lines over two values, with what is drawn.

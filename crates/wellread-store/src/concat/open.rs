@@ -1,4 +1,11 @@
-//! Paths to parts to a set.
+//! Opens paths as one set: `open` takes one path, `open_all` several.
+//!
+//! ```text
+//!  pattern ──of_pattern──▶ paths ─┐
+//!  path ──in_folder──▶ FolderContent ─┬─ Set ─────────────────▶ registry::open_known, one store
+//!                                     ├─ Parts, Listed ──opened──▶ stores, by threads ──▶ Concat
+//!  list of files of one image each ───┴─ images ──────────────▶ one store of files, as of a folder
+//! ```
 
 use super::glob::{self, Match};
 use super::parts::{self, Found};

@@ -200,8 +200,8 @@ impl FastReader<'_> {
             let values = body.values.as_ptr_range();
             let is_raw = raw.as_ptr_range().contains(&values.start) || values.is_empty();
             let start = if is_raw { raw.as_ptr() } else { decoded.as_ptr() };
-            let place = |at: *const u8| (at as usize).saturating_sub(start as usize);
-            let values = place(values.start)..place(values.end);
+            let position = |at: *const u8| (at as usize).saturating_sub(start as usize);
+            let values = position(values.start)..position(values.end);
             self.loaded = Some(Loaded { page: index, coding, is_raw, values, walk: PageCursor::default() });
         }
         let inside = self.values_of(index);
@@ -348,7 +348,7 @@ impl FastReader<'_> {
         let entries = levels.end - levels.start;
         let (encoding, body) = load::load_at(
             self.file,
-            self.pages.place(index),
+            self.pages.location(index),
             entries,
             self.pages.codec,
             max,
