@@ -106,8 +106,8 @@ pub trait Store: Send + Sync {
     /// The opened path.
     fn path(&self) -> &Path;
 
-    /// A remote path of this set (see [`crate::place`]): [`Self::path`], or one of the files where that one is local, as of a
-    /// local table of images in a bucket. `None` where all files are local. Ask this of an open set, and not its path.
+    /// A remote path of this set (see [`crate::place`]); `None` where all files are local. It is [`Self::path`] if that is remote.
+    /// Else it is one of the files, as of a local table of images in a bucket. Ask this of an open set, and not its path.
     fn remote_path(&self) -> Option<&Path> {
         Some(self.path()).filter(|path| crate::place::is_remote(path))
     }
@@ -375,7 +375,7 @@ pub fn read_region<S: Store + ?Sized>(
     })?;
     out.resize(wanted, 0);
     let mut sink = CopySink::new(vec![(*region, info.dtype, out.as_mut_slice())]);
-    // Of a remote set, all of its pieces at once.
+    // All of its pieces at once, where the set is remote.
     let mut wanted = Wanted::default();
     let mut fetching = fetching_of(store);
     let _held = fetching.as_mut().map(|fetching| {

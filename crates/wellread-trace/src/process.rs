@@ -1,8 +1,8 @@
 //! Which process writes an unfinished output, as the output's name says it, and whether that process lives.
 //!
 //! ```text
-//!  NUMBER.PLACE ──▶ is PLACE ours? ──no──▶ Unseen: another machine, container or boot; its number says nothing here
-//!                        └────────yes───▶ /proc/NUMBER ──▶ Lives or Gone (also a zombie)
+//!  NUMBER.NAMESPACE ──▶ is NAMESPACE ours? ──no──▶ Unseen: another machine, container or boot; its number says nothing here
+//!                            └────────yes───▶ /proc/NUMBER ──▶ Lives or Gone (also a zombie)
 //! ```
 //!
 //! The namespace is a hash of the machine's boot and of the process's PID namespace. A lock would tell more, but network file systems
