@@ -1,7 +1,7 @@
 """The verdict on two loaders that were measured in turns: the rules of `wellread bench`, for Python.
 
 The unit is the process: each round gives one value a side, and a ratio is of the two values of one round. The
-estimate is the median of the rounds' ratios; its interval that of `wellread_measure::bootstrap` for medians
+estimate is the median of the rounds' ratios; its interval that of `wellread_measure::intervals` for medians
 (Hettmansperger and Sheather). Fewer than six rounds have no interval and no verdict. A difference within that of
 the same loader, run twice in a round, is no verdict either
 (docs/decisions/0009-when-a-format-is-called-fastest.md).

@@ -35,7 +35,7 @@ def page(modules):
 
 
 def test_intervals_are_those_of_wellread_measure(judge):
-    # crates/wellread-measure/src/bootstrap/ranks.rs
+    # crates/wellread-measure/src/intervals/ranks.rs
     assert judge.lower_end(6) == pytest.approx(0.357_142_857, abs=1e-9)
     assert judge.lower_end(6, 7 / 64) == pytest.approx(1)
     assert judge.lower_end(5) == 0

@@ -171,7 +171,7 @@ impl LoopPlan {
     pub fn of(asked: &LoopRequest, probe: &[(Mode, f64)], sets: &[ReadCost], budget: f64) -> Self {
         let in_full =
             LoopConfig(asked.rounds, asked.steps, asked.batch_size, true).seconds(asked, probe, sets);
-        let ways = ways(asked);
+        let loop_configs = loop_configs(asked);
         let last = LoopConfig(1, 1, 1, false);
         let (mut modes, mut skipped) = (probe.to_vec(), Vec::new());
         // The sets to leave out, and the others.
@@ -185,7 +185,7 @@ impl LoopPlan {
             (!slow.is_empty() && way.seconds(asked, modes, &rest) <= budget).then_some((slow, rest))
         };
         while !modes.is_empty() {
-            let found = ways.iter().find_map(|way| Some((*way, fits(*way, &modes)?)));
+            let found = loop_configs.iter().find_map(|config| Some((*config, fits(*config, &modes)?)));
             if let Some((way, (slow, rest))) = found {
                 let LoopConfig(_, steps, batch_size, differences) = way;
                 if slow.is_empty() {
@@ -240,24 +240,24 @@ impl LoopPlan {
 }
 
 /// Ways to run the loop, the fullest first, the shortest last.
-fn ways(asked: &LoopRequest) -> Vec<LoopConfig> {
+fn loop_configs(asked: &LoopRequest) -> Vec<LoopConfig> {
     let LoopRequest { steps, batch_size, rounds, .. } = *asked;
     let halves = |from: usize, least: usize| {
         std::iter::successors(Some(from), move |n| (*n > least).then(|| (n / 2).max(least)))
             .collect::<Vec<_>>()
     };
     let few = steps.min(STEPS);
-    let mut ways: Vec<LoopConfig> = halves(steps, few)
+    let mut loop_configs: Vec<LoopConfig> = halves(steps, few)
         .into_iter()
         .map(|steps| LoopConfig(rounds.min(ROUNDS), steps, batch_size, true))
         .collect();
-    ways.push(LoopConfig(rounds.min(ROUNDS), few, batch_size, false));
-    ways.extend([3, 1].map(|most| LoopConfig(rounds.min(most), few, batch_size, false)));
-    ways.extend(
+    loop_configs.push(LoopConfig(rounds.min(ROUNDS), few, batch_size, false));
+    loop_configs.extend([3, 1].map(|most| LoopConfig(rounds.min(most), few, batch_size, false)));
+    loop_configs.extend(
         halves(batch_size, 1).into_iter().map(|batch_size| LoopConfig(1, few.min(2), batch_size, false)),
     );
-    ways.push(LoopConfig(1, 1, 1, false));
-    ways
+    loop_configs.push(LoopConfig(1, 1, 1, false));
+    loop_configs
 }
 
 /// Seconds of a whole image, from steps on parts of one or on several. Each has how many images' worth it was,

@@ -195,7 +195,7 @@ fn take_samples(
     ];
     let read = context.take_traffic();
     values.extend(traffic::amplification(read));
-    let link = dataset.is_far().then(|| LinkUse::now().since(link_before));
+    let link = dataset.is_remote().then(|| LinkUse::now().since(link_before));
     traffic::put(&mut values, traffic::over_link(link, read.used));
     Ok(Measurement { values, items, verified, ..Measurement::default() })
 }

@@ -50,8 +50,8 @@ pub struct LinkSpeed {
 /// The link to what does not lie on this machine of a set, and an address at its other end. It is `None` where all lies here, and of places
 /// without a link. The path of a set does not tell: a table here may name images in a bucket.
 pub(crate) fn of(store: &dyn Store) -> Option<(&'static dyn Link, &Path)> {
-    let far = store.far()?;
-    Some((place::link(far)?, far))
+    let remote = store.remote_path()?;
+    Some((place::link(remote)?, remote))
 }
 
 /// The link to a set; `None` of sets on this machine.
@@ -59,10 +59,10 @@ pub(crate) fn of(store: &dyn Store) -> Option<(&'static dyn Link, &Path)> {
 /// # Errors
 /// A set without files that hold anything; requests that fail.
 pub fn measure(store: &dyn Store) -> Result<Option<LinkSpeed>> {
-    let Some((link, far)) = of(store) else { return Ok(None) };
-    let about = link.about(far)?;
+    let Some((link, remote)) = of(store) else { return Ok(None) };
+    let about = link.about(remote)?;
     let mut files: Vec<(PathBuf, u64)> = vec![];
-    for file in files_over(store, far)?.into_iter().take(FILES) {
+    for file in files_over(store, remote)?.into_iter().take(FILES) {
         let length = place::metadata(&file)?.length;
         files.push((file, length));
     }
@@ -93,10 +93,10 @@ pub fn measure(store: &dyn Store) -> Result<Option<LinkSpeed>> {
     }))
 }
 
-/// Files of a set in the place of `far`: those of the first rows. To list those of all takes a while where each image has some.
+/// Files of a set in the place of `remote`: those of the first rows. To list those of all takes a while where each image has some.
 /// Where the first ones lie elsewhere, those of all rows.
-fn files_over(store: &dyn Store, far: &Path) -> Result<Vec<PathBuf>> {
-    let is_over_link = |file: &PathBuf| place::scheme(file) == place::scheme(far);
+fn files_over(store: &dyn Store, remote: &Path) -> Result<Vec<PathBuf>> {
+    let is_over_link = |file: &PathBuf| place::scheme(file) == place::scheme(remote);
     let rows: Vec<usize> = (0..store.len().min(FILES)).collect();
     let mut files = store.files_of(&rows)?;
     files.retain(is_over_link);

@@ -266,8 +266,8 @@ impl Limits {
 fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> Result<Limits> {
     let store = session.open(set)?;
     let link = crate::link::of(&*store).map(|(link, _)| link);
-    let is_far = link.is_some();
-    let reading = if is_far { None } else { Some(reading(session, set)?) };
+    let is_remote = link.is_some();
+    let reading = if is_remote { None } else { Some(reading(session, set)?) };
     let link = match link {
         Some(link) => link::limit(session, set, link)?,
         None => None,
@@ -282,7 +282,7 @@ fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> R
     let files = store.files()?;
     let images = store.len();
     drop(store);
-    let disk = if session.config.cold && !is_far { disk(&files, images, set.format, notes) } else { None };
+    let disk = if session.config.cold && !is_remote { disk(&files, images, set.format, notes) } else { None };
     Ok(Limits { reading, codec, disk, link })
 }
 
@@ -361,9 +361,9 @@ mod tests {
         let crops = Limits::default().at(1, 2, Some(1e6));
         assert_eq!(crops.iter().map(|l| (l.name, l.binds)).collect::<Vec<_>>(), [("kernel", false)]);
         // A link does not grow with threads.
-        let far = Limits { link: Some(50.0), ..Limits::default() }.at(4, 2, Some(1e6));
-        let far: Vec<_> = far.iter().map(|l| (l.name, l.rate, l.binds)).collect();
-        assert_eq!(far, [("kernel", 1e6, true), ("link", 50.0, true)]);
+        let of_link = Limits { link: Some(50.0), ..Limits::default() }.at(4, 2, Some(1e6));
+        let of_link: Vec<_> = of_link.iter().map(|l| (l.name, l.rate, l.binds)).collect();
+        assert_eq!(of_link, [("kernel", 1e6, true), ("link", 50.0, true)]);
     }
 
     #[test]

@@ -29,10 +29,10 @@ use consumer::Step;
 use std::cell::RefCell;
 use std::time::Duration;
 use wellread_loader::{Batch, Cache, Crop, Transform};
-use wellread_measure::bootstrap::{Bootstrap, Interval};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::interleave::{Event, Plan};
+use wellread_measure::intervals::{Interval, IntervalEstimator};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_store::words::counted_with;
 use wellread_trace::{Kind, labelled};
@@ -105,7 +105,7 @@ pub fn diagnose(
         None => crate::sample::batch_size(&*store, crop)?,
     };
     let sample = Sample::draw(&*store, limits, batch_size, seed, crop)?;
-    let is_far = store.far().is_some();
+    let is_remote = store.remote_path().is_some();
     drop(store);
     let mut transform = Transform::preset("none").context("the loader has no transform none")?;
     if let Some((height, width)) = crop {
@@ -125,8 +125,8 @@ pub fn diagnose(
     // How long a run takes decides how many images there is time for.
     let (sample, feed) = fitted(open, sample, how, settings, &mut step)?;
     let mut notes = Vec::new();
-    let not_cold = if is_far { Some(String::new()) } else { feed.drop_pages()? };
-    if let Some(why) = not_cold.as_ref().filter(|_| !is_far) {
+    let not_cold = if is_remote { Some(String::new()) } else { feed.drop_pages()? };
+    if let Some(why) = not_cold.as_ref().filter(|_| !is_remote) {
         notes.push(format!("storage was not measured: the files cannot be dropped from memory ({why})"));
     }
     let places: Vec<_> =
@@ -167,24 +167,24 @@ pub fn diagnose(
         .map(|i| rounds.iter().map(|&r| outcome.variants[i].runs[r].value.utilisation).collect())
         .collect();
     let copy = measure_copy(&LimitSettings::default());
-    let bootstrap = Bootstrap::seeded(seed);
+    let estimator = IntervalEstimator::seeded(seed);
     let delivered = sample.delivered_bytes(crop);
     let mut names: Vec<_> = places.iter().map(|(_, name, stage, about)| (*name, *stage, *about)).collect();
-    for (_, stage, about) in names.iter_mut().filter(|(_, stage, _)| is_far && *stage == "decoding") {
+    for (_, stage, about) in names.iter_mut().filter(|(_, stage, _)| is_remote && *stage == "decoding") {
         (*stage, *about) = FETCHING;
     }
     let runs = names
         .iter()
         .zip(&times)
-        .map(|(&(name, ..), seconds)| run(name, seconds, delivered, settings.workers, &copy, &bootstrap));
+        .map(|(&(name, ..), seconds)| run(name, seconds, delivered, settings.workers, &copy, &estimator));
     let runs: Vec<Run> = runs.collect();
     let has_model = settings.consumer != Consumer::Nothing;
-    let stages = stages(&names, &times, has_model, &bootstrap);
+    let stages = stages(&names, &times, has_model, &estimator);
     let warm = names.iter().position(|(name, ..)| *name == "warm").unwrap_or(0);
-    let warm_stages = self::stages(&names[warm..], &times[warm..], has_model, &bootstrap);
-    let (binds, binds_warm) = (binding(&stages, &bootstrap), binding(&warm_stages, &bootstrap));
+    let warm_stages = self::stages(&names[warm..], &times[warm..], has_model, &estimator);
+    let (binds, binds_warm) = (binding(&stages, &estimator), binding(&warm_stages, &estimator));
     let utilisation = if has_model {
-        (0..=warm).rev().map(|i| (names[i].0, Figure::of(&computed[i], &bootstrap))).collect()
+        (0..=warm).rev().map(|i| (names[i].0, Figure::of(&computed[i], &estimator))).collect()
     } else {
         vec![]
     };
@@ -272,10 +272,10 @@ fn run(
     delivered: f64,
     workers: usize,
     copy: &CopyLimits,
-    bootstrap: &Bootstrap,
+    estimator: &IntervalEstimator,
 ) -> Run {
     let rounds_us: Vec<f64> = seconds.iter().map(|s| 1e6 * s).collect();
-    let us_per_image = Figure::of(&rounds_us, bootstrap);
+    let us_per_image = Figure::of(&rounds_us, estimator);
     // Full batches that nothing is done with take no time worth a rate.
     let images_per_s = (us_per_image.value >= 0.1).then(|| 1e6 / us_per_image.value);
     let share = |rate| crate::roofline::share_of_copy(rate, delivered, workers + 1, copy);
@@ -287,7 +287,7 @@ fn stages(
     names: &[(&'static str, &'static str, &'static str)],
     times: &[Vec<f64>],
     has_model: bool,
-    bootstrap: &Bootstrap,
+    estimator: &IntervalEstimator,
 ) -> Vec<Stage> {
     let count = names.len() - usize::from(!has_model);
     let stage = |i: usize| {
@@ -301,8 +301,8 @@ fn stages(
         Stage {
             name,
             about,
-            us_per_image: Figure::of(&us, bootstrap),
-            share: Figure::of(&shares, bootstrap),
+            us_per_image: Figure::of(&us, estimator),
+            share: Figure::of(&shares, estimator),
             shares,
         }
     };
@@ -310,12 +310,12 @@ fn stages(
 }
 
 /// The stage whose share is beyond doubt larger than every other's, within rounds.
-fn binding(stages: &[Stage], bootstrap: &Bootstrap) -> Option<&'static str> {
+fn binding(stages: &[Stage], estimator: &IntervalEstimator) -> Option<&'static str> {
     let largest = stages.iter().max_by(|a, b| a.share.value.total_cmp(&b.share.value))?;
     let above = |interval: Interval| interval.low > 0.0;
     let clear = stages.iter().filter(|other| other.name != largest.name).all(|other| {
         let differences: Vec<f64> = largest.shares.iter().zip(&other.shares).map(|(a, b)| a - b).collect();
-        differences.len() >= MIN_SAMPLES && bootstrap.median(&differences).is_some_and(above)
+        differences.len() >= MIN_SAMPLES && estimator.median(&differences).is_some_and(above)
     });
     let known = largest.share.low.is_some_and(|low| low > 0.0);
     (clear && known).then_some(largest.name)
@@ -341,8 +341,8 @@ fn verdict(
             ends.map_or(String::new(), |(low, high)| format!(", {} to {}", percent(low), percent(high)));
         format!("{}{ends}", percent(stage.share.value))
     };
-    let is_far = stages.iter().any(|stage| stage.name == FETCHING.0);
-    let from = match (cold, is_far) {
+    let is_remote = stages.iter().any(|stage| stage.name == FETCHING.0);
+    let from = match (cold, is_remote) {
         (true, _) => "when files come from the disk",
         (false, true) => "over the link",
         (false, false) => "with files in memory",

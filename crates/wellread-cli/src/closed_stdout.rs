@@ -4,7 +4,7 @@
 //! So a function that the system calls before that start looks first. A user's own `>/dev/null` is an open stream, and no error.
 //!
 //! ```text
-//!  system ─▶ look: is there a stream 1? ─▶ Rust's start: /dev/null where there is none ─▶ main ─▶ was_closed
+//!  system ─▶ record_closed_stdout: is there a stream 1? ─▶ Rust's start: /dev/null where there is none ─▶ main ─▶ was_closed
 //! ```
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Called before `main`, and before Rust's own start.
-extern "C" fn look() {
+extern "C" fn record_closed_stdout() {
     // SAFETY: asks for the flags of a stream, which need not be open.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
     // An error of it is that the stream is not open.
@@ -23,7 +23,7 @@ extern "C" fn look() {
 #[used]
 #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
-static LOOK: extern "C" fn() = look;
+static BEFORE_MAIN: extern "C" fn() = record_closed_stdout;
 
 /// Whether stdout was closed when the program began.
 pub fn was_closed() -> bool {

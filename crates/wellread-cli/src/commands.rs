@@ -109,7 +109,7 @@ impl OpenArgs {
         }
         let options = self.options();
         let store = wellread_store::open(path, &options)?;
-        note_strays(&*store, &options, ui);
+        note_unmatched_names(&*store, &options, ui);
         if !self.skip_null {
             return Ok(self.cells.of(store, Some(ui))?);
         }
@@ -125,7 +125,7 @@ impl OpenArgs {
 
 /// Notes four things that are likely mistakes. Most names of files are a layout's, and others are not: images are single files then. A
 /// folder's table does not name all images, or names files elsewhere. A pattern's field is nearly called like a known one.
-pub fn note_strays(store: &dyn Store, options: &OpenOptions, ui: Ui) {
+pub fn note_unmatched_names(store: &dyn Store, options: &OpenOptions, ui: Ui) {
     let path = store.path().display();
     for (field, meant) in options.pattern.as_deref().map_or_else(Vec::new, misspelt_fields) {
         ui.hint(format!(
@@ -138,14 +138,14 @@ pub fn note_strays(store: &dyn Store, options: &OpenOptions, ui: Ui) {
     if let Some(unused) = wellread_store::sites::unused_table(store, options) {
         ui.hint(format!("note: {path}: {unused}"));
     }
-    let Some(strays) = wellread_store::sites::strays(store, options) else { return };
+    let Some(unmatched) = wellread_store::sites::unmatched_names(store, options) else { return };
     let single = "--layout files if single files are meant";
-    let advice = if strays.is_clash() {
+    let advice = if unmatched.is_clash() {
         "--pattern with a field that tells them apart".to_owned()
     } else {
-        format!("--layout {} --unmatched skip leaves others out", strays.layout)
+        format!("--layout {} --unmatched skip leaves others out", unmatched.layout)
     };
-    ui.hint(format!("note: {path}: {strays} ({advice}; {single})"));
+    ui.hint(format!("note: {path}: {unmatched} ({advice}; {single})"));
 }
 
 /// Values as one default of an option that takes a list, shown in the help text as it is typed.
@@ -162,8 +162,8 @@ pub fn known_format(name: &str) -> Outcome<&'static wellread_store::Format> {
 
 /// Where something will be once it is written, without links: it need not exist yet, and the nearest folder above it that does
 /// tells.
-fn place_of(target: &Path) -> Option<PathBuf> {
-    if place::is_registered(target) {
+fn future_path(target: &Path) -> Option<PathBuf> {
+    if place::is_remote(target) {
         return Some(target.to_owned());
     }
     let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
@@ -180,7 +180,7 @@ pub fn note_leftovers(folder: &Path, ui: Ui) {
 }
 
 /// As [`note_leftovers`], for the places of the whole machine: half-written files of the loader's cache, folders of Python workers.
-pub fn note_leftovers_elsewhere(ui: Ui) {
+pub fn note_machine_leftovers(ui: Ui) {
     note(&[wellread_loader::cache::leftovers(None), wellread_worker::leftovers(None)].concat(), ui);
 }
 
@@ -203,7 +203,7 @@ fn note(left: &[Leftover], ui: Ui) {
     let partial = named(&LeftoverKind::Partial).map(|all| {
         format!("{all}: not written to for an hour, remove it unless another machine or container uses it")
     });
-    let elsewhere = named(&LeftoverKind::Elsewhere).map(|all| {
+    let unseen = named(&LeftoverKind::Unseen).map(|all| {
         format!(
             "{all}: begun on another machine, in another container or before this machine was started anew; remove it once no \
              process there writes it"
@@ -211,7 +211,7 @@ fn note(left: &[Leftover], ui: Ui) {
     });
     let begun = named(&LeftoverKind::Resumable)
         .map(|all| format!("{all}: the same command with --resume continues from it; else remove it"));
-    let all: Vec<String> = aside.chain(partial).chain(elsewhere).chain(begun).collect();
+    let all: Vec<String> = aside.chain(partial).chain(unseen).chain(begun).collect();
     if !all.is_empty() {
         ui.hint(format!("note: runs that were ended have left {}", all.join("; ")));
     }
@@ -219,19 +219,19 @@ fn note(left: &[Leftover], ui: Ui) {
 
 /// As [`note_leftovers`], for the folder that a target lies in, and with what a process elsewhere may be writing of the same target.
 pub fn note_leftovers_beside(target: &Path, ui: Ui) {
-    if let Some(place) = place_of(target) {
+    if let Some(place) = future_path(target) {
         note(&staged::leftovers_beside(&place), ui);
     }
 }
 
 /// Whether both exist and are the same file or folder.
-pub fn same_place(a: &Path, b: &Path) -> bool {
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Refuses to write `target`, the value of `option`, into the folder of images `source`, which would then hold it as well.
 pub fn outside_of(source: &Path, option: &str, target: &Path) -> Outcome {
-    let (Ok(place), Some(written)) = (source.canonicalize(), place_of(target)) else { return Ok(()) };
+    let (Ok(place), Some(written)) = (source.canonicalize(), future_path(target)) else { return Ok(()) };
     if !place.is_dir() || !written.starts_with(&place) {
         return Ok(());
     }

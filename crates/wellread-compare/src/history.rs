@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::Path;
-use wellread_measure::{Bootstrap, ChangePoint, ChangePoints};
+use wellread_measure::{ChangePoint, ChangePoints, IntervalEstimator};
 use wellread_report::columns::{self, Better};
 use wellread_report::staged;
 use wellread_report::words::counted;
@@ -118,7 +118,8 @@ pub fn record(results: &Results, label: &str, options: &judge::Options) -> Resul
                 let Some(of) = pair.a.filter(|of| of.problem.is_none() && of.value.is_finite()) else {
                     continue;
                 };
-                let interval = of.interval.or_else(|| Bootstrap::seeded(options.seed).median(&of.samples));
+                let interval =
+                    of.interval.or_else(|| IntervalEstimator::seeded(options.seed).median(&of.samples));
                 let back = |cost: f64| if quantity.better == Better::Higher { cost.recip() } else { cost };
                 let ends = interval.map(|i| (back(i.low).min(back(i.high)), back(i.low).max(back(i.high))));
                 rows.push(Figure {

@@ -5,11 +5,11 @@ use crate::provenance::{self, Weight};
 use crate::series::{self, Measured, Pair, by_run};
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
-use wellread_measure::bootstrap::{Interval, Method, Pairing};
 use wellread_measure::compare::{MIN_SAMPLES, NoiseFloor, corrected, smallest_detectable, verdict};
 use wellread_measure::hypothesis::{holm, yuen, yuen_paired};
+use wellread_measure::intervals::{Interval, Method, Pairing};
 use wellread_measure::nested::{self, MIN_PROCESSES};
-use wellread_measure::{Bootstrap, Verdict};
+use wellread_measure::{IntervalEstimator, Verdict};
 use wellread_report::Table;
 use wellread_report::columns::{Better, Quantity};
 
@@ -235,7 +235,7 @@ fn one_row(
     if options.pairing == Pairing::Unpaired {
         let (x, y) = (b.by_process(), a.by_process());
         (row.processes_a, row.processes_b) = (y.len(), x.len());
-        if let Some(found) = nested::ratio(&x, &y, &Bootstrap::seeded(options.seed)) {
+        if let Some(found) = nested::ratio(&x, &y, &IntervalEstimator::seeded(options.seed)) {
             let of_cost = |cost| if quantity.better == Better::Higher { 1.0 / cost } else { cost };
             (row.a, row.b) = (of_cost(found.denominator), of_cost(found.numerator));
             (row.scope, row.noise_floor) = (Scope::Processes, None);
@@ -312,13 +312,13 @@ fn cost_ratio(quantity: &Quantity, a: &Measured, b: &Measured) -> Option<f64> {
 
 /// By raw values: by rounds where these were measured in turns, else by bootstrap; and Yuen's test.
 fn from_samples(a: &Measured, b: &Measured, options: &Options) -> (Option<Interval>, Option<f64>) {
-    let settings = Bootstrap::seeded(options.seed);
+    let estimator = IntervalEstimator::seeded(options.seed);
     if options.pairing == Pairing::Paired {
         let (x, y) = by_run(b, a);
-        let ratio = settings.ratio(&x, &y, Pairing::Paired);
+        let ratio = estimator.ratio(&x, &y, Pairing::Paired);
         return (ratio, yuen_paired(&x, &y).map(|test| test.p_value));
     }
-    let ratio = settings.ratio(&b.samples, &a.samples, Pairing::Unpaired);
+    let ratio = estimator.ratio(&b.samples, &a.samples, Pairing::Unpaired);
     (ratio, yuen(&b.samples, &a.samples).map(|test| test.p_value))
 }
 
@@ -326,7 +326,7 @@ fn from_samples(a: &Measured, b: &Measured, options: &Options) -> (Option<Interv
 /// both on the logarithmic scale (Donner and Zou 2012, <https://doi.org/10.1177/0962280210383082>). It also
 /// computes the normal test with them.
 fn from_summaries(a: &Measured, b: &Measured) -> (Option<Interval>, Option<f64>) {
-    let interval = |of: &Measured| of.interval.or_else(|| Bootstrap::default().median(&of.samples));
+    let interval = |of: &Measured| of.interval.or_else(|| IntervalEstimator::default().median(&of.samples));
     let (Some(a), Some(b)) = (interval(a), interval(b)) else { return (None, None) };
     if [a.low, a.estimate, b.low, b.estimate].iter().any(|value| !(*value > 0.0 && value.is_finite())) {
         return (None, None);

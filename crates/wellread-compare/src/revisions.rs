@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wellread_measure::bootstrap::Pairing;
 use wellread_measure::interleave::{Event, Plan};
+use wellread_measure::intervals::Pairing;
 use wellread_report::Table;
 
 /// The revisions to build and to run.

@@ -5,15 +5,15 @@ use crate::judge::{Options, row_id};
 use crate::series;
 use anyhow::Result;
 use std::collections::BTreeMap;
-use wellread_measure::Bootstrap;
-use wellread_measure::bootstrap::Pairing;
+use wellread_measure::IntervalEstimator;
 use wellread_measure::compare::NoiseFloor;
+use wellread_measure::intervals::Pairing;
 use wellread_measure::samples::median;
 use wellread_report::{Cell, Column, Table, Values, columns};
 
 /// Noise floors of single rows from an A/A pair: the same baseline measured twice in turns.
 pub fn row_floors(a: &Results, twin: &Results, options: &Options) -> Result<BTreeMap<String, NoiseFloor>> {
-    let settings = Bootstrap::seeded(options.seed);
+    let estimator = IntervalEstimator::seeded(options.seed);
     let mut floors = BTreeMap::new();
     for table in &a.tables {
         let Some(other) = twin.tables.iter().find(|other| other.name() == table.name()) else { continue };
@@ -22,7 +22,7 @@ pub fn row_floors(a: &Results, twin: &Results, options: &Options) -> Result<BTre
             for pair in series::pairs(table, other, &keys, &quantity) {
                 let (Some(a), Some(b)) = (&pair.a, &pair.b) else { continue };
                 let (x, y) = series::by_run(a, b);
-                if let Some(ratio) = settings.ratio(&x, &y, Pairing::Paired) {
+                if let Some(ratio) = estimator.ratio(&x, &y, Pairing::Paired) {
                     let floor = NoiseFloor::from_interval(&ratio);
                     floors.insert(row_id(table.name(), &quantity.column, &pair.key), floor);
                 }

@@ -3,8 +3,8 @@
 use crate::results::PROCESS;
 use anyhow::{Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
-use wellread_measure::bootstrap::Interval;
-use wellread_measure::bootstrap::Method;
+use wellread_measure::intervals::Interval;
+use wellread_measure::intervals::Method;
 use wellread_report::columns::{self, Better, Quantity};
 use wellread_report::{Cell, Table};
 

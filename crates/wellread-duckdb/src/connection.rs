@@ -5,7 +5,7 @@ use duckdb::{AccessMode, Config, Connection};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use wellread_store::process::Own;
+use wellread_store::process::ProcessOwned;
 use wellread_store::spool::LocalFile;
 use wellread_store::{Error, FILE_TOO_LARGE_HINT, Result};
 
@@ -13,8 +13,8 @@ use wellread_store::{Error, FILE_TOO_LARGE_HINT, Result};
 pub(crate) struct Database {
     /// Opened first; others are made from it. A forked process does not close what it has inherited: DuckDB would wait for its
     /// threads, which are not there.
-    root: Own<Mutex<Connection>>,
-    idle: Own<Mutex<Vec<Connection>>>,
+    root: ProcessOwned<Mutex<Connection>>,
+    idle: ProcessOwned<Mutex<Vec<Connection>>>,
 }
 
 /// A connection on loan.
@@ -45,7 +45,7 @@ impl Database {
     }
 
     fn of(root: Connection) -> Self {
-        Self { root: Own::new(Mutex::new(root)), idle: Own::new(Mutex::default()) }
+        Self { root: ProcessOwned::new(Mutex::new(root)), idle: ProcessOwned::new(Mutex::default()) }
     }
 
     /// A connection for this thread.

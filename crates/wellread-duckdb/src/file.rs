@@ -34,7 +34,7 @@ pub(crate) fn check_file(path: &Path, local: &LocalFile) -> Result<File> {
 /// # Errors
 /// A database elsewhere that cannot be fetched, or beside which changes lie that are not in it.
 pub(crate) fn local(path: &Path) -> Result<LocalFile> {
-    if place::is_registered(path) && has_log(path) {
+    if place::is_remote(path) && has_log(path) {
         return Err(Error::new(path, "a log lies beside it (.wal) with changes that are not in it")
             .hint("open the database once for writing, so that its log is merged (CHECKPOINT), and put it there again"));
     }

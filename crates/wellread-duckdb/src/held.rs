@@ -2,7 +2,7 @@
 //! asked to lose.
 
 use crate::connection::{config, failed, is_lock};
-use crate::place::TABLE;
+use crate::table_ref::TABLE;
 use duckdb::{AccessMode, Connection};
 use std::path::Path;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};

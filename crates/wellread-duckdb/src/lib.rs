@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  file ──connection──▶ read-only database, a connection per thread
-//!    tables ──place──▶ the table with an OME-Arrow column        (duckdb)
+//!    tables ──table_ref──▶ the table with an OME-Arrow column    (duckdb)
 //!    read_parquet(file) ───────────────────────┐                 (parquet-duckdb)
 //!                                              ▼
 //!  rows, columns ──direct──▶ values in the file's blocks ──┬─▶ pieces of rows, one by one, without arrays ──┐
@@ -28,10 +28,10 @@ mod file;
 pub mod fuzzing;
 mod held;
 mod library;
-mod place;
 mod sink;
 mod sql;
 mod table;
+mod table_ref;
 mod types;
 
 pub use table::DuckTable;

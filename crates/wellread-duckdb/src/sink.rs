@@ -4,8 +4,8 @@
 use crate::connection::{config, failed_to_write};
 use crate::held::refuse_held;
 use crate::library;
-use crate::place::{TABLE, mark};
 use crate::sql::{literal, quoted};
+use crate::table_ref::{TABLE, mark};
 use crate::types::{as_taken, sql_type};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 use wellread_store::journal::Journal;
-use wellread_store::place::{exists, is_registered};
+use wellread_store::place::{exists, is_remote};
 use wellread_store::spool;
 use wellread_store::staged::{Finished, ScratchFolder, Staged};
 use wellread_store::surface::option;
@@ -73,20 +73,20 @@ impl DuckSink {
         codec(path, options, target)?;
         check_columns(path, options)?;
         library::load(path)?;
-        let is_elsewhere = is_registered(path);
+        let is_remote_target = is_remote(path);
         if target == Target::Database {
-            if !is_elsewhere {
+            if !is_remote_target {
                 refuse_question_mark(path)?;
             }
             check_log(path)?;
-            if options.overwrite && is_elsewhere {
-                refuse_elsewhere(path)?;
+            if options.overwrite && is_remote_target {
+                refuse_remote(path)?;
             } else if options.overwrite {
                 refuse_held(path)?;
             }
         }
         let staged = Staged::for_table(path, options)?;
-        let scratch = is_elsewhere.then(|| spool::scratch(path, "DuckDB")).transpose()?;
+        let scratch = is_remote_target.then(|| spool::scratch(path, "DuckDB")).transpose()?;
         Ok(Self {
             open: Open { connection: None, resumable: staged.journal().is_some() },
             staged,
@@ -264,7 +264,7 @@ impl TableSink for DuckSink {
 }
 
 /// Refuses to replace a database that is not on this machine: its other content cannot be seen from here.
-fn refuse_elsewhere(database: &Path) -> Result<()> {
+fn refuse_remote(database: &Path) -> Result<()> {
     if !exists(database) {
         return Ok(());
     }

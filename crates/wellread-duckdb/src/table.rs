@@ -7,8 +7,8 @@ mod source;
 use crate::connection::{Borrowed, Database, failed};
 use crate::direct::{self, Blocks, Direct, Layout};
 use crate::file::{self, check_file, check_length, has_log, is_tested};
-use crate::place;
 use crate::sql;
+use crate::table_ref;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema, SchemaRef};
 use source::{Numbered, PARQUET_KEY, Source};
@@ -63,11 +63,11 @@ impl DuckTable {
         let local = file::local(path)?;
         let file = Arc::new(check_file(path, &local)?);
         let database = Database::open(path, &local)?;
-        let place = place::find(&database, path, options.table.as_deref())?;
+        let table_ref = table_ref::find(&database, path, options.table.as_deref())?;
         let connection = database.connection(path)?;
         let blocks = check_length(path, &file, &connection)?;
-        let is_trusted = place.is_ours;
-        let Numbered { source, rows, are_places } = Numbered::of(path, &connection, place)?;
+        let is_trusted = table_ref.is_ours;
+        let Numbered { source, rows, are_places } = Numbered::of(path, &connection, table_ref)?;
         drop(connection);
         // Changes that are not in the file's blocks yet stand in a log beside it.
         let in_blocks = are_places && !has_log(path) && is_tested(path, &file);
@@ -146,10 +146,10 @@ impl DuckTable {
     /// The reader of this crate for some columns; `None` where DuckDB has to read them.
     pub(crate) fn direct(&self, columns: &Columns) -> Option<Arc<Direct>> {
         let blocks = self.blocks.as_ref()?;
-        let (Source::Keyed(place) | Source::Native(place, _)) = &self.source else { return None };
+        let (Source::Keyed(table_ref) | Source::Native(table_ref, _)) = &self.source else { return None };
         let make = || {
             let connection = self.database.connection(&self.path).map_err(drop)?;
-            let table = &place.sql();
+            let table = &table_ref.sql();
             let layout = &self.segments(&connection, table).ok_or(())?;
             let (schema, rows) = (&self.schema, self.rows);
             let source = direct::Source { blocks, connection: &connection, table, rows, schema, layout };
@@ -235,11 +235,12 @@ impl ImageTable for DuckTable {
     }
 
     fn is_constant(&self, columns: &Columns) -> bool {
-        let (Some(_), Source::Keyed(place) | Source::Native(place, _)) = (&self.blocks, &self.source) else {
+        let (Some(_), Source::Keyed(table_ref) | Source::Native(table_ref, _)) = (&self.blocks, &self.source)
+        else {
             return false;
         };
         let Ok(connection) = self.database.connection(&self.path) else { return false };
-        self.segments(&connection, &place.sql()).is_some_and(|layout| {
+        self.segments(&connection, &table_ref.sql()).is_some_and(|layout| {
             let is_constant = |path: &Vec<String>| {
                 numbered(self.schema.fields(), path).is_some_and(|p| layout.is_constant(&p, self.rows))
             };
@@ -250,8 +251,8 @@ impl ImageTable for DuckTable {
     fn layout(&self) -> Result<StoreLayout> {
         let connection = self.database.connection(&self.path)?;
         let (codec, pieces, variant);
-        if let Source::Keyed(place) | Source::Native(place, _) = &self.source {
-            let name = sql::literal(&place.sql());
+        if let Source::Keyed(table_ref) | Source::Native(table_ref, _) = &self.source {
+            let name = sql::literal(&table_ref.sql());
             codec = self.text(
                 &connection,
                 &format!(
@@ -267,7 +268,7 @@ impl ImageTable for DuckTable {
                 ),
             )?;
             let key = if matches!(self.source, Source::Keyed(_)) { ", primary key" } else { "" };
-            variant = format!("table {}{key}", place.sql().replace('"', ""));
+            variant = format!("table {}{key}", table_ref.sql().replace('"', ""));
         } else {
             let name = sql::literal(&self.local.path().to_string_lossy());
             codec = self.text(

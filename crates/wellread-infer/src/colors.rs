@@ -66,7 +66,7 @@ impl PixelSink for Repeated<'_> {
 }
 
 impl Store for Colors {
-    delegate_store!(self => self.0; format, path, far, len, name, metadata);
+    delegate_store!(self => self.0; format, path, remote_path, len, name, metadata);
     delegate_store!(self => self.0; layout, files, files_of, has_checksums, row_hints, heads);
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {

@@ -5,7 +5,7 @@
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::samples::{Samples, percentile_of_sorted};
 use wellread_measure::steady::windows_agree;
-use wellread_measure::{Bootstrap, Interval};
+use wellread_measure::{Interval, IntervalEstimator};
 
 /// How far the medians of two windows of warm-up may differ for the passes to be steady.
 const MAX_STEADY_DIFFERENCE: f64 = 0.02;
@@ -64,7 +64,7 @@ pub fn interval(rounds_ns: &[Vec<u64>], seed: u64) -> Option<Interval> {
     let rounds: Vec<Vec<f64>> =
         rounds_ns.iter().map(|round| round.iter().map(|&ns| ns as f64 / 1e6).collect()).collect();
     let groups: Vec<&[f64]> = rounds.iter().map(Vec::as_slice).collect();
-    Bootstrap::seeded(seed).clustered_median(&groups)
+    IntervalEstimator::seeded(seed).clustered_median(&groups)
 }
 
 /// Passes of a window of warm-up.

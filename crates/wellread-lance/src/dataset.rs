@@ -105,7 +105,7 @@ impl Dataset {
     pub async fn scheduler(&self, file: &DataFile) -> Result<FileScheduler> {
         let config = SchedulerConfig::max_bandwidth(&self.store);
         let scheduler = ScanScheduler::new(Arc::clone(&self.store), config);
-        scheduler.open_file(&self.place(file)?, &file.file_size_bytes).await
+        scheduler.open_file(&self.path_of(file)?, &file.file_size_bytes).await
     }
 
     /// A data file of the first format, open for reading.
@@ -116,7 +116,7 @@ impl Dataset {
         let (first, last) = (file.fields.first().copied(), file.fields.iter().max().copied());
         v1::reader::FileReader::try_new_with_fragment_id(
             &self.store,
-            &self.place(file)?,
+            &self.path_of(file)?,
             self.schema().clone(),
             u32::try_from(fragment.id).unwrap_or(u32::MAX),
             first.unwrap_or(0),
@@ -127,7 +127,7 @@ impl Dataset {
     }
 
     /// Where a data file is.
-    fn place(&self, file: &DataFile) -> Result<Path> {
+    fn path_of(&self, file: &DataFile) -> Result<Path> {
         let (root, is_dataset) = self.root(file.base_id)?;
         let folder = if is_dataset { root.join(DATA) } else { root };
         Ok(folder.join(file.path.as_str()))

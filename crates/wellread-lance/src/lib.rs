@@ -1,10 +1,10 @@
 //! Images in [Lance](https://lance.org) datasets and LanceDB folders.
 //!
 //! ```text
-//!  folder ──place──▶ dataset ──LanceTable (table)──▶ TableStore
-//!                     │  pixels, sizes: page bytes ──direct──┬▶ pieces of rows, one by one, without arrays
-//!                     │                                      └▶ batches of this Arrow release: scans, and what pieces cannot say
-//!                     └─ text and all else: Lance's decoders (fragment) ──bridge──▶ batches
+//!  folder ──dataset_folder──▶ dataset ──LanceTable (table)──▶ TableStore
+//!                              │  pixels, sizes: page bytes ──direct──┬▶ pieces of rows, one by one, without arrays
+//!                              │                                      └▶ batches of this Arrow release: scans, and what pieces cannot say
+//!                              └─ text and all else: Lance's decoders (fragment) ──bridge──▶ batches
 //!  TableWriter ──batches──▶ writer ──▶ data files, a version (commit) under a temporary name ──▶ its place
 //! ```
 //!
@@ -18,13 +18,13 @@
 mod bridge;
 mod commit;
 mod dataset;
+mod dataset_folder;
 mod direct;
 mod error;
 mod footer;
 mod fragment;
 mod new_file;
 mod parts;
-mod place;
 mod place_store;
 mod rows;
 mod runtime;
@@ -46,9 +46,9 @@ pub static FORMAT: Format = Format {
     endings: &[".lance", ".lancedb"],
     set_ending: ".lance",
     is_folder: true,
-    holds_images: place::holds_tables,
+    holds_images: dataset_folder::holds_tables,
     parts: &[],
-    foreign_entry: place::foreign,
+    foreign_entry: dataset_folder::foreign,
     keeps_features: true,
     keeps_features_at: |_| false,
     joins_parts: true,
@@ -65,7 +65,7 @@ pub static FORMAT: Format = Format {
     uses_tune: |_| true,
     cannot_resume: None,
     engine: || Ok(format!("lance {LANCE} (own page reader); Lance file format 2.2")),
-    recognise: place::recognise,
+    recognise: dataset_folder::recognise,
     open: |path, options| {
         Ok(Box::new(TableStore::open(Box::new(table::LanceTable::open(path, options)?), options)?))
     },

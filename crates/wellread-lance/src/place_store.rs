@@ -46,7 +46,7 @@ pub(crate) async fn store_of(
     registry: &Arc<ObjectStoreRegistry>,
     folder: &str,
 ) -> LanceResult<(Arc<LanceStore>, Key)> {
-    if !place::is_registered(Path::new(folder)) {
+    if !place::is_remote(Path::new(folder)) {
         let params = ObjectStoreParams::default();
         return LanceStore::from_uri_and_params(Arc::clone(registry), folder, &params).await;
     }

@@ -66,9 +66,9 @@ pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     guarded(Path::new(""), "", || Ok::<_, Infallible>(work())).ok()
 }
 
-/// Ends once nobody wants any more what this thread reads of the table at `path`, where that lies far away.
+/// Ends once nobody wants any more what this thread reads of the table at `path`, where that is remote.
 async fn unwanted(path: &Path) {
-    let stop = if place::is_registered(path) { place::stop() } else { None };
+    let stop = if place::is_remote(path) { place::stop() } else { None };
     let Some(stop) = stop else { return pending().await };
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(LOOK).await;

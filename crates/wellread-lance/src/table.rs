@@ -13,7 +13,7 @@ use crate::direct::{self, Direct, Input};
 use crate::fragment::FragmentReader;
 use crate::rows::DatasetRows;
 use crate::runtime::wait;
-use crate::{footer, place};
+use crate::{dataset_folder, footer};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::StreamExt;
@@ -25,7 +25,7 @@ use plan::{DataFile, Fragment, FragmentPlan, Plan};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use wellread_image::ome_arrow::{self, field};
-use wellread_store::ahead::Ends;
+use wellread_store::ahead::FileTails;
 use wellread_store::direct::{Plans, Stop, Tested, UNREADABLE, handed_on, rest_by_library};
 use wellread_store::guard::guarded;
 use wellread_store::place::Wanted;
@@ -58,14 +58,14 @@ pub(crate) struct LanceTable {
     plans: Plans<Arc<Plan>>,
     /// Whether it is of versions whose pages were read here as Lance reads them.
     is_tested: bool,
-    /// The ends of its first data files, where these lie far away: metadata are read from there in many small parts.
-    _ends: Ends,
+    /// The ends of its first data files, where these are remote: metadata are read from there in many small parts.
+    _tails: FileTails,
 }
 
 impl LanceTable {
     /// Opens the dataset at `path`, or a table of the LanceDB folder there.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        let folder = place::dataset(path, options.table.as_deref())?;
+        let folder = dataset_folder::dataset(path, options.table.as_deref())?;
         let folder =
             wellread_store::place::canonical(&folder).map_err(|e| Error::io(path, "cannot open", &e))?;
         let address = folder.to_str().ok_or_else(|| {
@@ -95,7 +95,7 @@ impl LanceTable {
             fragments.into_iter().map(|lance| Fragment { lance, files: OnceLock::new() }).collect();
         let is_tested = is_tested(path, dataset.manifest());
         let (path, plans) = (path.to_owned(), Plans::new(usize::MAX));
-        Ok(Self { path, folder, dataset, schema, fragments, rows, plans, is_tested, _ends: ends })
+        Ok(Self { path, folder, dataset, schema, fragments, rows, plans, is_tested, _tails: ends })
     }
 
     /// The plan for reading `columns`.
@@ -140,8 +140,8 @@ impl LanceTable {
             if matches!(file.file_version(), Ok(ConcreteFileVersion::V1)) {
                 continue;
             }
-            let place = self.folder.join(DATA).join(&file.path);
-            if file.file_major_version >= 2 && !footer::is_plausible(&place) {
+            let file_path = self.folder.join(DATA).join(&file.path);
+            if file.file_major_version >= 2 && !footer::is_plausible(&file_path) {
                 let what = "cannot read the metadata of a data file: its footer names places outside of it";
                 return Err(Error::new(&self.path, what)
                     .hint("the dataset is probably corrupt or incomplete; copy or write it again"));
@@ -152,7 +152,7 @@ impl LanceTable {
             let pairs = file.fields.iter().zip(file.column_indices.iter());
             let columns =
                 pairs.filter_map(|(id, column)| Some((*id, usize::try_from(*column).ok()?))).collect();
-            let input = Input::open(&place).ok().map(Arc::new);
+            let input = Input::open(&file_path).ok().map(Arc::new);
             files.push(DataFile { name: file.path.clone(), input, metadata, columns });
         }
         Ok(fragment.files.get_or_init(|| files))
@@ -318,7 +318,7 @@ impl ImageTable for LanceTable {
         each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let plan = self.plan(columns)?;
-        let _ends = self.open_ahead(&rows);
+        let _tails = self.open_ahead(&rows);
         let Reading { positions, direct: own } = context.get();
         self.rows.stretches(&rows, positions, |index, positions| {
             let Some(direct) = self.direct(&plan, index) else {
@@ -328,7 +328,7 @@ impl ImageTable for LanceTable {
             // A fault of a network is no damage: Lance, which asks again, gives its error.
             if let Err(Stop::Irregular(_, why)) = read
                 && direct.has_prefixes()
-                && !(why == UNREADABLE && wellread_store::place::is_registered(&self.path))
+                && !(why == UNREADABLE && wellread_store::place::is_remote(&self.path))
             {
                 let what = format_args!("cannot read: the data file is damaged: {why}");
                 return Err(Error::new(&self.path, what)
@@ -348,7 +348,7 @@ impl ImageTable for LanceTable {
         each: &mut EachRow<'_>,
     ) -> Result<usize> {
         let plan = self.plan(columns)?;
-        let _ends = self.open_ahead(&Rows::Chosen(rows));
+        let _tails = self.open_ahead(&Rows::Chosen(rows));
         let Reading { positions, direct: own } = context.get();
         let mut done = 0;
         // Ends with an error, or with none where the rest is left to others.

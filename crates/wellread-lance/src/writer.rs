@@ -7,9 +7,9 @@
 
 use crate::bridge::export;
 use crate::commit::{DataFileWriter, NewDataset};
+use crate::dataset_folder;
 use crate::error::CANNOT_WRITE;
 use crate::parts::{PART_BYTES, Parts};
-use crate::place;
 use crate::runtime::wait;
 use arrow_schema::{DataType, Field, FieldRef, Metadata, Schema, SchemaRef};
 use crossbeam_channel::Receiver;
@@ -19,7 +19,7 @@ use lance_table::format::Fragment;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_image::ome_arrow::field;
-use wellread_store::place as files;
+use wellread_store::place;
 use wellread_store::staged::{Finished, Staged};
 use wellread_store::table::{TableSink, TableWriter, ThreadSink};
 use wellread_store::{Compression, Error, Result, StoreWriter, Tune, WriteOptions};
@@ -37,12 +37,12 @@ type Encoding = Vec<(&'static str, String)>;
 /// A writer to a Lance dataset, or to a LanceDB folder with one where the target ends in `.lancedb`.
 pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
     // Its parts lie under another name until it is complete, and readers ask for the whole path as text.
-    if files::absolute(target).is_ok_and(|whole| whole.to_str().is_none()) {
+    if place::absolute(target).is_ok_and(|whole| whole.to_str().is_none()) {
         return Err(not_utf8(target));
     }
     let encoding = encoding(target, options)?;
     if options.overwrite {
-        place::refuse_tables(target)?;
+        dataset_folder::refuse_tables(target)?;
     }
     let staged = Staged::for_table(target, options)?;
     let make = Box::new(move |schema: SchemaRef| sink(staged, &encoding, &schema));
@@ -106,7 +106,7 @@ fn sink(staged: Staged, encoding: &Encoding, schema: &Schema) -> Result<Box<dyn 
 /// The output, which is whole now. Its version makes a dataset of `folder`: where files are moved one by one, it goes last.
 fn finished(staged: Staged, folder: &Path) -> Finished {
     let path = staged.path().to_owned();
-    let last = folder.strip_prefix(&path).unwrap_or(Path::new("")).join(place::VERSIONS);
+    let last = folder.strip_prefix(&path).unwrap_or(Path::new("")).join(dataset_folder::VERSIONS);
     Finished::new(staged, path, move |staged| staged.commit_with_last(&last))
 }
 
@@ -118,7 +118,7 @@ fn lock(parts: &Mutex<Parts>) -> MutexGuard<'_, Parts> {
 struct Output {
     /// The path that errors are of.
     target: PathBuf,
-    place: NewDataset,
+    dataset: NewDataset,
     schema: LanceSchema,
     /// [`FRAGMENT_LIMITS`], but in tests.
     limits: (u64, u64),
@@ -133,12 +133,12 @@ impl Output {
         let empty = export(arrow_array::RecordBatch::new_empty(schema));
         let theirs =
             empty.map_err(|why| Error::new(&target, format_args!("{CANNOT_WRITE}: {why}")))?.schema();
-        let (place, schema) = wait(&target, CANNOT_WRITE, async {
+        let (dataset, schema) = wait(&target, CANNOT_WRITE, async {
             let mut schema = LanceSchema::try_from(theirs.as_ref())?;
             schema.try_reassign_field_ids(None)?;
             Ok((NewDataset::at(&address).await?, schema))
         })?;
-        Ok(Self { target, place, schema, limits: FRAGMENT_LIMITS })
+        Ok(Self { target, dataset, schema, limits: FRAGMENT_LIMITS })
     }
 
     /// Writes all batches as one version.
@@ -158,7 +158,7 @@ impl Output {
                 .map_err(|why| Error::new(&self.target, format_args!("{CANNOT_WRITE}: {why}")))?;
             let mut file = match open.take() {
                 Some(file) => file,
-                None => wait(&self.target, CANNOT_WRITE, self.place.data_file(&self.schema))?,
+                None => wait(&self.target, CANNOT_WRITE, self.dataset.data_file(&self.schema))?,
             };
             let (rows, bytes) = wait(&self.target, CANNOT_WRITE, file.write(&batch))?;
             if rows >= self.limits.0 || bytes >= self.limits.1 {
@@ -190,7 +190,7 @@ impl Output {
 
     /// Makes a version of fragments that are written.
     fn commit(&self, fragments: &[Fragment]) -> Result<()> {
-        wait(&self.target, CANNOT_WRITE, self.place.commit(&self.schema, fragments))
+        wait(&self.target, CANNOT_WRITE, self.dataset.commit(&self.schema, fragments))
     }
 }
 

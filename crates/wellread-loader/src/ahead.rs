@@ -1,4 +1,4 @@
-//! The distance ahead of its consumer at which an epoch asks for bytes that lie far away, and the bytes that
+//! The distance ahead of its consumer at which an epoch asks for bytes that are remote, and the bytes that
 //! it holds.
 //!
 //! ```text
@@ -61,8 +61,8 @@ impl Lookahead {
     /// The requests ahead of the reader of a loader's batches; `None` where all of its sets lie on this machine.
     pub(crate) fn of(loader: &Inner) -> Option<Self> {
         let Inner { plan, dataset, targets, .. } = loader;
-        let is_far = dataset.is_far() || targets.as_ref().is_some_and(Dataset::is_far);
-        let most = plan.ahead.filter(|_| is_far)?;
+        let is_remote = dataset.is_remote() || targets.as_ref().is_some_and(Dataset::is_remote);
+        let most = plan.ahead.filter(|_| is_remote)?;
         Some(Self::new(most, plan.largest, plan.read_ahead.prefetch.max(plan.read_ahead.joined)))
     }
 

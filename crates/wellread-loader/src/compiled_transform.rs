@@ -55,7 +55,7 @@ pub(crate) struct CompiledTransform {
 /// The image that illumination was uneven in: a stored one without its mask. Where that is cut out of a larger one, it is the
 /// larger one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lit {
+pub(crate) struct IlluminatedImage {
     /// Its shape.
     pub(crate) shape: Shape,
     /// The first row and column of the stored image in it.
@@ -147,14 +147,19 @@ impl CompiledTransform {
     ///
     /// # Errors
     /// No such row; a field that does not fit.
-    pub(crate) fn lit(&self, dataset: &Dataset, row: usize, shape: Shape) -> Result<Lit> {
+    pub(crate) fn illuminated_image(
+        &self,
+        dataset: &Dataset,
+        row: usize,
+        shape: Shape,
+    ) -> Result<IlluminatedImage> {
         let Shape([t, c, z, y, x]) = self.transform.without_mask(shape);
-        let whole = Lit { shape: Shape([t, c, z, y, x]), start: [0, 0] };
+        let whole = IlluminatedImage { shape: Shape([t, c, z, y, x]), start: [0, 0] };
         if !(self.transform.is_cut && self.transform.is_corrected()) {
             return Ok(whole);
         }
         let cut = dataset.store().row_hints(row)?.cut();
-        let lit = cut.map_or(whole, |cut| Lit {
+        let lit = cut.map_or(whole, |cut| IlluminatedImage {
             shape: Shape([t, c, z, cut.whole[0], cut.whole[1]]),
             start: cut.start,
         });

@@ -31,7 +31,7 @@
 //! | [`cache`] | [`Cache`]: what is kept of images that have been read |
 //! | [`loader`] | [`Loader`] and [`LoaderBuilder`] |
 //! | `plan` | what the epochs of a loader have in common |
-//! | `ahead` | how far ahead bytes are asked for that lie far away |
+//! | `ahead` | how far ahead bytes are asked for that are remote |
 //! | `ring` | the batches of an epoch that threads fill |
 //! | [`pipeline`] | [`Batches`], the iterator that owns the worker threads |
 //! | [`batch`] | [`Batch`], whose aligned memory comes from a pool, or from you ([`BatchMemory`]) |

@@ -54,7 +54,7 @@ pub(crate) struct Plan {
     pub(crate) slice_rows: usize,
     /// Images of the largest batch.
     pub(crate) largest: usize,
-    /// Bytes that may be fetched ahead from far away and held; `None` where there is no room for any.
+    /// Bytes that may be fetched ahead from remote places and held; `None` where there is no room for any.
     pub(crate) ahead: Option<u64>,
     /// The bound on memory, if there is one.
     pub(crate) memory: Option<MemoryUse>,

@@ -9,7 +9,7 @@ use wellread_measure::clock::time;
 use wellread_measure::limits::measure_copy;
 use wellread_measure::rng::Rng;
 use wellread_measure::{
-    Bootstrap, Environment, Interval, LimitSettings, PeakGuard, Plan, RowChecksum, Samples, Scope,
+    Environment, Interval, IntervalEstimator, LimitSettings, PeakGuard, Plan, RowChecksum, Samples, Scope,
 };
 
 /// The measurement of one turn.
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .twin("stable")
         .run(|_progress| ())?;
 
-    let settings = Bootstrap::seeded(7);
+    let estimator = IntervalEstimator::seeded(7);
     let copy = measure_copy(&LimitSettings { bytes: 64 << 20, ..LimitSettings::default() }).one_thread;
     let bytes = (numbers.len() * size_of::<u64>()) as f64;
     for variant in outcome.visible() {
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             continue;
         }
         let seconds: Samples = variant.values(|turn| turn.seconds).into();
-        let (Some(summary), Some(interval)) = (seconds.summary(), settings.median(seconds.values())) else {
+        let (Some(summary), Some(interval)) = (seconds.summary(), estimator.median(seconds.values())) else {
             continue;
         };
         let peak = variant.runs.iter().filter_map(|run| run.value.peak_bytes).max().unwrap_or(0);
@@ -85,10 +85,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             peak / 1024,
         );
     }
-    if let Some(floor) = outcome.noise_floor(|turn| turn.seconds, &settings) {
+    if let Some(floor) = outcome.noise_floor(|turn| turn.seconds, &estimator) {
         println!("noise floor (A/A): {:.1} %", 100.0 * floor.fraction());
     }
-    if let Some(comparison) = outcome.compare("unstable", "stable", |turn| turn.seconds, &settings)
+    if let Some(comparison) = outcome.compare("unstable", "stable", |turn| turn.seconds, &estimator)
         && let Some(ratio) = comparison.ratio
     {
         let Interval { estimate, low, high, .. } = ratio;

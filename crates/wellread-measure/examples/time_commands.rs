@@ -9,7 +9,7 @@
 use std::process::{Command, Stdio};
 
 use wellread_measure::clock::Stopwatch;
-use wellread_measure::{Bootstrap, Interval, Plan};
+use wellread_measure::{Interval, IntervalEstimator, Plan};
 
 type Error = Box<dyn std::error::Error>;
 
@@ -38,7 +38,7 @@ fn main() -> Result<(), Error> {
         .add(b, || once(b))
         .twin(a)
         .run(|_progress| ())?;
-    let settings = Bootstrap::seeded(1);
+    let estimator = IntervalEstimator::seeded(1);
     let shown = |Interval { estimate, low, high, .. }: Interval, unit: f64| {
         format!("{:.4} [{:.4}, {:.4}]", estimate * unit, low * unit, high * unit)
     };
@@ -46,14 +46,14 @@ fn main() -> Result<(), Error> {
         if let Some(failure) = &variant.failure {
             return Err(failure.message.clone().into());
         }
-        if let Some(median) = settings.median(&variant.values(|seconds| *seconds)) {
+        if let Some(median) = estimator.median(&variant.values(|seconds| *seconds)) {
             println!("{}: median {} ms, n {}", variant.name, shown(median, 1e3), variant.runs.len());
         }
     }
-    if let Some(floor) = outcome.noise_floor(|seconds| *seconds, &settings) {
+    if let Some(floor) = outcome.noise_floor(|seconds| *seconds, &estimator) {
         println!("noise floor (A/A): {:.1} %", 100.0 * floor.fraction());
     }
-    if let Some(comparison) = outcome.compare(b, a, |seconds| *seconds, &settings)
+    if let Some(comparison) = outcome.compare(b, a, |seconds| *seconds, &estimator)
         && let Some(ratio) = comparison.ratio
     {
         println!("the second against the first: {} ({})", comparison.verdict, shown(ratio, 1.0));

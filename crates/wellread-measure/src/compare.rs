@@ -1,7 +1,7 @@
 //! From two sets of samples to a word: faster, slower, no difference, or too few data.
 //!
 //! The rule, in full. Let `ratio` be candidate over baseline of a quantity of which less is better (seconds, bytes),
-//! with its 95 % interval ([`Bootstrap::ratio`]). Let the noise floor be that of an A/A pair on the same machine in the
+//! with its 95 % interval ([`IntervalEstimator::ratio`]). Let the noise floor be that of an A/A pair on the same machine in the
 //! same run. The same variant is measured under two names (see [`crate::interleave`]):
 //!
 //! - fewer than [`MIN_SAMPLES`] samples on either side, or no interval: **too few data**;
@@ -18,10 +18,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::{Bootstrap, Interval, Pairing};
+use crate::intervals::{Interval, IntervalEstimator, Pairing};
 
 /// Fewest samples a verdict may rest on: below six, no interval free of assumptions covers a median with 95 %
-/// (see [`crate::bootstrap`]).
+/// (see [`crate::intervals`]).
 pub const MIN_SAMPLES: usize = 6;
 
 /// The word for a comparison.
@@ -129,9 +129,9 @@ pub fn compare(
     baseline: &[f64],
     pairing: Pairing,
     noise_floor: Option<NoiseFloor>,
-    settings: &Bootstrap,
+    estimator: &IntervalEstimator,
 ) -> Comparison {
-    let ratio = settings.ratio(candidate, baseline, pairing);
+    let ratio = estimator.ratio(candidate, baseline, pairing);
     let smallest_detectable = ratio.as_ref().map(|ratio| smallest_detectable(ratio, noise_floor));
     Comparison { verdict: verdict(ratio.as_ref(), noise_floor), ratio, noise_floor, smallest_detectable }
 }
@@ -139,7 +139,7 @@ pub fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bootstrap::Method;
+    use crate::intervals::Method;
     use crate::rng::Rng;
 
     fn interval(low: f64, high: f64, n: usize) -> Interval {
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn planted_differences_are_found_and_absent_ones_are_not() {
         let mut rng = Rng::seed(21);
-        let settings = Bootstrap { resamples: 500, ..Bootstrap::default() };
+        let estimator = IntervalEstimator { resamples: 500, ..IntervalEstimator::default() };
         let trials = 200;
         let mut found = 0;
         let mut false_alarms = 0;
@@ -179,11 +179,11 @@ mod tests {
             };
             let drift: Vec<f64> = (0..20).map(|i| 1.0 + 0.01 * f64::from(i)).collect();
             let (a, aa, b) = (runs(1.0, &drift), runs(1.0, &drift), runs(1.10, &drift));
-            let aa = settings.ratio_of_medians(&aa, &a, Pairing::Paired).unwrap();
+            let aa = estimator.ratio_of_medians(&aa, &a, Pairing::Paired).unwrap();
             let floor = Some(NoiseFloor::from_interval(&aa));
-            let slower = compare(&b, &a, Pairing::Paired, floor, &settings);
+            let slower = compare(&b, &a, Pairing::Paired, floor, &estimator);
             let again = runs(1.0, &drift);
-            let same = compare(&again, &a, Pairing::Paired, floor, &settings);
+            let same = compare(&again, &a, Pairing::Paired, floor, &estimator);
             found += usize::from(slower.verdict == Verdict::Slower);
             false_alarms += usize::from(same.verdict != Verdict::NoDifference);
         }
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_is_called_detectable_is_detected() {
-        let settings = Bootstrap { resamples: 500, ..Bootstrap::default() };
+        let estimator = IntervalEstimator { resamples: 500, ..IntervalEstimator::default() };
         let floor = Some(NoiseFloor { ln_ratio: 0.02, n: 20 });
         for (n, pairing) in
             [(10, Pairing::Unpaired), (20, Pairing::Unpaired), (10, Pairing::Paired), (20, Pairing::Paired)]
@@ -203,14 +203,14 @@ mod tests {
                 |factor: f64| -> Vec<f64> { (0..n).map(|_| factor * (0.05 * rng.normal()).exp()).collect() };
             let mut sizes: Vec<f64> = (0..200)
                 .map(|_| {
-                    compare(&runs(1.0), &runs(1.0), pairing, floor, &settings).smallest_detectable.unwrap()
+                    compare(&runs(1.0), &runs(1.0), pairing, floor, &estimator).smallest_detectable.unwrap()
                 })
                 .collect();
             let size = crate::samples::median_in_place(&mut sizes).unwrap();
             let trials = 1_000;
             let found = (0..trials)
                 .filter(|_| {
-                    let found = compare(&runs(1.0 + size), &runs(1.0), pairing, floor, &settings);
+                    let found = compare(&runs(1.0 + size), &runs(1.0), pairing, floor, &estimator);
                     found.verdict == Verdict::Slower
                 })
                 .count();
@@ -222,10 +222,10 @@ mod tests {
 
     #[test]
     fn a_comparison_survives_json_and_bad_input() {
-        let settings = Bootstrap::default();
+        let estimator = IntervalEstimator::default();
         let a: Vec<f64> = (0..8).map(|i| 1.0 + 0.01 * f64::from(i)).collect();
         let b: Vec<f64> = a.iter().map(|x| x * 2.0).collect();
-        let comparison = compare(&b, &a, Pairing::Unpaired, None, &settings);
+        let comparison = compare(&b, &a, Pairing::Unpaired, None, &estimator);
         assert_eq!(comparison.verdict, Verdict::Slower);
         assert!(comparison.smallest_detectable.unwrap() < 0.2);
         let text = serde_json::to_string(&comparison).unwrap();
@@ -234,7 +234,7 @@ mod tests {
         let back: Comparison = serde_json::from_str(&text).unwrap();
         assert_eq!((back.verdict, back.noise_floor, back.ratio.unwrap().n), (Verdict::Slower, None, 8));
         assert!((back.smallest_detectable.unwrap() - comparison.smallest_detectable.unwrap()).abs() < 1e-12);
-        let broken = compare(&[f64::NAN; 9], &a, Pairing::Paired, None, &settings);
+        let broken = compare(&[f64::NAN; 9], &a, Pairing::Paired, None, &estimator);
         assert_eq!((broken.verdict, broken.ratio), (Verdict::TooFewData, None));
     }
 }

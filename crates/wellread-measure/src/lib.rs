@@ -9,7 +9,7 @@
 //!   clock, memory, checksum              what one turn measures, and proof that it did the work
 //! samples     ─▶ median, percentiles     raw values kept
 //! steady      ─▶ warm-up over? level changed?
-//! bootstrap   ─▶ 95 % intervals; precision: narrow enough?
+//! intervals   ─▶ of 95 %; precision: narrow enough?
 //! compare     ─▶ faster, slower, no difference, too few data
 //! limits      ─▶ the same figures as a share of what the machine can do
 //! ```
@@ -18,7 +18,7 @@
 //! |---|---|
 //! | [`clock`] | [`Stopwatch`], clock overhead measured and taken off |
 //! | [`samples`] | [`Samples`], [`Summary`], percentiles that need enough samples |
-//! | [`bootstrap`] | [`Bootstrap`], [`Interval`]: medians, means, ratios, rounds |
+//! | [`intervals`] | [`IntervalEstimator`], [`Interval`]: medians, means, ratios, rounds |
 //! | [`hypothesis`] | Yuen's trimmed t, Welch's interval; Holm's correction |
 //! | [`steady`] | changes in a series: warm-up, steady state, history |
 //! | [`precision`] | [`Precision`]: repeats until an interval is narrow enough |
@@ -37,12 +37,12 @@
 //! | [`stderr`] | [`to_stderr`]: a line that may get lost |
 //!
 //! ```
-//! use wellread_measure::{Bootstrap, Pairing, Samples, Verdict, compare};
+//! use wellread_measure::{IntervalEstimator, Pairing, Samples, Verdict, compare};
 //!
 //! let before: Samples = (0..12).map(|i| 1.00 + 0.001 * f64::from(i)).collect();
 //! let after: Samples = (0..12).map(|i| 0.8 * (1.00 + 0.001 * f64::from(i))).collect();
-//! let settings = Bootstrap::seeded(1);
-//! let comparison = compare(after.values(), before.values(), Pairing::Paired, None, &settings);
+//! let estimator = IntervalEstimator::seeded(1);
+//! let comparison = compare(after.values(), before.values(), Pairing::Paired, None, &estimator);
 //! assert_eq!(comparison.verdict, Verdict::Faster);
 //! assert!(comparison.ratio.unwrap().estimate < 0.81);
 //! assert_eq!(after.summary().unwrap().p95, None); // 12 samples do not support a 95th percentile
@@ -55,7 +55,6 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-pub mod bootstrap;
 pub mod checksum;
 pub mod clock;
 pub mod compare;
@@ -65,6 +64,7 @@ pub mod error;
 pub mod histogram;
 pub mod hypothesis;
 pub mod interleave;
+pub mod intervals;
 pub mod limits;
 pub mod memory;
 pub mod nested;
@@ -79,7 +79,6 @@ pub mod stderr;
 pub mod steady;
 mod sys;
 
-pub use bootstrap::{Bootstrap, Interval, Pairing};
 pub use checksum::RowChecksum;
 pub use clock::Stopwatch;
 pub use compare::{Comparison, NoiseFloor, Verdict, compare};
@@ -87,6 +86,7 @@ pub use environment::Environment;
 pub use error::{Error, Result};
 pub use histogram::Histogram;
 pub use interleave::{Flow, Outcome, Plan, Progress, VariantResult};
+pub use intervals::{Interval, IntervalEstimator, Pairing};
 pub use limits::{CopyLimits, LimitSettings};
 pub use memory::{PeakGuard, PeakMemory, Scope};
 pub use page_cache::DropReport;

@@ -17,8 +17,8 @@
 //! of medians has the right width from three processes on where these are spread about evenly. Medians of rounds are. The bootstrap widens
 //! it where rounds within a process say that its median is not well known.
 
-use crate::bootstrap::{Bootstrap, Interval, Method};
 use crate::hypothesis::{Welch, moments};
+use crate::intervals::{Interval, IntervalEstimator, Method};
 use crate::rng::Rng;
 use crate::samples::median;
 
@@ -78,19 +78,23 @@ impl Side {
 /// The ratio of `numerator` to `denominator`, each given as the rounds of its processes, with its interval and its test.
 /// `None` of fewer than [`MIN_PROCESSES`] processes on either side, of a process without a round, and of values that are
 /// not above zero.
-pub fn ratio(numerator: &[Vec<f64>], denominator: &[Vec<f64>], settings: &Bootstrap) -> Option<NestedRatio> {
+pub fn ratio(
+    numerator: &[Vec<f64>],
+    denominator: &[Vec<f64>],
+    estimator: &IntervalEstimator,
+) -> Option<NestedRatio> {
     let (x, y) = (Side::of(numerator)?, Side::of(denominator)?);
     let of = |side: &Side| (side.mean, side.error, side.rounds.len() as f64);
     let welch = Welch::of([of(&x), of(&y)]);
-    let (difference, reach) = (welch.difference, welch.reach(settings.confidence));
-    let mut rng = Rng::seed(settings.seed);
+    let (difference, reach) = (welch.difference, welch.reach(estimator.confidence));
+    let mut rng = Rng::seed(estimator.seed);
     let mut room = Vec::new();
-    let mut drawn: Vec<f64> = (0..settings.resamples)
+    let mut drawn: Vec<f64> = (0..estimator.resamples)
         .map(|_| x.drawn(&mut rng, &mut room) - y.drawn(&mut rng, &mut room))
         .collect();
     drawn.sort_unstable_by(f64::total_cmp);
     let at = |q: f64| crate::samples::percentile_of_sorted(&drawn, q);
-    let tail = (1.0 - settings.confidence) / 2.0;
+    let tail = (1.0 - estimator.confidence) / 2.0;
     let (by_t, by_bootstrap) = ([difference - reach, difference + reach], [at(tail), at(1.0 - tail)]);
     let is_student = by_t[0] <= by_bootstrap[0] && by_bootstrap[1] <= by_t[1];
     let (low, high) = (by_t[0].min(by_bootstrap[0]), by_t[1].max(by_bootstrap[1]));
@@ -101,7 +105,7 @@ pub fn ratio(numerator: &[Vec<f64>], denominator: &[Vec<f64>], settings: &Bootst
             estimate: difference.exp(),
             low: low.exp(),
             high: high.exp(),
-            confidence: settings.confidence,
+            confidence: estimator.confidence,
             n: x.rounds.len().min(y.rounds.len()),
             method: if is_student { Method::Student } else { Method::HierarchicalBootstrap },
         },
@@ -127,7 +131,8 @@ mod tests {
         // scipy.stats.ttest_ind(log(b), log(a), equal_var=False), its confidence_interval(0.95), exp
         let a = [1.0, 1.02, 0.99, 1.01].map(|value| vec![value]);
         let b = [1.06, 1.04, 1.07].map(|value| vec![value]);
-        let found = ratio(&b, &a, &Bootstrap { resamples: 100, ..Bootstrap::default() }).unwrap();
+        let found =
+            ratio(&b, &a, &IntervalEstimator { resamples: 100, ..IntervalEstimator::default() }).unwrap();
         assert!((found.p_value - 0.008_412_077_2).abs() < 1e-8, "{found:?}");
         assert!((found.ratio.low - 1.021_352).abs() < 1e-5, "{found:?}");
         assert!((found.ratio.high - 1.082_335).abs() < 1e-5, "{found:?}");
@@ -137,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_interval_covers_what_processes_differ_by() {
-        let settings = Bootstrap { resamples: 200, ..Bootstrap::default() };
+        let estimator = IntervalEstimator { resamples: 200, ..IntervalEstimator::default() };
         for (n, between, within) in [(3, 0.02, 0.01), (5, 0.05, 0.01), (7, 0.0, 0.05), (10, 0.02, 0.02)] {
             let mut rng = Rng::seed(7);
             let trials = 400;
@@ -145,7 +150,7 @@ mod tests {
                 .filter(|_| {
                     let b = processes(&mut rng, n, 1.1, between, within);
                     let a = processes(&mut rng, n, 1.0, between, within);
-                    ratio(&b, &a, &settings).unwrap().ratio.contains(1.1)
+                    ratio(&b, &a, &estimator).unwrap().ratio.contains(1.1)
                 })
                 .count();
             // 95 %, less what chance leaves in 99 of 100 cases.
@@ -157,7 +162,7 @@ mod tests {
     fn rounds_that_vary_make_the_interval_wider() {
         // All processes have the same median, so Student's t sees no spread.
         let processes = vec![vec![1.0, 2.0, 9.0]; 3];
-        let found = ratio(&processes, &processes, &Bootstrap::default()).unwrap().ratio;
+        let found = ratio(&processes, &processes, &IntervalEstimator::default()).unwrap().ratio;
         assert!(found.low < 1.0 && found.high > 1.0, "{found:?}");
         assert_eq!(found.method, Method::HierarchicalBootstrap);
     }
@@ -165,14 +170,14 @@ mod tests {
     #[test]
     fn values_that_never_vary_and_bad_ones() {
         let same = vec![vec![2.0; 3]; 3];
-        let found = ratio(&same, &same, &Bootstrap::default()).unwrap();
+        let found = ratio(&same, &same, &IntervalEstimator::default()).unwrap();
         assert_eq!((found.p_value, found.ratio.low, found.ratio.high), (1.0, 1.0, 1.0));
         let other = vec![vec![3.0; 3]; 3];
-        assert_eq!(ratio(&other, &same, &Bootstrap::default()).unwrap().p_value, 0.0);
-        assert_eq!(ratio(&same[..2], &same, &Bootstrap::default()), None);
+        assert_eq!(ratio(&other, &same, &IntervalEstimator::default()).unwrap().p_value, 0.0);
+        assert_eq!(ratio(&same[..2], &same, &IntervalEstimator::default()), None);
         for bad in [vec![], vec![f64::NAN], vec![0.0], vec![-1.0], vec![f64::INFINITY]] {
             let with = [same.clone(), vec![bad]].concat();
-            assert_eq!(ratio(&with, &same, &Bootstrap::default()), None);
+            assert_eq!(ratio(&with, &same, &IntervalEstimator::default()), None);
         }
     }
 }

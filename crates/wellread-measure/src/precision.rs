@@ -5,7 +5,7 @@
 //! of samples has grown by a quarter since the last look, beginning at [`MIN_SAMPLES`]. The first two thirds of the
 //! samples must be enough too: 95 % intervals then still cover about 93 % (simulated in `tests/it`).
 
-use crate::bootstrap::{Bootstrap, Interval};
+use crate::intervals::{Interval, IntervalEstimator};
 
 /// Fewest samples that are ever enough.
 pub const MIN_SAMPLES: usize = 10;
@@ -34,16 +34,16 @@ impl Precision {
     }
 
     /// Whether the median of these samples is known that well, asked at a number of samples at which to look.
-    pub fn is_reached(&self, samples: &[f64], settings: &Bootstrap) -> bool {
+    pub fn is_reached(&self, samples: &[f64], estimator: &IntervalEstimator) -> bool {
         let narrow =
-            |part: &[f64]| settings.median(part).is_some_and(|interval| Self::of(&interval) <= self.share);
+            |part: &[f64]| estimator.median(part).is_some_and(|interval| Self::of(&interval) <= self.share);
         Self::looks_at(samples.len()) && narrow(samples) && narrow(&samples[..samples.len() * 2 / 3])
     }
 
     /// About how many samples like these would reach it: width falls with the square root of their number. `None` of
     /// samples without an interval.
-    pub fn samples_needed(&self, samples: &[f64], settings: &Bootstrap) -> Option<usize> {
-        let interval = settings.median(samples)?;
+    pub fn samples_needed(&self, samples: &[f64], estimator: &IntervalEstimator) -> Option<usize> {
+        let interval = estimator.median(samples)?;
         let factor = (Self::of(&interval) / self.share).powi(2);
         let needed = (samples.len() as f64 * factor).ceil();
         (needed.is_finite() && needed < 1e9).then_some((needed as usize).max(MIN_SAMPLES))
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn more_noise_needs_more_samples() {
-        let settings = Bootstrap::seeded(1);
+        let estimator = IntervalEstimator::seeded(1);
         let wanted = Precision { share: 0.01 };
         let run = |sigma: f64| {
             let mut rng = Rng::seed(9);
             let mut samples = Vec::new();
-            while !wanted.is_reached(&samples, &settings) {
+            while !wanted.is_reached(&samples, &estimator) {
                 assert!(samples.len() < 10_000);
                 samples.push((sigma * rng.normal()).exp());
             }
@@ -79,9 +79,9 @@ mod tests {
         assert!((80..800).contains(&noisy), "{noisy}");
         let mut rng = Rng::seed(9);
         let few: Vec<f64> = (0..20).map(|_| (0.05 * rng.normal()).exp()).collect();
-        let guess = wanted.samples_needed(&few, &settings).unwrap();
+        let guess = wanted.samples_needed(&few, &estimator).unwrap();
         assert!((40..1_000).contains(&guess), "{guess}");
-        assert_eq!(wanted.samples_needed(&[1.0], &settings), None);
-        assert_eq!(wanted.samples_needed(&[0.0; 9], &settings), None);
+        assert_eq!(wanted.samples_needed(&[1.0], &estimator), None);
+        assert_eq!(wanted.samples_needed(&[0.0; 9], &estimator), None);
     }
 }

@@ -215,8 +215,8 @@ pub(crate) fn with_columns(
     let stream = taken(capsule)?;
     dataset.long(py, Activity::Choosing, move |dataset, _| {
         let batches = some_batches(stream)?;
-        let JoinedColumns { columns, elsewhere } = joined(dataset.store(), &batches, &on, nulls)?;
+        let JoinedColumns { columns, other_folder } = joined(dataset.store(), &batches, &on, nulls)?;
         let left_out = left_out(&batches).into_iter().map(|column| (column.name, column.why)).collect();
-        Ok((dataset.with_columns(columns)?, left_out, elsewhere))
+        Ok((dataset.with_columns(columns)?, left_out, other_folder))
     })
 }

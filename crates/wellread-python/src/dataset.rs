@@ -147,8 +147,9 @@ impl Dataset {
         on: Vec<String>,
         nulls: bool,
     ) -> PyResult<crate::arrow::WithTable<Self>> {
-        let (beside, left_out, elsewhere) = crate::arrow::with_columns(py, &self.opened, stream, on, nulls)?;
-        Ok((Self::new(beside), left_out, elsewhere))
+        let (beside, left_out, other_folder) =
+            crate::arrow::with_columns(py, &self.opened, stream, on, nulls)?;
+        Ok((Self::new(beside), left_out, other_folder))
     }
 
     /// Some rows, in this order, as a set.
@@ -219,7 +220,7 @@ impl Dataset {
     /// the layout that all are of, and the reason why each file is an image, and true.
     fn strays(&self, py: Python<'_>) -> PyResult<Option<(String, String, bool)>> {
         self.opened.with(py, Activity::Opening, |dataset| {
-            let strays = wellread::store::sites::strays(dataset.store(), &OpenOptions::default());
+            let strays = wellread::store::sites::unmatched_names(dataset.store(), &OpenOptions::default());
             Ok(strays.map(|strays| (strays.layout.to_owned(), strays.to_string(), strays.is_clash())))
         })
     }

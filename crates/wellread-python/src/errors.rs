@@ -91,15 +91,15 @@ pub(crate) fn interruptible<T: Send>(
     })
 }
 
-/// As [`detached`] of work on this machine. Work on a set that `is_far`, as behind a network, runs as
+/// As [`detached`] of work on this machine. Work on a set that `is_remote`, as behind a network, runs as
 /// [`interruptible`]: at the first signal it gives up waiting in places.
 pub(crate) fn detached_from<T: Send>(
     py: Python<'_>,
-    is_far: bool,
+    is_remote: bool,
     doing: Activity,
     work: impl FnOnce() -> wellread::Result<T> + Send,
 ) -> PyResult<T> {
-    if !is_far {
+    if !is_remote {
         return detached(py, doing, work);
     }
     let stop = Arc::new(AtomicBool::new(false));

@@ -183,7 +183,7 @@ impl Loader {
 
     /// Runs the next epoch.
     fn run(&self, py: Python<'_>) -> PyResult<Batches> {
-        let begun = detached_from(py, self.loader.is_far(), Activity::Reading, || Ok(self.loader.iter()))?;
+        let begun = detached_from(py, self.loader.is_remote(), Activity::Reading, || Ok(self.loader.iter()))?;
         Ok(Batches::new(begun, self))
     }
 
@@ -199,7 +199,7 @@ impl Loader {
     #[pyo3(signature = (state, turn=0, turns=1))]
     fn resume(&self, py: Python<'_>, state: &str, turn: usize, turns: usize) -> PyResult<Batches> {
         let resume = || self.loader.resume_turn(&LoaderState::from_json(state)?, turn, turns);
-        let begun = detached_from(py, self.loader.is_far(), Activity::Choosing, resume)?;
+        let begun = detached_from(py, self.loader.is_remote(), Activity::Choosing, resume)?;
         Ok(Batches::new(begun, self))
     }
 }
@@ -213,7 +213,7 @@ pub(crate) struct Batches {
     /// Whether there are no workers, so that the thread that asks for a batch reads it.
     reads: bool,
     /// Whether what it reads lies behind a network, where any batch may take long.
-    is_far: bool,
+    is_remote: bool,
     /// In a forked process the lock may be closed for ever.
     process: u32,
     /// Without workers, whether the batch before took long enough to be interrupted.
@@ -239,7 +239,7 @@ impl Batches {
             running: Mutex::new(Some(batches)),
             is_lent: loader.is_lent,
             reads: loader.loader.workers() == 0,
-            is_far: loader.loader.is_far(),
+            is_remote: loader.loader.is_remote(),
             process: wellread::store::process::id(),
             // Not known before the first.
             is_slow: AtomicBool::new(true),
@@ -251,7 +251,7 @@ impl Batches {
     fn read(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
         let start = Instant::now();
         let next = || self.with(py, |batches| Poll::Ready(batches.next()));
-        let may_be_slow = self.is_far || self.is_slow.load(Ordering::Relaxed);
+        let may_be_slow = self.is_remote || self.is_slow.load(Ordering::Relaxed);
         let read = if may_be_slow { self.read_beside(py) } else { next() };
         self.is_slow.store(start.elapsed() > INTERRUPTIBLE_AFTER, Ordering::Relaxed);
         read

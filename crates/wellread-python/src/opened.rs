@@ -53,7 +53,7 @@ impl Opened {
 
     /// As [`Self::here`], without the interpreter. Ctrl-C is answered where a set behind a network is opened anew.
     fn awaited(&self, py: Python<'_>, doing: Activity) -> PyResult<wellread::Dataset> {
-        let may_wait = self.home.is_far() && self.process != wellread::store::process::id();
+        let may_wait = self.home.is_remote() && self.process != wellread::store::process::id();
         detached_from(py, may_wait, doing, || self.here())
     }
 
@@ -65,7 +65,7 @@ impl Opened {
         doing: Activity,
         work: impl FnOnce(&wellread::Dataset) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        if self.home.is_far() {
+        if self.home.is_remote() {
             return self.long(py, doing, |dataset, _| work(dataset));
         }
         detached(py, doing, || work(&self.here()?))

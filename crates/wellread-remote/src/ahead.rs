@@ -123,7 +123,7 @@ impl Session {
         // The length of a while ago tells how much is worth asking for; where none is known, what comes in one piece.
         let length = head.as_ref().map(|head| head.length).or_else(|| self.link.heads.last_length(&name));
         // Bytes on disk are read from there.
-        let kept = head.as_ref().and_then(|head| disk_cache::Kept::new(object, &bucket, head).ok());
+        let kept = head.as_ref().and_then(|head| disk_cache::ObjectCache::new(object, &bucket, head).ok());
         let version = head.map(|head| head.version);
         let inside = ranges.iter().filter_map(|range| match (length, range.start, range.end) {
             (Some(length), ..) if *range == TAIL => Some(length.saturating_sub(HEAD)..length),
@@ -183,7 +183,7 @@ impl Session {
             return;
         }
         let Ok(bucket) = object.bucket(self.link) else { return };
-        let on_disk = disk_cache::Kept::new(object, &bucket, &head).ok();
+        let on_disk = disk_cache::ObjectCache::new(object, &bucket, &head).ok();
         for range in strides(head.length) {
             let wanted = match &on_disk {
                 Some(on_disk) => on_disk.wanted(range),

@@ -19,11 +19,11 @@ use std::slice;
 use wellread_store::disk_cache::{CachedObject, DiskCache, current};
 use wellread_store::place::Part;
 
-/// The cache's key of an open object; `None` where it cannot be told from its successors.
+/// An open object in the cache on disk; `None` where it cannot be told from its successors.
 #[derive(Debug)]
-pub(crate) struct Kept(Option<CachedObject>);
+pub(crate) struct ObjectCache(Option<CachedObject>);
 
-impl Kept {
+impl ObjectCache {
     /// An object as it was opened.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ pub(crate) fn is_there() -> bool {
 
 /// Keeps what was fetched ahead of an object, which is known by the answer.
 pub(crate) fn keep(object: &Object, bucket: &Bucket, head: &Head, piece: &Piece) {
-    let Ok(kept) = Kept::new(object, bucket, head) else { return };
+    let Ok(kept) = ObjectCache::new(object, bucket, head) else { return };
     if let Some((cache, object)) = kept.there() {
         let length: usize = piece.chunks.iter().map(Bytes::len).sum();
         put(cache, object, slice::from_ref(piece), piece.start..piece.start + length as u64);

@@ -66,10 +66,10 @@ pub(crate) fn units(bytes: u64) -> u32 {
 
 impl Flow {
     /// Waits until so many bytes may be on their way, in turn.
-    pub(crate) async fn enter(&self, bytes: u64) -> Option<Passage<'_>> {
+    pub(crate) async fn enter(&self, bytes: u64) -> Option<InFlightPermit<'_>> {
         // The window may have fewer than the longest request.
         let permit = self.free.acquire_many(units(bytes.min(PIECE))).await.ok()?;
-        Some(Passage { flow: self, permit: Some(permit) })
+        Some(InFlightPermit { flow: self, permit: Some(permit) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -94,12 +94,12 @@ impl Flow {
 
 /// The right to have bytes on their way.
 #[derive(Debug)]
-pub(crate) struct Passage<'a> {
+pub(crate) struct InFlightPermit<'a> {
     flow: &'a Flow,
     permit: Option<SemaphorePermit<'a>>,
 }
 
-impl Passage<'_> {
+impl InFlightPermit<'_> {
     /// Waits for the answer to a request, and is given back unless that took too long.
     pub(crate) async fn held_for<T>(self, request: impl Future<Output = T>) -> (T, Option<Self>) {
         let mut request = pin!(request);
@@ -116,7 +116,7 @@ impl Passage<'_> {
     }
 }
 
-impl Drop for Passage<'_> {
+impl Drop for InFlightPermit<'_> {
     fn drop(&mut self) {
         let Some(mut permit) = self.permit.take() else { return };
         let mut state = self.flow.lock();
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(window.bytes, LEAST);
     }
 
-    fn entered(flow: &Flow, bytes: u64) -> Option<Passage<'_>> {
+    fn entered(flow: &Flow, bytes: u64) -> Option<InFlightPermit<'_>> {
         match pin!(flow.enter(bytes)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(passage) => passage,
             Poll::Pending => None,

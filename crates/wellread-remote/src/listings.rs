@@ -82,12 +82,12 @@ pub(crate) struct Listings(Mutex<HashMap<String, OfBucket>>);
 
 /// A bucket is being changed.
 #[derive(Debug)]
-pub(crate) struct Changing<'l> {
+pub(crate) struct ChangeGuard<'l> {
     listings: &'l Listings,
     bucket: String,
 }
 
-impl Drop for Changing<'_> {
+impl Drop for ChangeGuard<'_> {
     fn drop(&mut self) {
         self.listings.look_anew(&self.bucket);
     }
@@ -196,9 +196,9 @@ impl Listings {
     }
 
     /// Drops the entries kept of a bucket now, and again when the returned value is dropped: meanwhile it is changed.
-    pub(crate) fn changing(&self, bucket: String) -> Changing<'_> {
+    pub(crate) fn changing(&self, bucket: String) -> ChangeGuard<'_> {
         self.look_anew(&bucket);
-        Changing { listings: self, bucket }
+        ChangeGuard { listings: self, bucket }
     }
 }
 

@@ -35,7 +35,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Bytes that came, with the room that they take.
 #[derive(Debug)]
-pub(crate) struct Here {
+pub(crate) struct FetchedBytes {
     piece: ranges::Piece,
     head: Head,
     _room: OwnedSemaphorePermit,
@@ -45,7 +45,7 @@ pub(crate) struct Here {
 enum State {
     Queued,
     Asked,
-    Here(Arc<Here>),
+    Here(Arc<FetchedBytes>),
     Failed(io::Error),
     Left,
     GivenUp,
@@ -76,14 +76,14 @@ impl Slot {
     }
 
     /// The bytes, once here. `None` where nobody asks for them: then the reader has to.
-    fn wait(&self) -> Option<io::Result<Arc<Here>>> {
+    fn wait(&self) -> Option<io::Result<Arc<FetchedBytes>>> {
         let begun = Instant::now();
         let got = self.settled();
         count_waited(begun.elapsed());
         got
     }
 
-    fn settled(&self) -> Option<io::Result<Arc<Here>>> {
+    fn settled(&self) -> Option<io::Result<Arc<FetchedBytes>>> {
         let stop = place::stop();
         let is_stopped = || stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         let given_up = || io::Error::other("given up, since nobody wants it any more");
@@ -138,7 +138,7 @@ impl Filling {
         let mut state = lock(&self.0.state);
         if matches!(*state, State::Asked) {
             *state = match got {
-                Ok((piece, head)) => State::Here(Arc::new(Here { piece, head, _room: room })),
+                Ok((piece, head)) => State::Here(Arc::new(FetchedBytes { piece, head, _room: room })),
                 Err(error) => State::Failed(error),
             };
         }

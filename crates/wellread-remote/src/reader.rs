@@ -1,7 +1,7 @@
 //! An open object: ranges of one version of it.
 
 use crate::attempts::status;
-use crate::disk_cache::{self, Kept};
+use crate::disk_cache::{self, ObjectCache};
 use crate::heads::Head;
 use crate::link::{Link, link};
 use crate::object::Object;
@@ -16,8 +16,8 @@ pub(crate) struct Reader {
     object: Object,
     name: String,
     head: Head,
-    /// The key in a cache on disk.
-    kept: Kept,
+    /// Its bytes in the cache on disk.
+    cache: ObjectCache,
 }
 
 impl Reader {
@@ -34,19 +34,19 @@ impl Reader {
             },
         };
         let bucket = object.bucket(link)?;
-        let kept = Kept::new(&object, &bucket, &head)?;
+        let cache = ObjectCache::new(&object, &bucket, &head)?;
         // Its first bytes came with its facts.
         if disk_cache::is_there()
             && let Some(bytes) = link.heads.window(&name, &head.version, 0)
         {
-            kept.keep(0, &bytes);
+            cache.keep(0, &bytes);
         }
-        Ok(Self { object, name, head, kept })
+        Ok(Self { object, name, head, cache })
     }
 
     /// Fills all `parts`, which the file has: out of the cache on disk where there is one, else by requests that are made now.
     fn fetch(&self, link: &'static Link, parts: &mut [Part<'_>]) -> io::Result<()> {
-        self.kept.read(parts, |wanted| {
+        self.cache.read(parts, |wanted| {
             let got = self.object.get(link, requests(wanted), Some(&self.head.version))?;
             Ok(got.into_iter().map(|(piece, _)| piece).collect())
         })

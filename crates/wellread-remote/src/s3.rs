@@ -19,7 +19,7 @@ static S3: Cloud = Cloud(connect);
 wellread_store::register_place!("s3", S3);
 
 /// The source of credentials: the store's provider, and its name in words.
-enum Who {
+enum CredentialSource {
     /// The builder finds it by itself.
     Found(String),
     /// Keys of a profile.
@@ -55,16 +55,16 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             builder = builder.with_region(region);
         }
     }
-    let who = match who(link, &profile)? {
-        Who::Found(who) => who,
-        Who::Keys(id, secret, token, who) => {
+    let who = match credential_source(link, &profile)? {
+        CredentialSource::Found(who) => who,
+        CredentialSource::Keys(id, secret, token, who) => {
             builder = builder.with_access_key_id(id).with_secret_access_key(secret);
             if let Some(token) = token {
                 builder = builder.with_token(token);
             }
             who
         }
-        Who::Anonymous(why) => {
+        CredentialSource::Anonymous(why) => {
             builder = builder.with_skip_signature(true);
             why.to_owned()
         }
@@ -74,15 +74,15 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     Bucket::of(builder.build(), address, who, (&endpoint, region))
 }
 
-fn who(link: &'static Link, profile: &Profile) -> io::Result<Who> {
+fn credential_source(link: &'static Link, profile: &Profile) -> io::Result<CredentialSource> {
     if is_anonymous() || is_on("AWS_SKIP_SIGNATURE") {
-        return Ok(Who::Anonymous("none, as was asked for (anonymous)"));
+        return Ok(CredentialSource::Anonymous("none, as was asked for (anonymous)"));
     }
     if variable("AWS_ACCESS_KEY_ID").is_some() {
-        return Ok(Who::Found("the environment (AWS_ACCESS_KEY_ID)".into()));
+        return Ok(CredentialSource::Found("the environment (AWS_ACCESS_KEY_ID)".into()));
     }
     if variable("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() && variable("AWS_ROLE_ARN").is_some() {
-        return Ok(Who::Found("the web identity in AWS_WEB_IDENTITY_TOKEN_FILE".into()));
+        return Ok(CredentialSource::Found("the web identity in AWS_WEB_IDENTITY_TOKEN_FILE".into()));
     }
     if let Some(id) = profile.get("aws_access_key_id") {
         let secret = profile.get("aws_secret_access_key").ok_or_else(|| {
@@ -90,22 +90,22 @@ fn who(link: &'static Link, profile: &Profile) -> io::Result<Who> {
             io::Error::new(io::ErrorKind::InvalidInput, cause)
         })?;
         let token = profile.get("aws_session_token").map(str::to_owned);
-        return Ok(Who::Keys(id.to_owned(), secret.to_owned(), token, profile.who()));
+        return Ok(CredentialSource::Keys(id.to_owned(), secret.to_owned(), token, profile.who()));
     }
     if let Some(by) = profile.fetched_by() {
         return Err(io::Error::new(io::ErrorKind::Unsupported, fetched(profile, by)));
     }
     let container = ["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
     if let Some((name, _)) = first_of(&container) {
-        return Ok(Who::Found(format!("the container ({name})")));
+        return Ok(CredentialSource::Found(format!("the container ({name})")));
     }
     let ttl = ("x-aws-ec2-metadata-token-ttl-seconds", "60");
     let server = variable("AWS_METADATA_ENDPOINT").unwrap_or_else(|| "http://169.254.169.254".into());
     let is_asked = !is_on("AWS_EC2_METADATA_DISABLED");
     if is_asked && answers(link, reqwest::Method::PUT, &format!("{server}/latest/api/token"), ttl) {
-        return Ok(Who::Found("the role of this machine (instance metadata)".into()));
+        return Ok(CredentialSource::Found("the role of this machine (instance metadata)".into()));
     }
-    Ok(Who::Anonymous("none were found in environment, ~/.aws and machine (anonymous)"))
+    Ok(CredentialSource::Anonymous("none were found in environment, ~/.aws and machine (anonymous)"))
 }
 
 /// The advice about a profile whose credentials AWS's own programs fetch.

@@ -15,14 +15,14 @@ use std::sync::Mutex;
 /// Bytes at the end of a file that hold most of what tells where the pixels of a thousand rows lie.
 const END: u64 = 1 << 20;
 
-/// The last bytes of files that lie far away: metadata are read from there in many small parts, one after the other. They are
+/// The last bytes of files that are remote: metadata are read from there in many small parts, one after the other. They are
 /// asked for at once, and held as long as this.
 #[derive(Debug, Default)]
-pub struct Ends {
+pub struct FileTails {
     _held: Mutex<Vec<Ticket>>,
 }
 
-impl Ends {
+impl FileTails {
     /// Asks for the ends of files of these lengths, all of which lie in one place.
     pub fn of<P: AsRef<Path>>(files: impl IntoIterator<Item = (P, u64)>) -> Self {
         let (mut wanted, mut fetching) = (Wanted::default(), None);

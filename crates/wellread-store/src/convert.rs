@@ -7,9 +7,9 @@
 use crate::each_row;
 use crate::finished::Finished;
 use crate::read_back::{self, Digests};
-use crate::row_place::UnlikeRows;
+use crate::row_location::UnlikeRows;
 use crate::surface::option;
-use crate::{Error, ImageView, OpenOptions, Result, Store, StoreWriter, open, room, threads};
+use crate::{Error, ImageView, OpenOptions, Result, Store, StoreWriter, open, threads, try_alloc};
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex};
 use wellread_image::{ImageMetadata, PixelType, Shape};
@@ -160,7 +160,7 @@ pub fn convert(
             let result = source.scan(first..source.len(), &mut |row, info, pixels| {
                 budget.take(pixels.len() as u64);
                 let metadata = source.metadata(row)?;
-                let pixels = room::copied(pixels).map_err(|cause| {
+                let pixels = try_alloc::copied(pixels).map_err(|cause| {
                     let memory = option("memory");
                     let hint = format_args!("let fewer pixels wait between reading and writing ({memory})");
                     Error::new(source.path(), cause).row(row).hint(hint)

@@ -30,9 +30,9 @@ macro_rules! delegate_store {
             $inner.path()
         }
     };
-    (@far $self:ident $inner:expr) => {
-        fn far(&$self) -> Option<&::std::path::Path> {
-            $inner.far()
+    (@remote_path $self:ident $inner:expr) => {
+        fn remote_path(&$self) -> Option<&::std::path::Path> {
+            $inner.remote_path()
         }
     };
     (@len $self:ident $inner:expr) => {

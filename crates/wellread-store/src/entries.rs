@@ -71,14 +71,14 @@ fn nobody_misses(name: &str) -> bool {
 pub fn foreign(folder: &Path, belongs: fn(&str) -> bool) -> Result<Option<String>> {
     foreign_within(
         folder,
-        &|entry: &Entry| if belongs(&entry.name) { Belongs::Yes } else { Belongs::No },
+        &|entry: &Entry| if belongs(&entry.name) { EntryRole::Yes } else { EntryRole::No },
         DEPTH,
     )
 }
 
 /// The role of a file in a folder of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Belongs {
+pub enum EntryRole {
     /// A part of a set that wellread wrote.
     Yes,
     /// No part of a set.
@@ -91,13 +91,13 @@ pub enum Belongs {
 ///
 /// # Errors
 /// A folder cannot be listed.
-pub fn foreign_by_look(folder: &Path, belongs: fn(&Entry) -> Belongs) -> Result<Option<String>> {
+pub fn foreign_by_look(folder: &Path, belongs: fn(&Entry) -> EntryRole) -> Result<Option<String>> {
     foreign_within(folder, &belongs, DEPTH)
 }
 
 fn foreign_within(
     folder: &Path,
-    belongs: &dyn Fn(&Entry) -> Belongs,
+    belongs: &dyn Fn(&Entry) -> EntryRole,
     levels: usize,
 ) -> Result<Option<String>> {
     for entry in list(folder)? {
@@ -115,11 +115,11 @@ fn foreign_within(
             return Ok(Some(entry.name));
         }
         match belongs(&entry) {
-            Belongs::Yes => {}
-            Belongs::No if place::is_folder(path) => {}
-            Belongs::No => return Ok(Some(entry.name)),
-            Belongs::OfOthers if *kind == Kind::Link => {}
-            Belongs::OfOthers => return Ok(Some(format!("{name}{UNMARKED}"))),
+            EntryRole::Yes => {}
+            EntryRole::No if place::is_folder(path) => {}
+            EntryRole::No => return Ok(Some(entry.name)),
+            EntryRole::OfOthers if *kind == Kind::Link => {}
+            EntryRole::OfOthers => return Ok(Some(format!("{name}{UNMARKED}"))),
         }
     }
     Ok(None)
@@ -153,9 +153,9 @@ mod tests {
         std::fs::write(dir.path().join("plate/own.tif"), b"").unwrap();
         let found = || {
             foreign_by_look(dir.path(), |entry| match entry.name.as_str() {
-                "own.tif" => Belongs::Yes,
-                "raw.tif" => Belongs::OfOthers,
-                _ => Belongs::No,
+                "own.tif" => EntryRole::Yes,
+                "raw.tif" => EntryRole::OfOthers,
+                _ => EntryRole::No,
             })
             .unwrap()
         };

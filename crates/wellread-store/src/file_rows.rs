@@ -19,23 +19,25 @@ pub(crate) struct FileRows<T> {
     root: PathBuf,
     rows: Vec<FileRow<T>>,
     /// A row that lies behind a network by an address of its own.
-    far: Option<PathBuf>,
+    remote: Option<PathBuf>,
 }
 
 /// One row of [`FileRows`].
 #[derive(Debug)]
 pub(crate) struct FileRow<T> {
-    pub place: ImageLocation,
+    pub location: ImageLocation,
     /// The value that was loaded from it.
     pub loaded: OnceLock<T>,
 }
 
 impl<T> FileRows<T> {
-    /// Rows at `places` below `root`.
-    pub fn new(root: &Path, places: Vec<ImageLocation>) -> Self {
-        let far = places.iter().map(|place| &place.below).find(|below| place::is_registered(below)).cloned();
-        let rows = places.into_iter().map(|place| FileRow { place, loaded: OnceLock::new() }).collect();
-        Self { root: root.to_owned(), rows, far }
+    /// Rows at `locations` below `root`.
+    pub fn new(root: &Path, locations: Vec<ImageLocation>) -> Self {
+        let remote =
+            locations.iter().map(|location| &location.below).find(|below| place::is_remote(below)).cloned();
+        let rows =
+            locations.into_iter().map(|location| FileRow { location, loaded: OnceLock::new() }).collect();
+        Self { root: root.to_owned(), rows, remote }
     }
 
     /// The opened path.
@@ -44,9 +46,9 @@ impl<T> FileRows<T> {
     }
 
     /// An address of a row, or of all of them, that lies behind a network.
-    pub fn far(&self) -> Option<&Path> {
-        let root = Some(self.root.as_path()).filter(|root| place::is_registered(root));
-        root.or(self.far.as_deref())
+    pub fn remote_path(&self) -> Option<&Path> {
+        let root = Some(self.root.as_path()).filter(|root| place::is_remote(root));
+        root.or(self.remote.as_deref())
     }
 
     /// Number of rows.
@@ -69,13 +71,13 @@ impl<T> FileRows<T> {
 
     /// The file or folder of a row.
     pub fn path_of(&self, row: &FileRow<T>) -> PathBuf {
-        if row.place.below.as_os_str().is_empty() {
+        if row.location.below.as_os_str().is_empty() {
             self.root.clone()
-        } else if place::is_registered(&row.place.below) {
+        } else if place::is_remote(&row.location.below) {
             // A whole address, which does not lie below the path.
-            row.place.below.clone()
+            row.location.below.clone()
         } else {
-            self.root.join(&row.place.below)
+            self.root.join(&row.location.below)
         }
     }
 
@@ -99,8 +101,8 @@ mod tests {
 
     #[test]
     fn loads_once_and_names_the_row() {
-        let place = |name: &str| ImageLocation { name: name.into(), below: name.into() };
-        let rows: FileRows<u32> = FileRows::new(Path::new("set"), vec![place("a"), place("b")]);
+        let location = |name: &str| ImageLocation { name: name.into(), below: name.into() };
+        let rows: FileRows<u32> = FileRows::new(Path::new("set"), vec![location("a"), location("b")]);
         let failed = rows.get(1, |path| Err(Error::new(path, "broken"))).unwrap_err();
         assert_eq!(failed.to_string(), "set/b: row 1: broken");
         assert_eq!(rows.get(1, |_| Ok(7)).unwrap(), &7);

@@ -11,7 +11,7 @@
 use crate::journal::Journal;
 use crate::staged::Staged;
 use crate::surface::option;
-use crate::{Error, ImageView, Result, place, room, threads};
+use crate::{Error, ImageView, Result, place, threads, try_alloc};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,9 +19,9 @@ use std::thread::JoinHandle;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 
 /// Images that are written at once behind a network, at most.
-const FAR: usize = 32;
+const REMOTE_WRITERS: usize = 32;
 /// Bytes of these, about; more where there are as many jobs.
-const FAR_BYTES: usize = 256 << 20;
+const REMOTE_BYTES: usize = 256 << 20;
 
 /// A format's way to write one image.
 pub(crate) trait WriteImage: Send + 'static {
@@ -88,8 +88,12 @@ impl<W: WriteImage> ImageWriters<W> {
     }
 
     fn start(&self, bytes: usize) -> Result<Running<W>> {
-        let is_far = place::is_registered(&self.target);
-        let count = if is_far { self.jobs.max(FAR.min(FAR_BYTES / bytes.max(1))) } else { self.jobs };
+        let is_remote = place::is_remote(&self.target);
+        let count = if is_remote {
+            self.jobs.max(REMOTE_WRITERS.min(REMOTE_BYTES / bytes.max(1)))
+        } else {
+            self.jobs
+        };
         if count < 2 {
             return (self.make)().map(Running::Here);
         }
@@ -133,7 +137,7 @@ impl Threads {
         if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
-        let pixels = room::copied(image.pixels).map_err(|cause| {
+        let pixels = try_alloc::copied(image.pixels).map_err(|cause| {
             Error::new(target, cause)
                 .row(row)
                 .hint(format_args!("write with fewer threads ({})", option("jobs")))

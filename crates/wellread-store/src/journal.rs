@@ -4,12 +4,12 @@
 //! image for folders with files per image, and the engine's own notes for tables. A line that was cut off does not
 //! count. Images are complete from the first on: images behind a gap are written again.
 //!
-//! In another place than the file system it is an object (`journal/elsewhere.rs`), which notes images and nothing else.
+//! In another place than the file system it is an object (`journal/remote.rs`), which notes images and nothing else.
 
-mod elsewhere;
+mod remote;
 
 use crate::{Error, Result, place};
-use elsewhere::{Notes, OTHER};
+use remote::{Notes, OTHER};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(crate) const NAME: &str = ".wellread-journal";
 #[derive(Clone, Debug)]
 enum Kept {
     File(Arc<Mutex<File>>),
-    Elsewhere(Arc<Mutex<Notes>>),
+    Remote(Arc<Mutex<Notes>>),
 }
 
 /// The journal of a folder that is being written; clones write to the same one.
@@ -113,25 +113,25 @@ impl Journal {
     ///
     /// # Errors
     /// A journal of something else; one that cannot be read.
-    pub(crate) fn elsewhere(folder: &Path, target: &Path, of: &str, by: &str) -> Result<Self> {
+    pub(crate) fn remote(folder: &Path, target: &Path, of: &str, by: &str) -> Result<Self> {
         let path = folder.join(NAME);
         let begun = !place::exists(&path);
         let notes = Notes::read(&path, target, of, by)?;
         let complete = notes.complete();
-        let kept = Kept::Elsewhere(Arc::new(Mutex::new(notes)));
+        let kept = Kept::Remote(Arc::new(Mutex::new(notes)));
         Ok(Self { kept, path, head: 0, lines: vec![], complete, begun })
     }
 
     /// The process that has written the journal of a `folder` in another place last.
-    pub(crate) fn writer_elsewhere(folder: &Path) -> Option<String> {
-        elsewhere::writer(&folder.join(NAME))
+    pub(crate) fn remote_writer(folder: &Path) -> Option<String> {
+        remote::writer(&folder.join(NAME))
     }
 
     /// Does something with the notes of another place; nothing for a file.
     fn with_notes<T: Default>(&self, work: impl FnOnce(&mut Notes) -> std::io::Result<T>) -> Result<T> {
         match &self.kept {
             Kept::File(_) => Ok(T::default()),
-            Kept::Elsewhere(notes) => {
+            Kept::Remote(notes) => {
                 let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
                 work(&mut notes).map_err(|e| Error::io(&self.path, "cannot write", &e))
             }
@@ -234,7 +234,7 @@ impl Journal {
     pub fn add(&self, row: usize) -> Result<()> {
         match &self.kept {
             Kept::File(_) => self.note(&row.to_string()),
-            Kept::Elsewhere(_) => self.with_notes(|notes| notes.add(row)),
+            Kept::Remote(_) => self.with_notes(|notes| notes.add(row)),
         }
     }
 

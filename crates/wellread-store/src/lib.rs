@@ -30,7 +30,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`ahead`] | asking places far away for the bytes of rows before they are read |
+//! | [`ahead`] | asking remote places for the bytes of rows before they are read |
 //! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
 //! | `sinks` | [`Discard`], [`NumberedSink`] |
 //! | `store_layout` | [`StoreLayout`]: how a set keeps its pixels, in words |
@@ -67,7 +67,7 @@
 //! | [`mixed_channels`] | images that have other channels at the same numbers |
 //! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
-//! | [`row_place`] | where rows lie, in errors about them |
+//! | [`row_location`] | where rows lie, in errors about them |
 //! | `outer_rows` | rows in the errors of a set that is read through another one |
 //! | [`with_columns`] | a set with the columns of a table in memory beside its images |
 //! | [`cells`], [`cover`] | a set seen cell by cell; which boxes of an image to ask for when several crops of it are wanted |
@@ -140,8 +140,7 @@ pub mod read_back;
 mod refusal;
 pub mod registry;
 mod request;
-mod room;
-pub mod row_place;
+pub mod row_location;
 mod set_names;
 mod sinks;
 pub mod sites;
@@ -160,6 +159,7 @@ pub mod threads;
 #[cfg(feature = "tiff")]
 pub mod tiff;
 pub mod trace;
+mod try_alloc;
 pub mod unkept;
 pub mod verify;
 pub mod with_columns;

@@ -18,7 +18,7 @@ pub const MOST: usize = 10_000;
 const MAX_SETS: usize = 64;
 
 /// Further images that are looked at of a set behind a network, at most.
-const MAX_FAR: usize = 8;
+const MAX_REMOTE: usize = 8;
 
 /// Two sets, or two images of one, that have other channels at the same numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ fn looked_at(store: &dyn Store, parts: &[SetPart], rows: Option<&[usize]>, most:
     let first = |part: &SetPart| part.rows.iter().cloned().flatten().find(is_wanted);
     let mut found: Vec<usize> = parts.iter().take(MAX_SETS).filter_map(first).collect();
     let all = rows.map_or(store.len(), <[usize]>::len);
-    let most = all.min(if store.far().is_some() { most.min(MAX_FAR) } else { most });
+    let most = all.min(if store.remote_path().is_some() { most.min(MAX_REMOTE) } else { most });
     let at = |i: usize| if most == all { i } else { i * (all - 1) / (most - 1).max(1) };
     found.extend((0..most).map(at).filter_map(|at| match rows {
         None => Some(at),

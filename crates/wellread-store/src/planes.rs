@@ -87,7 +87,7 @@ impl PixelSink for ShiftSink<'_> {
 }
 
 impl Store for PlaneStore {
-    delegate_store!(self => self.inner; format, path, far, layout, files, has_checksums);
+    delegate_store!(self => self.inner; format, path, remote_path, layout, files, has_checksums);
 
     fn len(&self) -> usize {
         self.first.last().copied().unwrap_or(0)

@@ -58,12 +58,12 @@ fn register_fork_handler() -> bool {
 /// A forked process inherits the value, but not the threads behind it. Engines and handles of threads wait for their
 /// threads when they are dropped, which would end the process by a segmentation fault. There the value is forgotten.
 #[derive(Debug)]
-pub struct Own<T> {
+pub struct ProcessOwned<T> {
     value: ManuallyDrop<T>,
     process: u32,
 }
 
-impl<T> Own<T> {
+impl<T> ProcessOwned<T> {
     /// A value of this process.
     pub fn new(value: T) -> Self {
         Self { process: id(), value: ManuallyDrop::new(value) }
@@ -86,7 +86,7 @@ impl<T> Own<T> {
     }
 }
 
-impl<T> std::ops::Deref for Own<T> {
+impl<T> std::ops::Deref for ProcessOwned<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -94,7 +94,7 @@ impl<T> std::ops::Deref for Own<T> {
     }
 }
 
-impl<T> Drop for Own<T> {
+impl<T> Drop for ProcessOwned<T> {
     fn drop(&mut self) {
         if self.is_own() {
             // SAFETY: nothing uses the value after this.
@@ -105,7 +105,7 @@ impl<T> Drop for Own<T> {
 
 /// A thread of the process that started it. In a forked process it has ended, and its handle is forgotten.
 #[derive(Debug)]
-pub struct Thread(Own<JoinHandle<()>>);
+pub struct Thread(ProcessOwned<JoinHandle<()>>);
 
 impl Thread {
     /// Starts a thread.
@@ -113,7 +113,7 @@ impl Thread {
     /// # Errors
     /// The system cannot start one.
     pub fn start(builder: Builder, work: impl FnOnce() + Send + 'static) -> io::Result<Self> {
-        Ok(Self(Own::new(builder.spawn(work)?)))
+        Ok(Self(ProcessOwned::new(builder.spawn(work)?)))
     }
 
     /// The thread's own identity.

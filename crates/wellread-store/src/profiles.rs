@@ -50,7 +50,7 @@ pub struct Joined {
     /// Two images of different folders to which one profile went since it names no folder that tells them apart.
     pub shared: Option<[String; 2]>,
     /// The name in a profile of an image of the set, whose folders are not those that the set lies in.
-    pub elsewhere: Option<String>,
+    pub other_folder: Option<String>,
 }
 
 /// Adds feature columns of `profiles`, a table (Parquet, CSV or TSV), to the images of `source`. The profile of an
@@ -92,8 +92,8 @@ pub fn join(
         None => vec![],
     };
     let by_columns = by_keys.iter().any(Option::is_some);
-    let ByNames { rows: found, shared, elsewhere } = if by_columns {
-        ByNames { rows: by_keys, shared: None, elsewhere: None }
+    let ByNames { rows: found, shared, other_folder } = if by_columns {
+        ByNames { rows: by_keys, shared: None, other_folder: None }
     } else {
         rows_of_names(source, profiles, &key_columns, &|_| true)?
     };
@@ -134,7 +134,7 @@ pub fn join(
         left_out,
         renamed,
         shared,
-        elsewhere,
+        other_folder,
     };
     let rows = taken(&table, found).map_err(|e| Error::new(profiles, e))?;
     Ok((rows, joined))

@@ -120,7 +120,7 @@ fn refuse_address(path: &Path, writing: bool) -> Result<()> {
     if let Some((cause, hint)) = place::refused(path) {
         return Err(Error::new(path, cause).hint(hint).choice());
     }
-    let is_usable = || place::is_registered(path) && (!writing || place::of(path).is_writable());
+    let is_usable = || place::is_remote(path) && (!writing || place::of(path).is_writable());
     match place::scheme(path) {
         Some("file") if !is_usable() => {
             let local = path.to_str().and_then(local_path).unwrap_or_else(|| "PATH".to_owned());
@@ -151,7 +151,7 @@ fn meant_scheme(scheme: &str) -> Option<String> {
     let lower = scheme.to_ascii_lowercase();
     let meant = if matches!(lower.as_str(), "s3a" | "s3n") { "s3".to_owned() } else { lower };
     let is_known =
-        || place::is_registered(Path::new(&format!("{meant}://a"))) || place::how_to_get(&meant).is_some();
+        || place::is_remote(Path::new(&format!("{meant}://a"))) || place::how_to_get(&meant).is_some();
     (meant != scheme && is_known()).then_some(meant)
 }
 

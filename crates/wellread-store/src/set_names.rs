@@ -80,7 +80,7 @@ impl SetNames {
             self.first_numbered = Some(self.rows.len());
         }
         self.rows.push(row);
-        let path = root.join(self.place(self.rows.len() - 1));
+        let path = root.join(self.file_path(self.rows.len() - 1));
         let parent = path.parent().unwrap_or(root);
         if !self.made.contains(parent) {
             place::create_folder(parent).map_err(|e| Error::io(root, "cannot make a folder", &e))?;
@@ -112,7 +112,7 @@ impl SetNames {
     }
 
     /// Where a row is written.
-    fn place(&self, at: usize) -> PathBuf {
+    fn file_path(&self, at: usize) -> PathBuf {
         match self.first_numbered {
             Some(first) if at >= first => Path::new(NUMBERED).join(self.numbered(at)),
             _ => self.plain(&self.rows[at]).into(),
@@ -149,7 +149,7 @@ impl SetNames {
             if let Some(parent) = to.parent().filter(|parent| !self.made.contains(*parent)) {
                 place::create_folder(parent).map_err(cannot)?;
             }
-            match place::rename(&root.join(self.place(at)), &to) {
+            match place::rename(&root.join(self.file_path(at)), &to) {
                 // An interrupted run was at this point before.
                 Err(e) if e.kind() == ErrorKind::NotFound && place::exists(&to) => {}
                 moved => moved.map_err(cannot)?,

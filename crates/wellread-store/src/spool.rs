@@ -37,7 +37,7 @@ impl LocalFile {
     /// # Errors
     /// A file of another place that cannot be read, that is replaced meanwhile, or for which there is no room here.
     pub fn of(path: &Path, who: &str) -> Result<Self> {
-        if !place::is_registered(path) {
+        if !place::is_remote(path) {
             return Ok(Self { path: path.to_owned(), copy: None });
         }
         let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;

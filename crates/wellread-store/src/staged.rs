@@ -5,14 +5,14 @@
 //! disk: it does not hold when the machine loses power soon after. Output that replaces a file or folder has its mode and,
 //! where the system lets it, its owner.
 //!
-//! Locks and links are the file system's own; how output gets into another [`place`] is in `staged/elsewhere.rs`.
+//! Locks and links are the file system's own; how output gets into another [`place`] is in `staged/remote.rs`.
 
 mod cleaning;
-mod elsewhere;
 mod held;
 mod in_order;
 mod leftovers;
 mod names;
+mod remote;
 mod remove;
 mod renaming;
 mod replace;
@@ -72,7 +72,7 @@ impl Staged {
     /// # Errors
     /// When `target` exists and may not be replaced, or the parent cannot be made.
     pub fn new(target: &Path, overwrite: bool) -> Result<Self> {
-        let staged = Self::place(target, overwrite)?;
+        let staged = Self::begin(target, overwrite)?;
         // An earlier run's part that could have been resumed is not needed any more.
         let left = resume_folder(&staged.target);
         if !is_busy(&left) {
@@ -81,9 +81,9 @@ impl Staged {
         Ok(staged)
     }
 
-    fn place(target: &Path, overwrite: bool) -> Result<Self> {
-        if place::is_registered(target) {
-            return Self::elsewhere(target, overwrite);
+    fn begin(target: &Path, overwrite: bool) -> Result<Self> {
+        if place::is_remote(target) {
+            return Self::remote(target, overwrite);
         }
         if !overwrite && target.symlink_metadata().is_ok() {
             return Err(Error::new(target, "already exists").hint(overwrite_hint()));
@@ -107,8 +107,8 @@ impl Staged {
     }
 
     /// In a place other than the file system.
-    fn elsewhere(target: &Path, overwrite: bool) -> Result<Self> {
-        elsewhere::check_target(target, overwrite)?;
+    fn remote(target: &Path, overwrite: bool) -> Result<Self> {
+        remote::check_target(target, overwrite)?;
         let name = target.file_name().ok_or_else(|| Error::new(target, "is no file name to write to"))?;
         if let Some(parent) = target.parent() {
             remove_leftovers(parent, &name.to_string_lossy());
@@ -119,23 +119,23 @@ impl Staged {
     }
 
     /// As [`Self::resumable`], in a place other than the file system.
-    fn resumable_elsewhere(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
+    fn resumable_remote(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
         let temporary = resume_folder(target);
         if is_busy(&temporary) {
             return Err(
                 Error::new(target, "another process is writing it").hint("wait until it has finished")
             );
         }
-        let journal = Journal::elsewhere(&temporary, target, of, &process_mark(std::process::id()))?;
+        let journal = Journal::remote(&temporary, target, of, &process_mark(std::process::id()))?;
         // The output that was being moved there is half of this set.
         let is_placing = journal.is_placing();
         if !is_placing {
-            elsewhere::check_target(target, overwrite)?;
+            remote::check_target(target, overwrite)?;
         }
         journal.write()?;
         if journal.begun() {
             // No journal knows the entries there.
-            elsewhere::clear(&temporary, journal::NAME)?;
+            remote::clear(&temporary, journal::NAME)?;
         }
         RESUMABLE.fetch_add(1, Ordering::Relaxed);
         let (target, overwrite) = (target.to_owned(), overwrite || is_placing);
@@ -148,8 +148,8 @@ impl Staged {
     /// # Errors
     /// As [`Self::new`]; an earlier run's part is of something else, or its process still lives.
     pub fn resumable(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
-        if place::is_registered(target) {
-            return Self::resumable_elsewhere(target, overwrite, of);
+        if place::is_remote(target) {
+            return Self::resumable_remote(target, overwrite, of);
         }
         for attempt in 1..=ATTEMPTS {
             if let Some(staged) = Self::try_resumable(target, overwrite, of)? {
@@ -162,7 +162,7 @@ impl Staged {
 
     /// `None` where another process finishes at this moment.
     fn try_resumable(target: &Path, overwrite: bool, of: &str) -> Result<Option<Self>> {
-        let mut staged = Self::place(target, overwrite)?;
+        let mut staged = Self::begin(target, overwrite)?;
         let folder = resume_folder(&staged.target);
         unfinished().retain(|path| *path != staged.temporary);
         staged.remove = false;
@@ -201,7 +201,7 @@ impl Staged {
     /// As [`Self::new`] and [`Self::resumable`].
     pub fn for_table(target: &Path, options: &WriteOptions) -> Result<Self> {
         // The notes of engines are more than the list of complete images.
-        let staged = Self::folder(target, options, place::is_registered(target))?;
+        let staged = Self::folder(target, options, place::is_remote(target))?;
         staged.create_dir()?;
         Ok(staged)
     }
@@ -277,7 +277,7 @@ impl Staged {
         // Held until the output is in place, except where no folder can be moved with a file open in it.
         let journal = self.journal.take();
         let had_journal = journal.is_some();
-        let journal = journal.filter(|_| !cfg!(windows) || place::is_registered(&self.target));
+        let journal = journal.filter(|_| !cfg!(windows) || place::is_remote(&self.target));
         journal.as_ref().map_or(Ok(()), Journal::note_placing)?;
         let placed = self.place_at_target(&self.temporary);
         self.keep_half_placed(placed)?;
@@ -307,7 +307,7 @@ impl Staged {
 
     /// Keeps the output where it could not be put in place of what was there. In another place half of that may be gone by now.
     fn keep_half_placed(&mut self, placed: Result<()>) -> Result<()> {
-        if placed.is_err() && self.overwrite && place::is_registered(&self.target) {
+        if placed.is_err() && self.overwrite && place::is_remote(&self.target) {
             self.remove = false;
             let kept = format!("all of the new output is kept in {}", self.temporary.display());
             return placed.map_err(|error| error.hint(kept));
@@ -318,8 +318,8 @@ impl Staged {
     /// Moves `from` to the target, whatever other processes do there at the same time.
     fn place_at_target(&self, from: &Path) -> Result<()> {
         let cannot = |e: &io::Error| Error::io(&self.target, "cannot move the finished output into place", e);
-        if place::is_registered(&self.target) {
-            return elsewhere::put_in_place(from, &self.target, self.overwrite);
+        if place::is_remote(&self.target) {
+            return remote::put_in_place(from, &self.target, self.overwrite);
         }
         if !self.overwrite {
             return move_new(from, &self.target).map_err(|e| match e.kind() {

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A program that writes into a file while it is open for reading moves its pages. Other bytes at their old places are
-//! then taken for pixels. Where they lie at the same places, new pixels come with old labels; checksums do not tell that. Places
-//! far away have versions.
+//! then taken for pixels. Where they lie at the same places, new pixels come with old labels; checksums do not tell that. Remote places
+//! have versions.
 
 use crate::place::File;
 use crate::{Error, Result};

@@ -106,11 +106,10 @@ pub trait Store: Send + Sync {
     /// The opened path.
     fn path(&self) -> &Path;
 
-    /// The place of files of this set, as far as some do not lie in the file system of this machine. It is
-    /// [`Self::path`], or one of the files where that names no such place, as for a table here of images in a bucket.
-    /// `None` where all lie here. Ask this of an open set, and not its path.
-    fn far(&self) -> Option<&Path> {
-        Some(self.path()).filter(|path| crate::place::is_registered(path))
+    /// A remote path of this set (see [`crate::place`]); `None` where all files are local. It is [`Self::path`] if that is remote.
+    /// Else it is one of the files, as of a local table of images in a bucket. Ask this of an open set, and not its path.
+    fn remote_path(&self) -> Option<&Path> {
+        Some(self.path()).filter(|path| crate::place::is_remote(path))
     }
 
     /// Number of images.
@@ -182,7 +181,7 @@ pub trait Store: Send + Sync {
 
     /// Adds what has to be read before [`Self::ranges`] can tell where the pixels of some rows lie, such as the headers of their
     /// files. It adds what is known without reading. `whole` says that all of each image is going to be read: small files may
-    /// then be wanted whole. For places far away; formats that say nothing are read all the same, more slowly.
+    /// then be wanted whole. For remote places; formats that say nothing are read all the same, more slowly.
     fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
         let _ = (rows, whole, wanted);
     }
@@ -209,7 +208,7 @@ pub trait Store: Send + Sync {
     }
 }
 
-/// [`Store::scan`] of one image after the other, asked for ahead where they are far away.
+/// [`Store::scan`] of one image after the other, asked for ahead where they are remote.
 pub(crate) fn scan_ahead<S: Store + ?Sized>(
     store: &S,
     rows: std::ops::Range<usize>,
@@ -276,7 +275,7 @@ impl PixelSink for CopySink<'_> {
     }
 }
 
-/// Asks for rows that are looked at one after the other before they are, of sets far away; of others it does nothing.
+/// Asks for rows that are looked at one after the other before they are, of remote sets; of others it does nothing.
 pub struct RowsAhead<'a, S: ?Sized> {
     store: &'a S,
     fetching: Option<Fetching>,
@@ -327,9 +326,9 @@ impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
         let Self { store, fetching: Some(fetching), end, row, are_heads, next, held } = self else { return };
         held.retain(|(held, _)| *held >= at);
         let (stages, together) = if *are_heads { (1, HEADS_TOGETHER) } else { (2, ROWS_TOGETHER) };
-        for (stage, far) in [2 * ROWS_AHEAD, ROWS_AHEAD].into_iter().take(stages).enumerate() {
+        for (stage, distance) in [2 * ROWS_AHEAD, ROWS_AHEAD].into_iter().take(stages).enumerate() {
             next[stage] = next[stage].max(at);
-            while next[stage] < (*end).min(at + far) && (next[stage] == at || !fetching.is_full()) {
+            while next[stage] < (*end).min(at + distance) && (next[stage] == at || !fetching.is_full()) {
                 let mut wanted = Wanted::default();
                 let after = (*end).min(next[stage] + together);
                 let rows: Vec<usize> = (next[stage]..after).filter_map(&**row).collect();
@@ -352,9 +351,9 @@ impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
     }
 }
 
-/// The reader that asks for bytes of a set ahead, where some of it lies far away.
+/// The reader that asks for bytes of a set ahead, where some of it is remote.
 fn fetching_of<S: Store + ?Sized>(store: &S) -> Option<Fetching> {
-    Fetching::of(store.far()?, None)
+    Fetching::of(store.remote_path()?, None)
 }
 
 /// Reads a region of one row into `out` (resized to fit), native pixels in C order.
@@ -376,7 +375,7 @@ pub fn read_region<S: Store + ?Sized>(
     })?;
     out.resize(wanted, 0);
     let mut sink = CopySink::new(vec![(*region, info.dtype, out.as_mut_slice())]);
-    // Far away, all of its pieces at once.
+    // All of its pieces at once, where the set is remote.
     let mut wanted = Wanted::default();
     let mut fetching = fetching_of(store);
     let _held = fetching.as_mut().map(|fetching| {

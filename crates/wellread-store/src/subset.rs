@@ -63,7 +63,7 @@ impl Subset {
 }
 
 impl Store for Subset {
-    delegate_store!(self => self.inner; format, path, far, layout, files, has_checksums);
+    delegate_store!(self => self.inner; format, path, remote_path, layout, files, has_checksums);
 
     fn len(&self) -> usize {
         self.rows.len()
@@ -106,7 +106,7 @@ impl Store for Subset {
         // Rows that follow one another in the inner store are one scan there.
         let runs: Vec<&[usize]> = chosen.chunk_by(|a, b| a + 1 == *b).collect();
         // A scan of few rows ends before it has looked ahead.
-        if self.far().is_some() && runs.len() > 1 && chosen.len() < ROWS_AHEAD * runs.len() {
+        if self.remote_path().is_some() && runs.len() > 1 && chosen.len() < ROWS_AHEAD * runs.len() {
             return scan_ahead(self, rows, each);
         }
         let mut at = rows.start;

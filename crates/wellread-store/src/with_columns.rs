@@ -58,7 +58,7 @@ pub struct JoinedColumns {
     /// A row for each image.
     pub columns: FeatureColumns,
     /// The name in a row of an image of the set, whose folders are not those that the set lies in.
-    pub elsewhere: Option<String>,
+    pub other_folder: Option<String>,
 }
 
 /// The columns of a table with a row per image. Its rows are those of the images already, or they are found by the
@@ -78,10 +78,10 @@ pub fn joined(
     nulls: bool,
 ) -> Result<JoinedColumns> {
     let table = whole(batches)?;
-    let mut elsewhere = None;
+    let mut other_folder = None;
     if on.is_empty() {
         return if table.num_rows() == images.len() {
-            Ok(JoinedColumns { columns: table, elsewhere })
+            Ok(JoinedColumns { columns: table, other_folder })
         } else {
             Err(no_row_per_image(images, table.num_rows()))
         };
@@ -96,7 +96,7 @@ pub fn joined(
         if let Some([one, other]) = &found.shared {
             return Err(of_several_folders(on, one, other));
         }
-        elsewhere = found.elsewhere;
+        other_folder = found.other_folder;
         rows = rows.into_iter().zip(found.rows).map(|(row, other)| row.or(other)).collect();
     }
     let without: Vec<usize> = (0..rows.len()).filter(|&image| rows[image].is_none()).collect();
@@ -127,7 +127,7 @@ pub fn joined(
     }
     let kept = features::chosen(Path::new(TABLE), std::slice::from_ref(&table), &kept)?;
     let columns = features::taken(&kept, rows).map_err(|e| Error::new(TABLE, e))?;
-    Ok(JoinedColumns { columns, elsewhere })
+    Ok(JoinedColumns { columns, other_folder })
 }
 
 /// Why a row whose name is that of images in several folders stands beside none: the columns of one plate would be another's.
@@ -222,7 +222,7 @@ fn keys_of_names(images: &dyn Store) -> Result<Vec<Option<String>>> {
 }
 
 impl Store for WithColumns {
-    delegate_store!(self => self.inner; format, path, far, len, row_info, name, metadata, layout, files);
+    delegate_store!(self => self.inner; format, path, remote_path, len, row_info, name, metadata, layout, files);
     delegate_store!(self => self.inner; files_of, bytes_on_disk, has_checksums, row_hints, scan, heads, ranges);
     delegate_store!(self => self.inner; read, check);
 

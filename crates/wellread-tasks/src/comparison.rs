@@ -31,7 +31,7 @@ use sentence::{BETWEEN_PROCESSES, MIN_RUNS_DISTRIBUTION_FREE, PHASES, detail, se
 use wellread_measure::compare::{self, NoiseFloor, Verdict, compare};
 use wellread_measure::hypothesis::{holm, welch, yuen, yuen_paired};
 use wellread_measure::samples::median;
-use wellread_measure::{Bootstrap, Pairing};
+use wellread_measure::{IntervalEstimator, Pairing};
 
 /// Fewest runs of each that a verdict on a single phase needs.
 const MIN_RUNS: usize = 3;
@@ -46,12 +46,12 @@ pub type Named<'e> = (&'e str, &'e Entry);
 /// Compares tasks with their baselines: pairs of baseline and candidate. All are one table, for which verdicts are
 /// corrected.
 pub fn all(pairs: &[(Named<'_>, Named<'_>)], seed: u64) -> Vec<Comparison> {
-    let settings = Bootstrap::seeded(seed);
+    let estimator = IntervalEstimator::seeded(seed);
     let mut tables: Vec<Vec<PhaseComparison>> = pairs
         .iter()
         .map(|((_, a), (_, b))| {
             let names = names(a, b).into_iter();
-            names.filter_map(|(name, repeated)| phase(&name, repeated, a, b, &settings)).collect()
+            names.filter_map(|(name, repeated)| phase(&name, repeated, a, b, &estimator)).collect()
         })
         .collect();
     correct(tables.iter_mut().flatten());
@@ -115,7 +115,13 @@ fn values(entry: &Entry, name: &str, repeated: bool) -> Vec<(usize, f64)> {
     entry.good().filter_map(|repeat| Some((repeat.repeat, of(repeat)?))).collect()
 }
 
-fn phase(name: &str, repeated: bool, a: &Entry, b: &Entry, settings: &Bootstrap) -> Option<PhaseComparison> {
+fn phase(
+    name: &str,
+    repeated: bool,
+    a: &Entry,
+    b: &Entry,
+    estimator: &IntervalEstimator,
+) -> Option<PhaseComparison> {
     let (of_a, of_b) = (values(a, name, repeated), values(b, name, repeated));
     let take = |values: &[(usize, f64)]| -> Vec<f64> { values.iter().map(|(_, value)| *value).collect() };
     let (base, new) = (take(&of_a), take(&of_b));
@@ -132,10 +138,10 @@ fn phase(name: &str, repeated: bool, a: &Entry, b: &Entry, settings: &Bootstrap)
     let ((ratio, verdict), test) = if fewest >= MIN_RUNS_DISTRIBUTION_FREE {
         let pairing = if paired { Pairing::Paired } else { Pairing::Unpaired };
         let test = if paired { yuen_paired(&new, &base) } else { yuen(&new, &base) };
-        (found(&compare(&new, &base, pairing, None, settings)).unwrap_or(without), test)
+        (found(&compare(&new, &base, pairing, None, estimator)).unwrap_or(without), test)
     } else if fewest >= 2 {
         let enough = repeated || fewest >= MIN_RUNS;
-        let compared = welch(&new, &base, settings.confidence).map(|interval| {
+        let compared = welch(&new, &base, estimator.confidence).map(|interval| {
             let ratio = Ratio::from(interval);
             let verdict = if enough { word(&ratio) } else { Verdict::TooFewData };
             (ratio, verdict)
@@ -146,7 +152,7 @@ fn phase(name: &str, repeated: bool, a: &Entry, b: &Entry, settings: &Bootstrap)
             Some(entry.good().find_map(|repeat| repeat.said.samples(name))?.steady().to_vec())
         };
         let (base, new) = (steady(a)?, steady(b)?);
-        (single(&base, &new, settings).unwrap_or(without), yuen(&new, &base))
+        (single(&base, &new, estimator).unwrap_or(without), yuen(&new, &base))
     } else {
         (without, None)
     };
@@ -157,9 +163,9 @@ fn phase(name: &str, repeated: bool, a: &Entry, b: &Entry, settings: &Bootstrap)
 }
 
 /// The samples of two single processes.
-fn single(base: &[f64], new: &[f64], settings: &Bootstrap) -> Option<(Ratio, Verdict)> {
+fn single(base: &[f64], new: &[f64], estimator: &IntervalEstimator) -> Option<(Ratio, Verdict)> {
     let floor = NoiseFloor { ln_ratio: BETWEEN_PROCESSES.ln_1p(), n: 1 };
-    let (ratio, verdict) = found(&compare(new, base, Pairing::Unpaired, Some(floor), settings))?;
+    let (ratio, verdict) = found(&compare(new, base, Pairing::Unpaired, Some(floor), estimator))?;
     let enough = base.len().min(new.len()) >= MIN_SAMPLES_WITHIN_PROCESS;
     Some((ratio, if enough { verdict } else { Verdict::TooFewData }))
 }

@@ -62,7 +62,7 @@ pub struct Config {
     pub node: Option<Node>,
     /// Whether tasks run on other machines than this one, which need not have a GPU then.
     #[serde(skip)]
-    pub elsewhere: bool,
+    pub on_other_machines: bool,
     /// The number of the only experiment to run, in the order of the table; `None` for all.
     #[serde(skip)]
     pub experiment: Option<usize>,

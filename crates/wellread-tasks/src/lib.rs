@@ -18,7 +18,7 @@
 //! | [`adapter`] | the [`Adapter`](adapter::Adapter) trait and one file per kind of experiment |
 //! | [`environment`] | the Python of a branch |
 //! | [`plan`] | what will run, checked |
-//! | [`places`] | where paths of the table are looked for |
+//! | [`search_path`] | where paths of the table are looked for |
 //! | [`process`] | one run: process group, time limit, memory |
 //! | [`phases`] | what a process says of its phases |
 //! | [`hardware`] | the state of the machine beside every run |
@@ -38,12 +38,12 @@ pub mod hardware;
 pub mod metrics;
 pub mod nearest;
 pub mod phases;
-pub mod places;
 pub mod plan;
 pub mod process;
 pub mod report;
 pub mod repository;
 pub mod results;
+pub mod search_path;
 pub mod stop;
 pub mod suite;
 pub mod summary;

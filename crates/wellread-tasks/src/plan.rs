@@ -5,9 +5,9 @@ use crate::adapter::{self, Adapter};
 use crate::config::Config;
 use crate::environment::Pythons;
 use crate::hardware;
-use crate::places::Places;
 use crate::repository::{Branch, Repository};
 use crate::results::{GitInfo, TaskConfig};
+use crate::search_path::SearchPath;
 use crate::task::{Mode, Row, Trainer};
 use anyhow::{Result, bail};
 use std::collections::HashMap;
@@ -67,8 +67,8 @@ pub fn plan(
     repository: &Repository,
     pythons: &Pythons,
 ) -> Result<Vec<Planned>> {
-    let gpu = config.elsewhere || hardware::has_gpu();
-    plan_on(config, rows, repository, pythons, &Places::of(config)?, gpu)
+    let gpu = config.on_other_machines || hardware::has_gpu();
+    plan_on(config, rows, repository, pythons, &SearchPath::of(config)?, gpu)
 }
 
 fn plan_on(
@@ -76,7 +76,7 @@ fn plan_on(
     rows: Vec<Row>,
     repository: &Repository,
     pythons: &Pythons,
-    places: &Places,
+    search_path: &SearchPath,
     gpu: bool,
 ) -> Result<Vec<Planned>> {
     if let Some(baseline) = &config.baseline
@@ -99,7 +99,7 @@ fn plan_on(
             .or_insert_with(|| repository.branch(&row.branch).map_err(|error| format!("{error:#}")));
         let ready = known.entry(Row { line: 0, ..row.clone() }).or_insert_with(|| {
             let branch = found.clone()?;
-            ready(config, &row, branch, pythons, places, gpu).map_err(|error| format!("{error:#}"))
+            ready(config, &row, branch, pythons, search_path, gpu).map_err(|error| format!("{error:#}"))
         });
         planned.push(self::planned(config, row, label, ready.clone(), gpu));
     }
@@ -140,7 +140,7 @@ fn ready(
     row: &Row,
     branch: Branch,
     pythons: &Pythons,
-    places: &Places,
+    search_path: &SearchPath,
     gpu: bool,
 ) -> Result<Ready> {
     if row.trainer == Some(Trainer::Gpu) && !gpu {
@@ -153,7 +153,7 @@ fn ready(
     adapter.check(&branch, row, config.mode)?;
     for (name, path) in [("checkpoint_path", &row.checkpoint_path), ("data_path", &row.data_path)] {
         if let Some(path) = path {
-            places.check(name, path, &branch)?;
+            search_path.check(name, path, &branch)?;
         }
     }
     adapter.check_settings(&branch, row, config)?;
@@ -228,7 +228,7 @@ pub fn experiments(planned: &[Planned]) -> Vec<(String, Vec<usize>)> {
     let mut experiments: Vec<(String, Vec<usize>)> = Vec::new();
     for (at, task) in planned.iter().enumerate() {
         match experiments.iter_mut().find(|(name, _)| *name == task.row.experiment) {
-            Some((_, places)) => places.push(at),
+            Some((_, positions)) => positions.push(at),
             None => experiments.push((task.row.experiment.clone(), vec![at])),
         }
     }
@@ -256,17 +256,18 @@ pub fn chosen(config: &Config, mut rows: Vec<Row>) -> Result<Vec<Row>> {
 /// The row of an experiment that row `of` is compared with: of the branch that `named` says, else of the first row's.
 /// Among several rows of that branch it is the one whose settings are most like those of `of`. The rows of the branch
 /// itself are compared with its first.
-pub fn baseline(planned: &[Planned], places: &[usize], named: Option<&str>, of: usize) -> Option<usize> {
+pub fn baseline(planned: &[Planned], positions: &[usize], named: Option<&str>, of: usize) -> Option<usize> {
     let rows: Vec<&Row> = planned.iter().map(|task| &task.row).collect();
-    baseline_row(&rows, places, named, of)
+    baseline_row(&rows, positions, named, of)
 }
 
-fn baseline_row(rows: &[&Row], places: &[usize], named: Option<&str>, of: usize) -> Option<usize> {
-    let of_branch =
-        |name: &str| -> Vec<usize> { places.iter().copied().filter(|&at| rows[at].branch == name).collect() };
+fn baseline_row(rows: &[&Row], positions: &[usize], named: Option<&str>, of: usize) -> Option<usize> {
+    let of_branch = |name: &str| -> Vec<usize> {
+        positions.iter().copied().filter(|&at| rows[at].branch == name).collect()
+    };
     let mut base: Vec<usize> = named.map(of_branch).unwrap_or_default();
     if base.is_empty() {
-        base = of_branch(&rows[*places.first()?].branch);
+        base = of_branch(&rows[*positions.first()?].branch);
     }
     if base.contains(&of) {
         return base.first().copied();
@@ -289,10 +290,10 @@ fn baseline_row(rows: &[&Row], places: &[usize], named: Option<&str>, of: usize)
 /// compared with.
 pub fn notes(mode: Mode, baseline: Option<&str>, planned: &[Planned]) -> Vec<String> {
     let mut notes = Vec::new();
-    for (experiment, places) in experiments(planned) {
-        let Some(name) = baseline.filter(|_| places.len() > 1) else { continue };
-        if places.iter().all(|&at| planned[at].row.branch != name) {
-            let first = &planned[places[0]].row.branch;
+    for (experiment, positions) in experiments(planned) {
+        let Some(name) = baseline.filter(|_| positions.len() > 1) else { continue };
+        if positions.iter().all(|&at| planned[at].row.branch != name) {
+            let first = &planned[positions[0]].row.branch;
             notes.push(format!(
                 "--baseline {name}: {experiment} has no row of that branch; its rows are compared with its first, {first}"
             ));
@@ -353,8 +354,8 @@ mod tests {
             "branch,experiment,batch_size,overrides\nmain,e,8,\nmain,e,16,\nfast,e,16,\nfast,e,8,a=1\nother,e,,a=1\n",
         );
         let rows: Vec<&Row> = rows.iter().collect();
-        let places = [0, 1, 2, 3, 4];
-        let of = |named, at| baseline_row(&rows, &places, named, at);
+        let positions = [0, 1, 2, 3, 4];
+        let of = |named, at| baseline_row(&rows, &positions, named, at);
         // Without a name it is the branch of the first row, whose own rows are compared with that.
         assert_eq!((0..5).map(|at| of(None, at)).collect::<Vec<_>>(), [0, 0, 1, 0, 0].map(Some));
         assert_eq!(

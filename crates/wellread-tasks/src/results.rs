@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use wellread_measure::environment::Node;
-use wellread_measure::{Bootstrap, Environment, Samples, path_text};
+use wellread_measure::{Environment, IntervalEstimator, Samples, path_text};
 use wellread_report::staged;
 
 /// Which commit was measured.
@@ -211,7 +211,7 @@ fn statistics(good: &[&Repeat], seed: u64) -> Map<String, Value> {
             names.push(name);
         }
     }
-    let settings = Bootstrap::seeded(seed);
+    let estimator = IntervalEstimator::seeded(seed);
     let mut all = Map::new();
     for name in names {
         let of: Vec<_> = good.iter().filter_map(|repeat| repeat.said.samples(name)).collect();
@@ -221,8 +221,8 @@ fn statistics(good: &[&Repeat], seed: u64) -> Map<String, Value> {
         // Samples of one run resemble each other: of several runs, their medians count.
         let interval = match runs[..] {
             [] => None,
-            [one] => settings.median(one),
-            _ => settings.clustered_median(&runs),
+            [one] => estimator.median(one),
+            _ => estimator.clustered_median(&runs),
         };
         let steady = Samples::from(runs.concat()).summary();
         let value = json!({

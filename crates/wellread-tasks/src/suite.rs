@@ -7,11 +7,11 @@ use crate::config::Config;
 use crate::environment::{Python, Pythons};
 use crate::hardware::{CpuMonitor, State};
 use crate::phases::PhaseReport;
-use crate::places::Places;
 use crate::plan::{self, Planned, Ready};
 use crate::process::{self, FinishedProcess};
 use crate::repository::{self, Repository};
 use crate::results::{self, Entry, Repeat};
+use crate::search_path::SearchPath;
 use crate::task::{TASK, Task};
 use crate::{stop, table};
 use anyhow::{Context as _, Result, bail};
@@ -97,7 +97,7 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
         entries: Vec::new(),
         others: Vec::new(),
         sites: Vec::new(),
-        places: Places::of(config)?,
+        search_path: SearchPath::of(config)?,
         scratch: tempfile::tempdir().context("cannot make a temporary folder")?,
         resumed: 0,
         done: 0,
@@ -183,7 +183,7 @@ struct Suite<'c> {
     /// Tasks of an earlier run that the table does not have: kept in the file.
     others: Vec<Entry>,
     sites: Vec<Prepared>,
-    places: Places,
+    search_path: SearchPath,
     scratch: tempfile::TempDir,
     resumed: usize,
     done: usize,
@@ -244,8 +244,8 @@ impl Suite<'_> {
         let mut rng = Rng::seed(self.config.seed);
         let left = |entry: &Entry| self.config.repeats.saturating_sub(entry.repeats.len());
         let of: usize = self.entries.iter().filter(|entry| entry.error.is_none()).map(left).sum();
-        for (_, places) in plan::experiments(planned) {
-            for (round, order) in orders(&places, self.config.repeats, &mut rng).into_iter().enumerate() {
+        for (_, positions) in plan::experiments(planned) {
+            for (round, order) in orders(&positions, self.config.repeats, &mut rng).into_iter().enumerate() {
                 for at in order {
                     let has = self.entries[at].repeats.iter().any(|repeat| repeat.repeat == round);
                     if has || self.entries[at].error.is_some() {
@@ -315,13 +315,13 @@ impl Suite<'_> {
             trainer: planned.config.trainer,
             max_epochs: row.max_epochs,
             batch_size: row.batch_size,
-            checkpoint_path: self.places.absolute(row.checkpoint_path.as_deref(), worktree),
-            data_path: self.places.absolute(row.data_path.as_deref(), worktree),
+            checkpoint_path: self.search_path.absolute(row.checkpoint_path.as_deref(), worktree),
+            data_path: self.search_path.absolute(row.data_path.as_deref(), worktree),
             overrides: row.overrides.clone(),
             seed: self.config.seed,
             repeat: round,
             worktree: worktree.clone(),
-            search: self.places.beyond_the_branch(),
+            search: self.search_path.beyond_the_branch(),
             output_dir,
         };
         repeat.hardware = State::before();
@@ -359,9 +359,9 @@ impl Suite<'_> {
 }
 
 /// The rounds of an experiment's tasks: each has every task once, in random order.
-fn orders(places: &[usize], repeats: usize, rng: &mut Rng) -> Vec<Vec<usize>> {
+fn orders(positions: &[usize], repeats: usize, rng: &mut Rng) -> Vec<Vec<usize>> {
     let round = |_| {
-        let mut order = places.to_vec();
+        let mut order = positions.to_vec();
         rng.shuffle(&mut order);
         order
     };
@@ -385,15 +385,15 @@ mod tests {
 
     #[test]
     fn every_round_has_every_task_once_and_orders_change() {
-        let places = [2, 5, 7, 9];
-        let rounds = orders(&places, 50, &mut Rng::seed(1));
+        let positions = [2, 5, 7, 9];
+        let rounds = orders(&positions, 50, &mut Rng::seed(1));
         assert_eq!(rounds.len(), 50);
         for order in &rounds {
             let mut sorted = order.clone();
             sorted.sort_unstable();
-            assert_eq!(sorted, places);
+            assert_eq!(sorted, positions);
         }
         // Each task begins a round now and then.
-        assert!(places.iter().all(|place| rounds.iter().any(|order| order[0] == *place)), "{rounds:?}");
+        assert!(positions.iter().all(|place| rounds.iter().any(|order| order[0] == *place)), "{rounds:?}");
     }
 }

@@ -32,7 +32,7 @@ pub enum Kind {
     WaitMemory,
     /// A thread waits for images that other ones are reading into a cache.
     WaitImage,
-    /// A thread waits until the bytes of its batch, which lie far away, were asked for.
+    /// A thread waits until the bytes of its batch, which are remote, were asked for.
     WaitRequest,
     /// A thread waits for what another one reads of a table's rows: where their pages lie, their shapes, their metadata.
     WaitIndex,

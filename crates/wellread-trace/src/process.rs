@@ -1,11 +1,11 @@
 //! Which process writes an unfinished output, as the output's name says it, and whether that process lives.
 //!
 //! ```text
-//!  NUMBER.PLACE ──▶ is PLACE ours? ──no──▶ Unseen: another machine, container or boot; its number says nothing here
-//!                        └────────yes───▶ /proc/NUMBER ──▶ Lives or Gone (also a zombie)
+//!  NUMBER.NAMESPACE ──▶ is NAMESPACE ours? ──no──▶ Unseen: another machine, container or boot; its number says nothing here
+//!                            └────────yes───▶ /proc/NUMBER ──▶ Lives or Gone (also a zombie)
 //! ```
 //!
-//! The place is a hash of the machine's boot and of the process's PID namespace. A lock would tell more, but network file systems
+//! The namespace is a hash of the machine's boot and of the process's PID namespace. A lock would tell more, but network file systems
 //! keep locks to one machine, or have none. Forked processes keep them beyond their holder's end.
 
 use std::path::Path;
@@ -23,13 +23,13 @@ pub enum Life {
 
 /// How names of unfinished outputs call a process that is seen from here, by its number.
 pub fn process_mark(id: u32) -> String {
-    format!("{id}.{}", place().unwrap_or_default())
+    format!("{id}.{}", pid_namespace().unwrap_or_default())
 }
 
 /// The process of this mark.
 pub fn life(mark: &str) -> Life {
     let Some((id, of)) = mark.split_once('.') else { return Life::Unseen };
-    if place().is_none_or(|place| place != of) {
+    if pid_namespace().is_none_or(|here| here != of) {
         return Life::Unseen;
     }
     life_of(id)
@@ -57,7 +57,7 @@ fn has_ended(process: &Path) -> bool {
 
 /// Where numbers of processes mean what they mean here; `None` where the system does not say. Asked each time, since forked processes
 /// may be elsewhere.
-fn place() -> Option<String> {
+fn pid_namespace() -> Option<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
     let both = format!("{} {}", boot.trim(), namespace.display());
@@ -93,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_another_place_is_not_taken_for_one_of_the_same_number_here() {
+    fn a_process_of_another_namespace_is_not_taken_for_one_of_the_same_number_here() {
         let own = process_mark(std::process::id());
-        let (id, place) = own.split_once('.').unwrap();
-        assert_eq!((id, place.len()), (std::process::id().to_string().as_str(), 8));
+        let (id, namespace) = own.split_once('.').unwrap();
+        assert_eq!((id, namespace.len()), (std::process::id().to_string().as_str(), 8));
         assert_eq!(life(&own), Life::Lives);
         // No process has this number.
         assert_eq!(life(&process_mark(4_294_967_294)), Life::Gone);
-        let other = if place == "00000000" { "00000001" } else { "00000000" };
+        let other = if namespace == "00000000" { "00000001" } else { "00000000" };
         for unseen in
             [format!("4294967294.{other}"), format!("{id}.{other}"), "4294967294".into(), "1.".into()]
         {

@@ -98,7 +98,7 @@ impl Task {
     /// A path of the configuration. It is in the worktree, else in the first folder of [`Self::search`] that has it, else where it
     /// would be in the worktree.
     pub fn resolve(&self, path: &Path) -> PathBuf {
-        let found = self.places(path).find(|place| place.exists());
+        let found = self.candidates(path).find(|place| place.exists());
         found.unwrap_or_else(|| self.worktree.join(path))
     }
 
@@ -115,12 +115,13 @@ impl Task {
         if path.to_string_lossy().contains(['*', '?', '[', ':']) {
             return Ok(());
         }
-        let mut looked: Vec<String> = self.places(path).map(|place| place.display().to_string()).collect();
+        let mut looked: Vec<String> =
+            self.candidates(path).map(|place| place.display().to_string()).collect();
         looked.dedup();
         bail!("{key}: there is no {}; looked for at {}", path.display(), looked.join(", "))
     }
 
-    fn places<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+    fn candidates<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
         std::iter::once(&self.worktree).chain(&self.search).map(move |folder| folder.join(path))
     }
 }

@@ -5,9 +5,9 @@
 //! the wanted rows are ever read. A file that is cut short under its map would end the process by a signal.
 //! `wellread_store::mapping` puts zeros in place of the lost part, and no read counts before the file was found whole
 //! after it ([`OpenFile::while_whole`]). In a place other than the file system there is nothing to map: there its
-//! ranges are read ([`crate::elsewhere`]).
+//! ranges are read ([`crate::remote`]).
 
-use crate::elsewhere::{Segments, Source};
+use crate::remote::{Segments, Source};
 use crate::session::{Session, reading};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use vortex::buffer::ByteBuffer;
 use vortex::file::{EOF_SIZE, MAGIC_BYTES, OpenOptionsSessionExt, VERSION, VortexFile};
 use vortex::io::runtime::BlockingRuntime;
 use wellread_image::ome_arrow::field;
-use wellread_store::ahead::Ends;
+use wellread_store::ahead::FileTails;
 use wellread_store::direct::Tested;
 use wellread_store::mapping::{self, Mapping};
 use wellread_store::place::{self, File};
@@ -40,8 +40,8 @@ pub(crate) struct OpenFile {
     file: Arc<File>,
     /// The whole file, in the file system.
     map: Option<Arc<Mapping>>,
-    /// Its end, elsewhere.
-    _end: Ends,
+    /// Its end, of a remote file.
+    _tail: FileTails,
     stamp: Option<Stamp>,
 }
 
@@ -72,15 +72,15 @@ impl OpenFile {
         }
         let stamp = Stamp::of(&file);
         let file = Arc::new(file);
-        let mut end = Ends::default();
+        let mut tail = FileTails::default();
         let (map, (version, vortex)) = if let Some(local) = file.local() {
             let map = Mapping::of(local).map_err(|e| Error::io(path, "cannot map into memory", &e))?;
             let map = Arc::new(map);
             let opened = while_whole(Some(&*map), &file, path, (length, stamp), || open_mapped(path, &map))?;
             (Some(map), opened)
         } else {
-            end = Ends::of([(path, length)]);
-            (None, open_elsewhere(path, &file, length)?)
+            tail = FileTails::of([(path, length)]);
+            (None, open_remote(path, &file, length)?)
         };
         // Every image takes some bytes; this bounds buffers that are sized by the number of rows.
         if vortex.row_count() > length.saturating_mul(8) {
@@ -89,7 +89,7 @@ impl OpenFile {
         }
         // The library refuses newer formats than its own above: this takes effect once it reads the next.
         let is_tested = FORMAT.covers(path, &version.to_string());
-        Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, map, _end: end, stamp })
+        Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, map, _tail: tail, stamp })
     }
 
     /// Its segments as ranges of the file, where it is not mapped.
@@ -117,7 +117,7 @@ fn open_mapped(path: &Path, map: &Arc<Mapping>) -> Result<(u16, VortexFile)> {
 }
 
 /// As [`open_mapped`], for a file whose ranges are read.
-fn open_elsewhere(path: &Path, file: &Arc<File>, length: u64) -> Result<(u16, VortexFile)> {
+fn open_remote(path: &Path, file: &Arc<File>, length: u64) -> Result<(u16, VortexFile)> {
     let (mut head, mut end) = ([0; MAGIC_BYTES.len()], [0; EOF_SIZE]);
     let read = file.peek_exact_at(&mut head, 0);
     let read = read.and_then(|()| file.peek_exact_at(&mut end, length - EOF_SIZE as u64));

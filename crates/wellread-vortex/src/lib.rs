@@ -22,7 +22,7 @@
 //! |---|---|
 //! | `session` | what the library needs to be told: registries, runtime; its errors in words |
 //! | `file` | the mapped file: end marker, footer, metadata |
-//! | `elsewhere` | a file in a bucket or on a web server: its segments as ranges, fetched together |
+//! | `remote` | a file in a bucket or on a web server: its segments as ranges, fetched together |
 //! | `tree`, `piece`, `cache` | layouts; arrays opened up for gathering; those that are kept |
 //! | `bridge`, `types` | batches handed between the library's release of Arrow and this workspace's; types of columns in both |
 //! | `gather` | Arrow arrays of chosen rows, of this workspace's release; what the library has to decode comes over the bridge |
@@ -36,11 +36,11 @@
 
 mod bridge;
 mod cache;
-mod elsewhere;
 mod file;
 mod gather;
 mod piece;
 mod plan;
+mod remote;
 mod rows;
 mod session;
 mod strategy;

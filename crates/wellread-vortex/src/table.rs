@@ -94,14 +94,14 @@ impl VortexTable {
             let types = Type::of_table(&theirs, &ours)?;
             Ok((Column::new(Arc::clone(file.vortex.footer().layout()), &mut 0)?, types, ours))
         })?;
-        let elsewhere = file.segments();
-        let segments: Arc<dyn SegmentSource> = match &elsewhere {
+        let remote_segments = file.segments();
+        let segments: Arc<dyn SegmentSource> = match &remote_segments {
             Some(segments) => Arc::new(segments.clone()),
             None => file.vortex.segment_source(),
         };
         let source = Source {
             segments,
-            elsewhere,
+            remote_segments,
             cache: Cache::new(KEPT),
             decoded: AtomicUsize::new(DECODED),
             limit: usize::try_from(file.length.saturating_mul(8)).unwrap_or(usize::MAX),
@@ -224,14 +224,14 @@ impl ImageTable for VortexTable {
 
     /// The footer, which is in memory, says where all segments lie.
     fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut place::Wanted) -> Result<()> {
-        let Some(segments) = &self.source.elsewhere else { return Ok(()) };
+        let Some(segments) = &self.source.remote_segments else { return Ok(()) };
         let selection = self.selection(columns)?;
         let missing = reading(&self.file.path, "cannot read the columns", || {
             let mut plan = Plan::default();
             plan.pick(&self.columns, &selection.types, &selection.wanted)?;
             plan.missing(rows, &self.source)
         })?;
-        for (offset, length) in segments.places(&missing) {
+        for (offset, length) in segments.ranges(&missing) {
             wanted.push(&self.file.path, offset, length);
         }
         Ok(())

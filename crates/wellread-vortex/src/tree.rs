@@ -1,8 +1,8 @@
 //! The layouts of a file: which columns there are, and in which pieces their rows lie.
 
 use crate::cache::Cache;
-use crate::elsewhere::Segments;
 use crate::piece::{Decode, Opening, Piece};
+use crate::remote::Segments;
 use crate::session::{Cause, Session};
 use arrow_schema::{DataType, Field};
 use std::ops::Range;
@@ -49,7 +49,7 @@ struct Span {
 pub(crate) struct Source {
     pub segments: Arc<dyn SegmentSource>,
     /// The same, where they are fetched from another place than the file system.
-    pub elsewhere: Option<Segments>,
+    pub remote_segments: Option<Segments>,
     pub cache: Cache,
     /// Bytes of a column's values that may be kept decompressed where they are slow to cut.
     pub decoded: AtomicUsize,
@@ -140,7 +140,7 @@ impl Series {
 
     /// Has what the pieces of some rows take fetched together, as far as they are not kept, where the file lies elsewhere.
     pub fn fetch(&self, rows: &[usize], source: &Source) -> Result<(), Cause> {
-        let Some(segments) = &source.elsewhere else { return Ok(()) };
+        let Some(segments) = &source.remote_segments else { return Ok(()) };
         Ok(segments.fetch(&mut self.missing(rows, source)?)?)
     }
 
@@ -220,7 +220,7 @@ impl Span {
         }
         let mut ctx = session.create_execution_ctx();
         let &Source { limit, is_tested, .. } = source;
-        let is_mapped = source.elsewhere.is_none();
+        let is_mapped = source.remote_segments.is_none();
         Opening { ctx: &mut ctx, limit, decode, is_tested, is_mapped }.open(array)
     }
 }

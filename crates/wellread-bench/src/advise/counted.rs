@@ -237,7 +237,7 @@ mod tests {
         let bytes: Vec<u8> = (0..400_000u32).map(|i| i as u8).collect();
         std::fs::write(dir.path().join("a"), &bytes).unwrap();
         let path = address(&dir.path().join("a")).unwrap();
-        assert!(place::is_registered(&path) && place::link(&path).is_none());
+        assert!(place::is_remote(&path) && place::link(&path).is_none());
         forget();
         let recording = Recording::start();
         let (file, length) = place::open(&path).unwrap();

@@ -9,10 +9,10 @@ use serde::Serialize;
 use std::time::Duration;
 use wellread_loader::Cache;
 use wellread_loader::order::Permutation;
-use wellread_measure::bootstrap::{Bootstrap, Pairing};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::compare::{NoiseFloor, Verdict, compare};
 use wellread_measure::interleave::{Outcome, Plan};
+use wellread_measure::intervals::{IntervalEstimator, Pairing};
 use wellread_measure::samples::median;
 use wellread_store::{Scratch, Store, read_region};
 
@@ -81,7 +81,7 @@ impl Series {
             &self.values[other],
             Pairing::Paired,
             self.noise,
-            &Bootstrap::seeded(self.seed),
+            &IntervalEstimator::seeded(self.seed),
         );
         let ratio =
             compared.ratio.map(|r| Figure { value: r.estimate, low: Some(r.low), high: Some(r.high) });
@@ -121,7 +121,7 @@ impl Series {
     /// The median of one alternative, turned into something else.
     pub fn figure(&self, one: usize, of: impl Fn(f64) -> f64) -> Figure {
         let values: Vec<f64> = self.values[one].iter().map(|v| of(*v)).collect();
-        Figure::of(&values, &Bootstrap::seeded(self.seed))
+        Figure::of(&values, &IntervalEstimator::seeded(self.seed))
     }
 }
 
@@ -217,7 +217,7 @@ fn series<M>(outcome: &Outcome<M>, of: impl Fn(&M) -> f64 + Copy, seed: u64) -> 
     Series {
         values: values.collect(),
         failures: visible().map(|v| v.failure.as_ref().map(|f| f.message.clone())).collect(),
-        noise: outcome.noise_floor(of, &Bootstrap::seeded(seed)),
+        noise: outcome.noise_floor(of, &IntervalEstimator::seeded(seed)),
         seed,
     }
 }

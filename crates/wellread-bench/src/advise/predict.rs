@@ -23,8 +23,8 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use std::cell::Cell;
 use std::time::Duration;
-use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::interleave::Plan;
+use wellread_measure::intervals::IntervalEstimator;
 
 /// Step time of the loop that measures the speed in the background, as a share of the time of a batch. It is long
 /// enough for reads meanwhile, and short enough that the loop still waits.
@@ -245,15 +245,15 @@ pub fn predict(
     if let Some(failed) = outcome.variants.iter().find_map(|v| v.failure.as_ref()) {
         bail!("{}", failed.message);
     }
-    let bootstrap = Bootstrap::seeded(seed);
+    let estimator = IntervalEstimator::seeded(seed);
     let speeds: Vec<Speed> = outcome.variants[0].runs.iter().map(|run| run.value.speed).collect();
     let over =
-        |of: &dyn Fn(&Speed) -> f64| Figure::of(&speeds.iter().map(of).collect::<Vec<_>>(), &bootstrap);
+        |of: &dyn Fn(&Speed) -> f64| Figure::of(&speeds.iter().map(of).collect::<Vec<_>>(), &estimator);
     let predictions = steps.iter().enumerate().map(|(i, &step)| {
         let checked = outcome.variants.get(i + 1).filter(|_| check).map(|variant| {
             let loops: Vec<LoopTimes> = variant.runs.iter().filter_map(|run| run.value.looped).collect();
             let of = |of: &dyn Fn(&LoopTimes) -> f64| {
-                Figure::of(&loops.iter().map(of).collect::<Vec<_>>(), &bootstrap)
+                Figure::of(&loops.iter().map(of).collect::<Vec<_>>(), &estimator)
             };
             // At the time that the stand-in really took.
             let ratios: Vec<f64> = speeds
@@ -261,7 +261,7 @@ pub fn predict(
                 .zip(&loops)
                 .map(|(speed, l)| (l.compute + speed.wait(l.compute)) / (l.compute + l.wait))
                 .collect();
-            let ratio = Figure::of(&ratios, &bootstrap);
+            let ratio = Figure::of(&ratios, &estimator);
             Checked {
                 data_wait_fraction: of(&LoopTimes::wait_share),
                 whole_step_ms: of(&|l| 1e3 * (l.compute + l.wait)),

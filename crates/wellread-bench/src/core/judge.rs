@@ -9,8 +9,8 @@
 
 use super::series::Series;
 use super::words::number;
-use wellread_measure::bootstrap::{Bootstrap, Interval, Method, Pairing};
 use wellread_measure::compare::MIN_SAMPLES;
+use wellread_measure::intervals::{Interval, IntervalEstimator, Method, Pairing};
 /// Noise floor of a benchmark above which it gives no advice.
 pub(crate) use wellread_report::TOO_NOISY;
 use wellread_report::{Finding, Severity};
@@ -39,7 +39,7 @@ pub fn more_rounds(asked: usize, option: &str) -> String {
 
 /// Says whether two series differ.
 pub struct Judge {
-    bootstrap: Bootstrap,
+    estimator: IntervalEstimator,
     noise: Option<f64>,
     hint: String,
 }
@@ -67,7 +67,7 @@ enum Verdict {
 impl Judge {
     /// For a benchmark with this noise floor: the share by which the same variant differed when measured twice.
     pub fn new(seed: u64, noise: Option<f64>) -> Self {
-        Self { bootstrap: Bootstrap::seeded(seed), noise, hint: more_rounds(1, "--repeats") }
+        Self { estimator: IntervalEstimator::seeded(seed), noise, hint: more_rounds(1, "--repeats") }
     }
 
     /// The same, which says this of how there are more rounds.
@@ -78,7 +78,7 @@ impl Judge {
     /// Compares the larger with the smaller, paired by round.
     pub(crate) fn compare(&self, a: &Series, b: &Series) -> Option<Comparison> {
         let (x, y) = a.paired(b);
-        let ratio = self.bootstrap.ratio(&x, &y, Pairing::Paired).or_else(|| ratio_of_one(&x, &y))?;
+        let ratio = self.estimator.ratio(&x, &y, Pairing::Paired).or_else(|| ratio_of_one(&x, &y))?;
         let noise = self.noise.unwrap_or(0.0);
         let verdict = if ratio.n < MIN_SAMPLES {
             Verdict::TooFew(ratio.n)
@@ -121,7 +121,7 @@ impl Judge {
 
     /// The interval of a median, where there are rounds enough for one.
     pub(crate) fn median(&self, values: &[f64]) -> Option<Interval> {
-        self.bootstrap.median(values).filter(|_| values.len() >= MIN_SAMPLES)
+        self.estimator.median(values).filter(|_| values.len() >= MIN_SAMPLES)
     }
 
     /// Why so many rounds give no verdict.

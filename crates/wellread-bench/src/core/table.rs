@@ -6,8 +6,8 @@
 
 use super::measurement::{Keys, Measurement, Settings};
 use super::session::Session;
-use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::compare::MIN_SAMPLES;
+use wellread_measure::intervals::IntervalEstimator;
 use wellread_measure::memory::{PeakMemory, PeakSource};
 use wellread_measure::samples::Samples;
 use wellread_report::{Cell, Row, Table};
@@ -16,7 +16,11 @@ use wellread_report::{Cell, Row, Table};
 pub(super) type Intervals = Vec<(String, f64, f64)>;
 
 /// The intervals of a configuration, of its measured runs; none where they are too few.
-pub(super) fn intervals(runs: &[&Measurement], settings: &Settings<'_>, bootstrap: &Bootstrap) -> Intervals {
+pub(super) fn intervals(
+    runs: &[&Measurement],
+    settings: &Settings<'_>,
+    estimator: &IntervalEstimator,
+) -> Intervals {
     let mut out = Vec::new();
     // Fewer runs are shown by their range.
     if runs.len() < MIN_SAMPLES {
@@ -25,12 +29,12 @@ pub(super) fn intervals(runs: &[&Measurement], settings: &Settings<'_>, bootstra
     for &name in settings.intervals {
         let values: Vec<f64> =
             runs.iter().filter_map(|r| r.values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)).collect();
-        if let Some(i) = bootstrap.median(&values) {
+        if let Some(i) = estimator.median(&values) {
             out.push((name.to_owned(), i.low, i.high));
         }
     }
     let groups: Vec<&[f64]> = runs.iter().map(|r| r.items.as_slice()).filter(|i| !i.is_empty()).collect();
-    if let Some(i) = bootstrap.clustered_median(&groups) {
+    if let Some(i) = estimator.clustered_median(&groups) {
         out.push((format!("{}p50_s", settings.item_prefix), i.low, i.high));
     }
     out
@@ -54,7 +58,7 @@ impl Stamp<'_, '_> {
             row.push(("codec".into(), set.and_then(|s| s.codec.as_deref()).map_or(Cell::Null, Cell::from)));
         }
         row.push(("seed".into(), Cell::from(self.session.config.seed as i64)));
-        row.push(("timestamp".into(), Cell::from(now())));
+        row.push(("timestamp".into(), Cell::from(timestamp())));
         row
     }
 
@@ -126,6 +130,6 @@ fn item_columns(items: &[f64], prefix: &str) -> Vec<(String, Cell)> {
     .collect()
 }
 
-fn now() -> String {
+fn timestamp() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -19,8 +19,8 @@ use crate::budget;
 use crate::live::LiveFigures;
 use anyhow::{Context as _, Result};
 use std::cell::RefCell;
-use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::interleave::{Event, Outcome, Plan, Run, Stopped, Turn, VariantResult};
+use wellread_measure::intervals::IntervalEstimator;
 use wellread_measure::memory::{PeakGuard, PeakMemory, PeakSource, Scope, release_free_heap};
 use wellread_measure::precision::Precision;
 use wellread_measure::samples::median_in_place;
@@ -93,7 +93,7 @@ pub fn run(
         }
         if let Some(share) = config.precision {
             let wanted = Precision { share };
-            let by = Bootstrap::seeded(config.seed);
+            let by = IntervalEstimator::seeded(config.seed);
             plan = plan.rounds(MAX_ROUNDS).stop_when(move |variants| {
                 // Those that failed get no further turns.
                 let measured = variants.iter().filter(|v| v.twin_of.is_none() && v.failure.is_none());
@@ -119,17 +119,17 @@ pub fn run(
                 }
             })
             .with_context(|| format!("benchmark {}", settings.name))?;
-        let bootstrap = Bootstrap::seeded(config.seed);
+        let estimator = IntervalEstimator::seeded(config.seed);
         let figure = |measured: &Measurement| value(measured, settings).unwrap_or(f64::NAN);
         // Rounds that were not measured for want of time, and rounds that turn out to be warm-up, are two
         // things.
         let in_time = outcome.measured_rounds();
         results.notes.extend(trim_warmup(&mut outcome, settings, config.seed));
-        results.noise_floor = outcome.noise_floor(figure, &bootstrap).map(|n| n.fraction());
-        results.detectable = outcome.smallest_detectable(figure, &bootstrap);
+        results.noise_floor = outcome.noise_floor(figure, &estimator).map(|n| n.fraction());
+        results.detectable = outcome.smallest_detectable(figure, &estimator);
         results.rounds = outcome.measured_rounds();
         if let Some(share) = config.precision.filter(|_| outcome.stopped != Stopped::Enough) {
-            results.notes.extend(not_reached(&outcome, settings, share, &bootstrap));
+            results.notes.extend(not_reached(&outcome, settings, share, &estimator));
         } else if in_time < config.repeats {
             results.notes.push(format!(
                 "{}: {in_time} of {}; its part of the time budget is {}",
@@ -153,7 +153,7 @@ pub fn run(
             let runs: Vec<&Measurement> = variant.runs.iter().map(|r| &r.value).collect();
             // A checksum that was wrong in warm-up, where all of it is compared, marks every run.
             let warm_ok = variant.warmup.iter().all(|r| r.value.verified);
-            let mut intervals = intervals(&runs, settings, &bootstrap);
+            let mut intervals = intervals(&runs, settings, &estimator);
             // When batches come several at once, half of them are there when they are asked for: their median is no
             // batch's time. Batches that threads read ahead are waited for or not: that is what was measured.
             let reads_ahead =
@@ -271,14 +271,14 @@ fn not_reached(
     outcome: &Outcome<Measurement>,
     settings: &Settings<'_>,
     share: f64,
-    bootstrap: &Bootstrap,
+    estimator: &IntervalEstimator,
 ) -> Option<String> {
     let wanted = Precision { share };
     let measured: Vec<_> = outcome.visible().filter(|v| v.failure.is_none()).collect();
-    let reached = |values: &[f64]| bootstrap.median(values).is_some_and(|i| Precision::of(&i) <= share);
+    let reached = |values: &[f64]| estimator.median(values).is_some_and(|i| Precision::of(&i) <= share);
     let missed: Vec<Vec<f64>> =
         measured.iter().map(|v| figures(v, settings)).filter(|values| !reached(values)).collect();
-    let needed = missed.iter().filter_map(|values| wanted.samples_needed(values, bootstrap)).max();
+    let needed = missed.iter().filter_map(|values| wanted.samples_needed(values, estimator)).max();
     (!missed.is_empty()).then(|| {
         format!(
             "{}: {} of {} not known to {:.1} % after {}{}",

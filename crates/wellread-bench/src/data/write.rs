@@ -1,4 +1,9 @@
 //! Writing the same images in several formats at once.
+//!
+//! ```text
+//!  spec ── in_order: threads make images ──▶ this thread, in order ──▶ Writers: one per format ──▶ sets
+//!                                                                         └─ checksums ──▶ expected.json
+//! ```
 
 use super::formats::{FormatSet, set_name};
 use super::record::{EXPECTED, remove_record, write_expected};

@@ -12,7 +12,7 @@ use crate::choices::Mode;
 use crate::core::judge::Judge;
 use crate::core::series::{Series, series};
 use crate::core::words::{number, percent};
-use wellread_measure::bootstrap::Interval;
+use wellread_measure::intervals::Interval;
 use wellread_measure::samples::median;
 use wellread_report::{Finding, Severity, Table, Topic};
 

@@ -23,9 +23,9 @@ fn times(seconds: [f64; 4], rounds: usize, noise: f64) -> Vec<Vec<f64>> {
 }
 
 fn found(seconds: [f64; 4], rounds: usize, noise: f64) -> (Vec<Stage>, Option<&'static str>) {
-    let bootstrap = Bootstrap::seeded(1);
-    let stages = stages(&NAMES, &times(seconds, rounds, noise), true, &bootstrap);
-    let binds = binding(&stages, &bootstrap);
+    let estimator = IntervalEstimator::seeded(1);
+    let stages = stages(&NAMES, &times(seconds, rounds, noise), true, &estimator);
+    let binds = binding(&stages, &estimator);
     (stages, binds)
 }
 
@@ -61,8 +61,8 @@ fn images_that_a_table_here_names_elsewhere_are_fetched() {
         diagnose(open, &settings, &|_, _| ()).unwrap()
     };
     let names = |found: &Diagnosis| found.stages.iter().map(|stage| stage.name).collect::<Vec<_>>();
-    let far = of(&table);
-    assert_eq!((names(&far), far.notes.len()), (vec!["fetching", "copying"], 0));
+    let remote = of(&table);
+    assert_eq!((names(&remote), remote.notes.len()), (vec!["fetching", "copying"], 0));
     assert!(names(&of(&images)).contains(&"decoding"));
 }
 
@@ -92,17 +92,17 @@ fn what_cannot_be_told_is_not_told() {
 
 #[test]
 fn without_a_model_the_loop_itself_is_no_stage() {
-    let bootstrap = Bootstrap::seeded(1);
-    let stages = stages(&NAMES, &times([10.0, 4.0, 2.0, 0.0], 8, 0.001), false, &bootstrap);
+    let estimator = IntervalEstimator::seeded(1);
+    let stages = stages(&NAMES, &times([10.0, 4.0, 2.0, 0.0], 8, 0.001), false, &estimator);
     assert_eq!(stages.iter().map(|s| s.name).collect::<Vec<_>>(), ["storage", "decoding", "copying"]);
 }
 
 #[test]
 fn behind_a_network_the_verdict_is_of_the_link_too() {
     let names = [("warm", FETCHING.0, FETCHING.1), ("cached", "copying", "c"), ("synthetic", "model", "d")];
-    let bootstrap = Bootstrap::seeded(1);
-    let stages = stages(&names, &times([10.0, 4.0, 2.0, 1.0], 10, 0.001)[..3], false, &bootstrap);
-    let said = verdict(&stages, binding(&stages, &bootstrap), false, None, 10);
+    let estimator = IntervalEstimator::seeded(1);
+    let stages = stages(&names, &times([10.0, 4.0, 2.0, 1.0], 10, 0.001)[..3], false, &estimator);
+    let said = verdict(&stages, binding(&stages, &estimator), false, None, 10);
     assert!(
         said.starts_with("Fetching binds over the link:") && said.contains("waiting for the link"),
         "{said}"

@@ -5,7 +5,7 @@ mod arguments;
 pub use arguments::Args;
 
 use super::program::Program;
-use super::{note_leftovers, note_strays, recipe};
+use super::{note_leftovers, note_unmatched_names, recipe};
 use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
 use crate::text_table::{UNAVAILABLE, text_table};
 use std::collections::HashSet;
@@ -35,7 +35,7 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
         let options = sites.open_options();
         // What cannot be opened says so below.
         if let Ok(store) = wellread_store::open(path, &options) {
-            note_strays(&*store, &options, ui);
+            note_unmatched_names(&*store, &options, ui);
         }
     }
     let bar = ui.progress(0, "preparing images");

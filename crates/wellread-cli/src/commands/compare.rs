@@ -221,11 +221,11 @@ fn given(args: &Args) -> Outcome<ComparedInputs<'_>> {
 
 /// Checks that no results stand on both sides: they agree with themselves, whatever they are.
 fn on_one_side(a: &[&str], b: &[&str]) -> Outcome {
-    fn place(path: &str) -> Option<PathBuf> {
+    fn canonical(path: &str) -> Option<PathBuf> {
         Path::new(path).canonicalize().ok()
     }
-    let of_a: Vec<PathBuf> = a.iter().filter_map(|path| place(path)).collect();
-    match b.iter().find(|path| place(path).is_some_and(|at| of_a.contains(&at))) {
+    let of_a: Vec<PathBuf> = a.iter().filter_map(|path| canonical(path)).collect();
+    match b.iter().find(|path| canonical(path).is_some_and(|at| of_a.contains(&at))) {
         Some(path) => Err(Failure::Usage(format!(
             "{path} is on both sides of the comparison, and results do not differ from themselves; name other results for A or B"
         ))),

@@ -16,9 +16,9 @@ use check::{Check, Checked};
 use complete::{Finding, SameImages, size};
 use features::{Features, JoinUnmatched, Joining, features_of, parse_join_unmatched};
 use layouts::LayoutArg;
-use on_cluster::Places;
+use on_cluster::OnValues;
 use std::path::{Path, PathBuf};
-use target::{check_files, check_places, refuse_ignored, target_format};
+use target::{check_files, check_paths, refuse_ignored, target_format};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
@@ -102,7 +102,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
     refuse_ignored(&args.write, format)?;
-    let Places { on, keys } = on_cluster::of(&args.on, args.join.is_some())?;
+    let OnValues { on, keys } = on_cluster::of(&args.on, args.join.is_some())?;
     args.write.say_what_is_ignored(format, ui);
     let open = layouts::of_source(&args.open);
     let mut source = open.open(&args.source, ui)?;
@@ -112,7 +112,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             unreadable::without(source, (&open, &args.source), args.write.jobs, on.as_ref(), ui)?;
     }
     source.hints().complete(0..source.len())?;
-    check_places(&args.source, &args.target)?;
+    check_paths(&args.source, &args.target)?;
     let types = pixel_types(&*source);
     if args.write.overwrite {
         let others: Vec<&Path> = args.join.as_deref().into_iter().chain(args.open.cells.paths()).collect();
@@ -164,7 +164,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "images_without_profile": joined.as_ref().map(|j| &j.images_alone),
         "profiles_without_image": joined.as_ref().map(|j| &j.profiles_alone),
         "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
-        "profile_of_another_folder": joined.as_ref().and_then(|j| j.elsewhere.as_ref()),
+        "profile_of_another_folder": joined.as_ref().and_then(|j| j.other_folder.as_ref()),
         "columns_left_out": left_out.iter().map(|column| &column.name).collect::<Vec<_>>(),
         "columns_renamed": renamed.iter().map(|column| [&column.from, &column.to]).collect::<Vec<_>>(),
         "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
@@ -381,7 +381,7 @@ fn resume_note(
     let profiles = args.join.as_deref().map(identity::file);
     let bytes = left_out::bytes_on_disk(source, args.on_error == "skip")?;
     Ok(serde_json::json!({
-        "source": identity::place(&args.source), "images": source.len(), "bytes": bytes,
+        "source": identity::path(&args.source), "images": source.len(), "bytes": bytes,
         "opened": format!("{:?}", args.open), "format": format.name, "types": types,
         "compression": compression, "chunk": chunk, "shard": shard, "variant": variant,
         "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on.first(),

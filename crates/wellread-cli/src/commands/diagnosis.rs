@@ -2,7 +2,7 @@
 
 use super::trace::TraceArgs;
 use super::{
-    OpenArgs, SiteArgs, note_leftovers, note_leftovers_beside, note_leftovers_elsewhere, parse_positive,
+    OpenArgs, SiteArgs, note_leftovers, note_leftovers_beside, note_machine_leftovers, parse_positive,
     parse_seconds, parse_size, parse_threads,
 };
 use crate::output::{Failure, Outcome, Ui, shown_on};
@@ -116,7 +116,7 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
     let format = args.open.open(data, ui)?.format();
     note_leftovers(data, ui);
     note_leftovers_beside(data, ui);
-    note_leftovers_elsewhere(ui);
+    note_machine_leftovers(ui);
     let bar = ui.progress(0, "measuring");
     // Of long steps each turn takes so long that a user wants to know where it is.
     let is_slow = args.step_ms.is_some_and(|ms| ms >= LONG_STEP_MS);

@@ -48,7 +48,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         return args.diagnosis.trace.record(ui, || super::diagnosis::run(&args.diagnosis, data, ui));
     }
     args.diagnosis.check_unused()?;
-    super::note_leftovers_elsewhere(ui);
+    super::note_machine_leftovers(ui);
     let environment = Environment::capture(&[Path::new(".")]);
     let formats: Vec<Value> = wellread_store::formats()
         .iter()

@@ -7,8 +7,8 @@ use super::command_line::{command_line, without};
 use super::result_file::local_path;
 use super::trace::TraceArgs;
 use super::{
-    OpenArgs, default_jobs, identity, left_out, on, outside_of, parse_positive, parse_seconds, parse_threads,
-    same_place,
+    OpenArgs, default_jobs, identity, is_same_file, left_out, on, outside_of, parse_positive, parse_seconds,
+    parse_threads,
 };
 use crate::output::{Failure, Outcome, Ui};
 use indicatif::ProgressBar;
@@ -140,7 +140,7 @@ impl Args {
         server.push("infer-worker".into());
         let cells: Vec<_> = self.open.cells.paths().map(identity::file).collect();
         let source = serde_json::json!({
-            "path": identity::place(&self.path), "opened": format!("{:?}", self.open), "cells": cells,
+            "path": identity::path(&self.path), "opened": format!("{:?}", self.open), "cells": cells,
             "bytes": left_out::bytes_on_disk(store, self.on_error == "skip")?,
         });
         Ok(EmbedOptions {
@@ -176,14 +176,14 @@ impl Args {
     }
 
     /// Refuses to write into the images, or over what is read.
-    fn check_places(&self) -> Outcome {
+    fn check_paths(&self) -> Outcome {
         outside_of(&self.path, "--out", &self.out)?;
         let model = match &self.model {
             ModelName::Onnx(path) => Some(path.as_path()),
             _ => self.weights.as_deref(),
         };
         let mut read = std::iter::once(self.path.as_path()).chain(model).chain(self.open.cells.paths());
-        match read.find(|path| same_place(path, &self.out)) {
+        match read.find(|path| is_same_file(path, &self.out)) {
             None => Ok(()),
             Some(path) => Err(Failure::Usage(format!(
                 "--out {}: is the same file as {}, which is read; choose another name",
@@ -195,7 +195,7 @@ impl Args {
 }
 
 pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
-    args.check_places()?;
+    args.check_paths()?;
     let store = args.open.open(&args.path, ui)?;
     let options = args.options(&*store, program)?;
     options.check().map_err(|e| Failure::Usage(format!("{e:#}")))?;

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 /// A path without links, to the byte, also where it is no text: two places do not look alike.
-pub fn place(path: &Path) -> String {
+pub fn path(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let bytes = whole.as_os_str().as_encoded_bytes();
     whole.to_str().map_or_else(|| bytes.escape_ascii().to_string(), str::to_owned)
@@ -13,7 +13,7 @@ pub fn place(path: &Path) -> String {
 
 /// A place, and what the file there holds: one that says something else since is another one.
 pub fn file(path: &Path) -> (String, Option<u64>) {
-    (place(path), digest(path))
+    (self::path(path), digest(path))
 }
 
 /// The content of a file as one number; `None` for a folder, and for a file that cannot be read.

@@ -20,7 +20,7 @@ use wellread_store::{
 /// Rows that are looked at unless a number is given. There is one number for a set on this machine, and one for a set behind
 /// a network. Looking at a row may take requests there.
 const ROWS: usize = 100_000;
-const ROWS_FAR: usize = 1000;
+const REMOTE_ROWS: usize = 1000;
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -112,8 +112,10 @@ struct ShapeCount {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open_to_describe(&args.path, ui)?;
-    let Described { info, pieces, labels, others } =
-        describe(&*store, args.rows.unwrap_or(if store.far().is_some() { ROWS_FAR } else { ROWS }))?;
+    let Described { info, pieces, labels, others } = describe(
+        &*store,
+        args.rows.unwrap_or(if store.remote_path().is_some() { REMOTE_ROWS } else { ROWS }),
+    )?;
     if ui.json {
         return ui.document(&info);
     }

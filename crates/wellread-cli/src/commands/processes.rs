@@ -19,8 +19,8 @@ use wellread_bench::outcome::{PROCESSES, description, title};
 use wellread_bench::suite::{self, InterruptedState};
 use wellread_bench::{Config, RunObserver, budget, findings};
 use wellread_compare::{append, condensed};
-use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::compare::MIN_SAMPLES;
+use wellread_measure::intervals::IntervalEstimator;
 use wellread_measure::path_text;
 use wellread_report::{Cell, Fact, ReportInput, Samples, Table, columns};
 use wellread_store::staged::{MadeFolder, Staged};
@@ -147,8 +147,8 @@ fn joined(inputs: &[ReportInput], config: &Config) -> Result<ReportInput> {
     }
     let mut said = HashSet::new();
     warnings.retain(|warning| said.insert(warning.clone()));
-    let settings = Bootstrap::seeded(config.seed);
-    let tables: Vec<Table> = tables.iter().map(|table| with_intervals(table, &settings)).collect();
+    let estimator = IntervalEstimator::seeded(config.seed);
+    let tables: Vec<Table> = tables.iter().map(|table| with_intervals(table, &estimator)).collect();
     let count = inputs.len();
     let mut details = first.details.clone();
     if let Some(configuration) = details.get_mut("configuration").and_then(|c| c.as_object_mut()) {
@@ -217,7 +217,7 @@ fn append_samples(all: &mut Vec<Samples>, of: &Samples, process: usize) {
 const MAX_RUNS: usize = 10_000;
 
 /// The table with the 95 % interval of each configuration's median over processes, where there are enough of them.
-fn with_intervals(table: &Table, settings: &Bootstrap) -> Table {
+fn with_intervals(table: &Table, estimator: &IntervalEstimator) -> Table {
     let keys = columns::keys(table);
     let quantities = columns::quantities(table);
     let groups = table.groups(&keys);
@@ -228,7 +228,7 @@ fn with_intervals(table: &Table, settings: &Bootstrap) -> Table {
         for quantity in &quantities {
             let values: Vec<f64> =
                 group.rows.iter().filter_map(|&row| table.f64(&quantity.column, row)).collect();
-            let Some(i) = settings.median(&values).filter(|_| values.len() >= MIN_SAMPLES) else { continue };
+            let Some(i) = estimator.median(&values).filter(|_| values.len() >= MIN_SAMPLES) else { continue };
             for &row in &group.rows {
                 rows[row].push((format!("{}_ci_low", quantity.column), Cell::from(i.low)));
                 rows[row].push((format!("{}_ci_high", quantity.column), Cell::from(i.high)));

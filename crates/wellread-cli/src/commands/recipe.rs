@@ -20,7 +20,7 @@
 use super::command_line::{Current, joined, remove, replace, split, value, with_current, working_folder};
 use super::program::{Parse, Program, Run};
 use super::result_file::local_path;
-use super::{distinct, recorded_paths, same_place};
+use super::{distinct, is_same_file, recorded_paths};
 use crate::output::{Failure, Outcome, Ui};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -282,10 +282,10 @@ fn check_out(folder: &Path, words: &[String], target: &str, out: &Path) -> Outco
     // Tasks write a file, with a report beside it or elsewhere.
     let file = out.join(TASKS_FILE);
     let old_file = ["output", "out"].iter().find_map(|option| value(words, option));
-    let replaces = same_place(folder, out)
+    let replaces = is_same_file(folder, out)
         || target == "output"
-            && (same_place(folder, &results(target, out))
-                || old_file.is_some_and(|old| same_place(Path::new(old), &file)));
+            && (is_same_file(folder, &results(target, out))
+                || old_file.is_some_and(|old| is_same_file(Path::new(old), &file)));
     if !replaces {
         return Ok(());
     }

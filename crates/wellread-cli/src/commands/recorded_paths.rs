@@ -8,7 +8,7 @@
 //! ```
 
 use super::command_line::{replace, value};
-use super::same_place;
+use super::is_same_file;
 use std::path::{Component, Path, PathBuf};
 
 /// Options that name what is read, and whether a command can mean nothing else by them than a path.
@@ -27,7 +27,7 @@ const READ: [(&str, bool); 9] = [
 /// Makes paths of `words` that are relative to the folder `there` and name something in it paths from there; `here` is the working
 /// folder. Returns what is to be said of those that are in neither, should the run fail.
 pub fn resolve(words: &mut Vec<String>, there: Option<&Path>, here: &Path) -> Option<String> {
-    let elsewhere = there.filter(|there| !same_place(there, here));
+    let elsewhere = there.filter(|there| !is_same_file(there, here));
     let mut missing = Vec::new();
     for (option, is_path) in READ {
         let Some(given) = value(words, option).map(str::to_owned) else { continue };

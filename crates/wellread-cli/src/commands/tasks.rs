@@ -112,7 +112,7 @@ impl Args {
             working_folder: super::command_line::working_folder(),
             recipe: super::command_line::current().map(|current| current.text),
             node: None,
-            elsewhere: false,
+            on_other_machines: false,
             experiment: None,
         }
     }

@@ -52,7 +52,7 @@ fn check_out(out: &std::path::Path) -> Outcome {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path, ui)?;
-    if store.files()?.iter().any(|file| super::same_place(file, &args.out)) {
+    if store.files()?.iter().any(|file| super::is_same_file(file, &args.out)) {
         return Err(Failure::Usage(format!(
             "--out {}: is one of the images to be viewed",
             args.out.display()

@@ -4,7 +4,7 @@ use crate::folder;
 use serde_json::json;
 use wellread_compare::judge::Scope;
 use wellread_compare::{Comparison, Options, Results, RowVerdict, compare, rounds, sides, text};
-use wellread_measure::bootstrap::Pairing;
+use wellread_measure::intervals::Pairing;
 use wellread_measure::rng::Rng;
 use wellread_report::{Table, row};
 

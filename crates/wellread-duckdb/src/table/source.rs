@@ -9,8 +9,8 @@
 //! decides. SQL that changes an image moves its row to the end of the table, and deleted rows leave gaps in `rowid`.
 
 use crate::connection::failed;
-use crate::place::Place;
 use crate::sql;
+use crate::table_ref::TableRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use duckdb::Connection;
@@ -26,9 +26,9 @@ const NATIVE_KEY: &str = "rowid";
 /// Where rows come from and how they are numbered.
 pub(super) enum Source {
     /// A native table whose `row_id` is its primary key and counts rows from 0 in the order of scans.
-    Keyed(Place),
+    Keyed(TableRef),
     /// A native table by DuckDB's own row numbers; where rows were deleted, the numbers that are left.
-    Native(Place, Option<Vec<i64>>),
+    Native(TableRef, Option<Vec<i64>>),
     /// A Parquet file.
     Parquet,
 }
@@ -46,15 +46,15 @@ impl Numbered {
     ///
     /// # Errors
     /// DuckDB's error. A column of the table's own that is called `rowid` and is no number of the row.
-    pub fn of(path: &Path, connection: &Connection, place: Place) -> Result<Self> {
-        let is_keyed = place.is_ours && place.has_row_id;
-        let counts = if place.hides_rowid {
+    pub fn of(path: &Path, connection: &Connection, table_ref: TableRef) -> Result<Self> {
+        let is_keyed = table_ref.is_ours && table_ref.has_row_id;
+        let counts = if table_ref.hides_rowid {
             // The column takes the name of DuckDB's number, which nothing else names.
             let key = sql::quoted(if is_keyed { ROW_ID } else { NATIVE_KEY });
             format!(
                 "SELECT count(*), 0, count(*) - 1, count(*) FILTER (WHERE TRY_CAST({key} AS BIGINT) IS DISTINCT FROM number - 1) \
                  FROM (SELECT {key}, row_number() OVER () AS number FROM {})",
-                place.sql()
+                table_ref.sql()
             )
         } else {
             let moved = if is_keyed {
@@ -64,7 +64,7 @@ impl Numbered {
             };
             format!(
                 "SELECT count(*), coalesce(min({NATIVE_KEY}), 0), coalesce(max({NATIVE_KEY}), -1), {moved} FROM {}",
-                place.sql()
+                table_ref.sql()
             )
         };
         let counted =
@@ -72,29 +72,29 @@ impl Numbered {
         let [rows, first, last, moved]: [i64; 4] =
             counted.map_err(|e| failed(path, "cannot count the rows", &e))?;
         let is_dense = rows == 0 || (first, last) == (0, rows - 1);
-        let hides_rowid = place.hides_rowid;
+        let hides_rowid = table_ref.hides_rowid;
         if hides_rowid && moved > 0 {
             return Err(Error::new(
                 path,
                 format_args!(
                     "a column of {} is called {NATIVE_KEY}, which hides DuckDB's number of each row",
-                    place.sql()
+                    table_ref.sql()
                 ),
             )
             .hint(format_args!(
                 "give it another name: ALTER TABLE {} RENAME COLUMN {NATIVE_KEY} TO id",
-                place.sql()
+                table_ref.sql()
             )));
         }
         let source = if is_keyed && is_dense && moved == 0 {
-            Source::Keyed(place)
+            Source::Keyed(table_ref)
         } else if is_dense {
-            Source::Native(place, None)
+            Source::Native(table_ref, None)
         } else {
-            let sql = format!("SELECT {NATIVE_KEY} FROM {} ORDER BY {NATIVE_KEY}", place.sql());
+            let sql = format!("SELECT {NATIVE_KEY} FROM {} ORDER BY {NATIVE_KEY}", table_ref.sql());
             let numbers =
                 numbers(connection, &sql).map_err(|e| failed(path, "cannot number the rows", &e))?;
-            Source::Native(place, Some(numbers))
+            Source::Native(table_ref, Some(numbers))
         };
         Ok(Self { source, rows, are_places: is_dense && moved == 0 && !hides_rowid })
     }
@@ -115,7 +115,7 @@ impl Source {
     /// The source of the selection.
     pub fn from(&self, path: &Path) -> String {
         match self {
-            Self::Keyed(place) | Self::Native(place, _) => place.sql(),
+            Self::Keyed(table_ref) | Self::Native(table_ref, _) => table_ref.sql(),
             Self::Parquet => {
                 let name = sql::literal(&path.to_string_lossy());
                 format!("read_parquet({name}, file_row_number = true)")

@@ -69,7 +69,7 @@ pub(super) struct Geometry {
 }
 
 /// One pixel's place in its cell. Lengths are scaled to JUMP's pixels.
-struct Place<'a> {
+struct CellPoint<'a> {
     cell: &'a Cell,
     x: f32,
     y: f32,
@@ -207,7 +207,7 @@ impl Geometry {
             let (cell, view) = (&scene.cells[index], self.views[index]);
             let (x, y) = ((pixel % self.width) as f32, (pixel / self.width) as f32);
             let q = self.reach[pixel];
-            let place = Place {
+            let point = CellPoint {
                 cell,
                 x: (x - view.at[0]) * unscale + shift,
                 y: (y - view.at[1]) * unscale + shift,
@@ -219,11 +219,11 @@ impl Geometry {
             let focus = 1.0 / (1.0 + 0.9 * view.height * view.height);
             let texture = Texture { scene, shift };
             let value = match stain {
-                Stain::Dna => texture.dna(&place),
-                Stain::Er => texture.er(&place),
-                Stain::Rna => texture.rna(&place),
-                Stain::Agp => texture.agp(&place),
-                Stain::Mito => texture.mito(&place),
+                Stain::Dna => texture.dna(&point),
+                Stain::Er => texture.er(&point),
+                Stain::Rna => texture.rna(&point),
+                Stain::Agp => texture.agp(&point),
+                Stain::Mito => texture.mito(&point),
             };
             *light = value * cell.gain[c % Stain::ALL.len()] * focus;
         }
@@ -264,14 +264,14 @@ struct Texture<'a> {
 impl Texture<'_> {
     /// Smooth noise with this period, fixed to the cell.
     #[inline]
-    fn grain(&self, p: &Place<'_>, period: f32) -> f32 {
+    fn grain(&self, p: &CellPoint<'_>, period: f32) -> f32 {
         let t = p.cell.texture;
         self.scene.lattice.at(t[0] + p.x / period, t[1] + p.y / period)
     }
 
     /// A net of thin lines with this mesh.
     #[inline]
-    fn net(&self, p: &Place<'_>, mesh: f32) -> f32 {
+    fn net(&self, p: &CellPoint<'_>, mesh: f32) -> f32 {
         let t = p.cell.texture;
         // Bent by coarser noise, or the lattice would show.
         let bend = 1.6 * self.grain(p, 2.7 * mesh);
@@ -280,7 +280,7 @@ impl Texture<'_> {
 
     /// Thickness of the cell: high over and around the nucleus, thin at the border.
     #[inline]
-    fn thickness(p: &Place<'_>) -> f32 {
+    fn thickness(p: &CellPoint<'_>) -> f32 {
         if p.cell.phase != Phase::Interphase {
             // A ball; condensed chromosomes keep everything else out.
             let q = 1.0 - p.inward;
@@ -292,7 +292,7 @@ impl Texture<'_> {
     }
 
     /// How much of a nucleolus is here: 0 to 1.
-    fn nucleolus(&self, p: &Place<'_>) -> f32 {
+    fn nucleolus(&self, p: &CellPoint<'_>) -> f32 {
         let scale = self.scene.scale;
         // Nucleoli are lumpy: the place is shifted about by noise.
         let lump = 3.2 * (self.grain(p, 4.0) - 0.5);
@@ -304,7 +304,7 @@ impl Texture<'_> {
         })
     }
 
-    fn dna(&self, p: &Place<'_>) -> f32 {
+    fn dna(&self, p: &CellPoint<'_>) -> f32 {
         if !p.inside {
             // Weak staining of the cytoplasm.
             return 0.012 * Self::thickness(p) * p.cell.gain[2] / p.cell.gain[0];
@@ -320,7 +320,7 @@ impl Texture<'_> {
         dome * chromatin * (1.0 - 0.38 * self.nucleolus(p))
     }
 
-    fn rna(&self, p: &Place<'_>) -> f32 {
+    fn rna(&self, p: &CellPoint<'_>) -> f32 {
         let grain = 0.74 + 0.34 * self.grain(p, 4.5) + 0.18 * self.grain(p, 1.9);
         if p.inside && p.cell.phase == Phase::Interphase {
             return grain * (0.72 + 0.85 * self.nucleolus(p));
@@ -330,7 +330,7 @@ impl Texture<'_> {
         grain * Self::thickness(p) * (1.22 - 0.25 * envelope)
     }
 
-    fn er(&self, p: &Place<'_>) -> f32 {
+    fn er(&self, p: &CellPoint<'_>) -> f32 {
         if p.inside && p.cell.phase == Phase::Interphase {
             let envelope = bump((1.0 - p.n) * (1.0 - p.n) * 60.0);
             return 0.34 + 0.12 * self.grain(p, 3.0) + 0.3 * envelope;
@@ -339,7 +339,7 @@ impl Texture<'_> {
         Self::thickness(p) * (0.5 + 0.75 * net * net + 0.25 * self.grain(p, 6.0))
     }
 
-    fn agp(&self, p: &Place<'_>) -> f32 {
+    fn agp(&self, p: &CellPoint<'_>) -> f32 {
         let cell = p.cell;
         let edge = (p.inward * 6.0).min(1.0);
         let grain = 0.72 + 0.36 * self.grain(p, 3.0) + 0.2 * self.grain(p, 1.5);
@@ -376,7 +376,7 @@ impl Texture<'_> {
         value + vesicle * edge * cell.vesicles * region * region
     }
 
-    fn mito(&self, p: &Place<'_>) -> f32 {
+    fn mito(&self, p: &CellPoint<'_>) -> f32 {
         if p.inside && p.cell.phase == Phase::Interphase {
             return 0.16 + 0.05 * self.grain(p, 3.0);
         }

@@ -92,7 +92,7 @@ impl Scene {
             lattice,
             stage: [random.normal() * 0.5 * scale, random.normal() * 0.5 * scale],
         };
-        for (at, partner) in scene.places(random, diameter) {
+        for (at, partner) in scene.centres(random, diameter) {
             let cell = scene.cell(random, diameter, at, partner);
             scene.cells.push(cell);
         }
@@ -108,7 +108,7 @@ impl Scene {
 
     /// Centres of the cells, over the image and a margin around it, denser here and sparser there. The second
     /// value is the direction to a sister cell, for cells that have just divided.
-    fn places(&self, random: &mut Random, diameter: f32) -> Vec<([f32; 2], Option<[f32; 2]>)> {
+    fn centres(&self, random: &mut Random, diameter: f32) -> Vec<([f32; 2], Option<[f32; 2]>)> {
         let (width, height) = (self.width as f32, self.height as f32);
         let margin = 2.2 * diameter;
         let (span_x, span_y) = (width + 2.0 * margin, height + 2.0 * margin);

@@ -31,7 +31,7 @@ const OTHER_ENDINGS: [&str; 14] = [
 /// Refuses what cannot become the table, before anything is computed.
 pub(super) fn check_out(options: &EmbedOptions) -> Result<(), Error> {
     let out = &options.out;
-    if place::is_registered(out) {
+    if place::is_remote(out) {
         return Err(Error::new(out, "the table is written on this machine, not to an address")
             .choice()
             .hint("write a file here, then copy it"));

@@ -13,7 +13,7 @@ use wellread_store::{Result, RowHints, Store};
 
 /// Whether what was made of some images is later than all their files, as far as these tell.
 pub(super) fn is_later(made: &Path, store: &dyn Store, rows: &[usize]) -> bool {
-    if store.far().is_some() {
+    if store.remote_path().is_some() {
         return true;
     }
     let (Some(made), Ok(files)) = (written(made), files_of(store, rows)) else { return false };

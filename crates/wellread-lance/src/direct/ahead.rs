@@ -30,7 +30,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn place(&self) -> (usize, Extent) {
+    fn position(&self) -> (usize, Extent) {
         (Arc::as_ptr(&self.input).addr(), self.extent)
     }
 }
@@ -43,8 +43,8 @@ impl Ahead {
 
     /// Fetches what was noted. Where that fails nothing is here: the reader of the chunks gives the error.
     pub fn fetch(&mut self) {
-        self.0.sort_unstable_by_key(Chunk::place);
-        self.0.dedup_by_key(|chunk| chunk.place());
+        self.0.sort_unstable_by_key(Chunk::position);
+        self.0.dedup_by_key(|chunk| chunk.position());
         let bytes = self.0.iter().fold(0, |sum: u64, chunk| sum.saturating_add(chunk.extent.1));
         // One alone is read when it is wanted.
         if self.0.len() < 2 || bytes > MOST || !self.read() {
@@ -74,7 +74,7 @@ impl Ahead {
     /// The bytes of a chunk, where they were fetched.
     pub fn get(&self, input: &Input, extent: Extent) -> Option<&[u8]> {
         let wanted = (std::ptr::from_ref(input).addr(), extent);
-        let at = self.0.binary_search_by_key(&wanted, Chunk::place).ok()?;
+        let at = self.0.binary_search_by_key(&wanted, Chunk::position).ok()?;
         bytemuck::cast_slice::<u64, u8>(&self.0[at].bytes).get(..extent.1 as usize)
     }
 

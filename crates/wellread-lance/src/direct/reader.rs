@@ -40,7 +40,7 @@ pub(crate) struct Direct {
     /// Rows that make a batch.
     batch_rows: usize,
     /// Whether reads may wait for a network.
-    is_elsewhere: bool,
+    is_remote: bool,
 }
 
 /// Memory of a reader, used again from read to read.
@@ -88,8 +88,8 @@ impl Direct {
         });
         let width = AtomicUsize::new(width);
         let pieces = PieceLeaves::new(columns, &tree, &leaves, &schemas);
-        let is_elsewhere = leaves.iter().any(|leaf| leaf.input.is_elsewhere());
-        let own = Self { schemas, tree, leaves, nulls, pieces, width, batch_rows, is_elsewhere };
+        let is_remote = leaves.iter().any(|leaf| leaf.input.is_remote());
+        let own = Self { schemas, tree, leaves, nulls, pieces, width, batch_rows, is_remote };
         (!own.leaves.is_empty()).then_some(own)
     }
 
@@ -178,7 +178,7 @@ impl Direct {
         width: usize,
         scratch: &'a mut Scratch,
     ) -> Result<&'a mut [Output], Fault> {
-        if self.is_elsewhere {
+        if self.is_remote {
             self.learn(rows, &mut scratch.room)?;
             self.plan(rows, &mut scratch.room);
             scratch.room.ahead.fetch();

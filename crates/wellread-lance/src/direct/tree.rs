@@ -127,7 +127,7 @@ impl Leaf {
 
     /// Notes what tells where rows lie, of pages that were not read from yet, where that may take a request each.
     pub fn plan_indices(&self, positions: &[u32], ahead: &mut Ahead) {
-        if !self.input.is_elsewhere() {
+        if !self.input.is_remote() {
             return;
         }
         let mut last = None;
@@ -148,7 +148,7 @@ impl Leaf {
 
     /// Notes where rows lie that will be read, where that may take a request each.
     pub fn plan(&self, positions: &[u32], ahead: &mut Ahead) {
-        if !self.input.is_elsewhere() {
+        if !self.input.is_remote() {
             return;
         }
         // The error of a row is given when it is read.

@@ -1,14 +1,14 @@
 //! The ends of data files, where Lance keeps what tells how a file is laid out.
 //!
 //! ```text
-//!  opening a dataset ─▶ files of its first fragments, far away ─▶ their last bytes, held as long as it is open
+//!  opening a dataset ─▶ files of its first fragments, remote ─▶ their last bytes, held as long as it is open
 //!  rows of a fragment that is not open ─▶ their last 64 KiB
 //! ```
 
 use crate::dataset::DATA;
 use lance_table::format::{DataFile, Fragment};
 use std::path::{Path, PathBuf};
-use wellread_store::ahead::Ends;
+use wellread_store::ahead::FileTails;
 use wellread_store::place::{HEAD, Wanted};
 
 /// Fragments whose data files are asked for their end while the dataset is opened.
@@ -21,9 +21,9 @@ fn located(folder: &Path, file: &DataFile) -> Option<(PathBuf, u64)> {
 }
 
 /// Asks for the ends of the first data files.
-pub(super) fn ends_ahead(folder: &Path, fragments: &[Fragment]) -> Ends {
+pub(super) fn ends_ahead(folder: &Path, fragments: &[Fragment]) -> FileTails {
     let files = fragments.iter().take(FRAGMENTS).flat_map(|fragment| &fragment.files);
-    Ends::of(files.filter_map(|file| located(folder, file)))
+    FileTails::of(files.filter_map(|file| located(folder, file)))
 }
 
 /// Adds the last bytes of a data file.

@@ -44,7 +44,7 @@ impl LanceTable {
     /// fragments at once where each would be waited for. To be held until they are open.
     pub(super) fn open_ahead(&self, rows: &Rows<'_>) -> Vec<Ticket> {
         let is_open = |fragment: &Fragment| fragment.files.get().is_some();
-        if !place::is_registered(&self.path) || self.fragments.iter().all(is_open) {
+        if !place::is_remote(&self.path) || self.fragments.iter().all(is_open) {
             return vec![];
         }
         let (mut wanted, mut fragments) = (Wanted::default(), 0);

@@ -1,4 +1,11 @@
 //! The most that fits into a bound: joined reads, threads, batches ahead.
+//!
+//! ```text
+//!  FitRequest ── sizes: shapes of some rows ──▶ bytes of a batch, of a read, of a thread
+//!                                                  │ fit: shorter joined reads, fewer batches ahead, fewer threads
+//!                                                  ▼
+//!                                               ReadAhead and MemoryUse, or an error that says what one batch takes
+//! ```
 
 use super::estimate::MemoryEstimate;
 use super::memory_use::{Bytes, MemoryUse, RoundedUpBytes};
@@ -16,8 +23,8 @@ use wellread_store::{Error, Result, RowCut, RowHints, RowInfo};
 
 /// Rows that are looked at to know how large images are, spread over the set.
 const SAMPLED_ROWS: usize = 1 << 16;
-/// The same where each row's header is asked of a file far away.
-const FAR_SAMPLED_ROWS: usize = 512;
+/// The same where each row's header is asked of a remote file.
+const REMOTE_SAMPLED_ROWS: usize = 512;
 
 /// The choices, and the bound.
 pub(crate) struct FitRequest<'a> {
@@ -33,7 +40,7 @@ pub(crate) struct FitRequest<'a> {
     /// Rows that a thread takes at a time.
     pub(crate) slice: usize,
     pub(crate) read_ahead: ReadAhead,
-    /// Bytes for what is fetched ahead from far away.
+    /// Bytes for what is fetched ahead from remote places.
     pub(crate) ahead: usize,
 }
 
@@ -239,11 +246,11 @@ impl Sizes {
     }
 }
 
-/// The requests for headers ahead, where the set has files of its own for its rows and they lie far away.
+/// The requests for headers ahead, where the set has files of its own for its rows and they are remote.
 fn of_headers(dataset: &Dataset, row: usize) -> Option<Fetching> {
     let store = dataset.store();
     let is_apart = store.hints().sites.is_some() || store.row_hints(row).ok()?.file().is_some();
-    if is_apart { Fetching::of(store.far()?, None) } else { None }
+    if is_apart { Fetching::of(store.remote_path()?, None) } else { None }
 }
 
 /// The sizes of images or, given their pairs, of targets.
@@ -252,7 +259,7 @@ fn sizes(request: &FitRequest<'_>, estimate: &MemoryEstimate<'_>, pairs: Option<
     let dataset = estimate.dataset;
     let paired = |row: usize| pairs.map_or(Ok(row), |pairs| pairs.row(request.estimate.dataset, row));
     let fetching = paired(rows.get(0)).ok().and_then(|row| of_headers(dataset, row));
-    let n = rows.len().min(if fetching.is_some() { FAR_SAMPLED_ROWS } else { SAMPLED_ROWS });
+    let n = rows.len().min(if fetching.is_some() { REMOTE_SAMPLED_ROWS } else { SAMPLED_ROWS });
     let sampled = |i: usize| paired(rows.get((i as u128 * rows.len() as u128 / n as u128) as usize));
     let mut found = Vec::with_capacity(n);
     let (mut bytes, mut error) = (0u128, None);

@@ -24,7 +24,7 @@ pub struct MemoryUse {
     pub caches: usize,
     /// Bytes of decoded pages that the store may keep.
     pub pages: usize,
-    /// Bytes of files that are fetched ahead from far away.
+    /// Bytes of files that are fetched ahead from remote places.
     pub ahead: usize,
     /// A sentence about the choices that were lowered to stay within the limit.
     pub lowered: Option<String>,

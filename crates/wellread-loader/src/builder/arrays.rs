@@ -207,7 +207,7 @@ impl SetPlan {
         let Reference { row, info } = self.reference;
         let mut last = LastFields::default();
         for compiled in self.arrays.iter().map(|array| &array.compiled) {
-            let lit = compiled.lit(dataset, row, info.shape)?;
+            let lit = compiled.illuminated_image(dataset, row, info.shape)?;
             let Some(groups) = &compiled.groups else { continue };
             (0..rows.len()).try_for_each(|i| groups.check(rows.get(i)))?;
             if let Some(fields) = groups.fields() {

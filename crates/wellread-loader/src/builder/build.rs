@@ -1,4 +1,11 @@
 //! From choices to a loader: they are checked against the dataset, sizes are computed, memory is shared out.
+//!
+//! ```text
+//!  LoaderBuilder ── first row ──▶ compiled transforms, targets, order ──▶ sizes of batches and reads
+//!                                                                            │ budget::fit, where memory is bounded
+//!                                                                            ▼
+//!                                                                         Plan ──▶ Loader
+//! ```
 
 use super::LoaderBuilder;
 use crate::budget::{self, FitRequest, MemoryEstimate, ReadAhead};
@@ -23,7 +30,7 @@ const CONSUMER_READS_BYTES: usize = 16 << 20;
 /// Bytes of the batches of one joined read, at most.
 const JOINED_BYTES: usize = 64 << 20;
 
-/// Part of a bound on memory for bytes that are fetched ahead from far away; at most and at least.
+/// Part of a bound on memory for bytes that are fetched ahead from remote places; at most and at least.
 const AHEAD_SHARE: usize = 4;
 const AHEAD_BYTES: usize = 256 << 20;
 const LEAST_AHEAD_BYTES: usize = 16 << 20;
@@ -174,16 +181,16 @@ impl LoaderBuilder {
         let each = each.map(|info| info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX));
         let stored = each.fold(0, usize::saturating_add);
         let sets = [Some(&self.dataset), self.targets.as_ref().map(|targets| &targets.dataset)];
-        let is_far = sets.into_iter().flatten().any(Dataset::is_far);
+        let is_remote = sets.into_iter().flatten().any(Dataset::is_remote);
         // The reader of batches looks for signals: it never waits for a network.
-        let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES && !is_far;
+        let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES && !is_remote;
         let mut read_ahead = ReadAhead { workers: self.workers, consumer_reads, prefetch, joined };
         let mut memory = None;
         let mut ahead = Some(u64::MAX);
         if let Some(limit) = self.memory {
             // The least is what a place asks for in one request.
             let for_link = (limit / AHEAD_SHARE).min(AHEAD_BYTES);
-            let for_link = if is_far && for_link >= LEAST_AHEAD_BYTES { for_link } else { 0 };
+            let for_link = if is_remote && for_link >= LEAST_AHEAD_BYTES { for_link } else { 0 };
             ahead = (for_link > 0).then_some(for_link as u64);
             let estimate = MemoryEstimate { dataset: &self.dataset, arrays: &images.arrays };
             let of_targets = self.targets.as_ref().zip(targets.as_ref());

@@ -341,11 +341,11 @@ fn remove_others(folder: &Path, place: &str) {
 /// for an hour.
 pub fn leftovers(folder: Option<&Path>) -> Vec<Leftover> {
     let folder = folder.map(Path::to_owned).or_else(default_folder);
-    folder.map_or_else(Vec::new, |folder| leftovers_of(&folder, maker))
+    folder.map_or_else(Vec::new, |folder| leftovers_of(&folder, writer_process))
 }
 
 /// The process in the name of a half-written cache file, which [`make`] gives it: `PLACE-STATE.PROCESS.new`.
-fn maker(name: &str) -> Option<&str> {
+fn writer_process(name: &str) -> Option<&str> {
     let (cache, process) = name.strip_suffix(".new")?.rsplit_once('.')?;
     let (place, state) = cache.split_once('-')?;
     let is_hash = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -379,9 +379,9 @@ mod tests {
         let path = folder.path().join("0f3a-77b1.pixels");
         let beside = beside(&path);
         let own = std::process::id().to_string();
-        assert_eq!(maker(beside.file_name().unwrap().to_str().unwrap()), Some(own.as_str()));
+        assert_eq!(writer_process(beside.file_name().unwrap().to_str().unwrap()), Some(own.as_str()));
         for name in ["0f3a-77b1.pixels", "0f3a-77b1.new", "notes-2.12.new", "0f3a.12.new"] {
-            assert_eq!(maker(name), None, "{name}");
+            assert_eq!(writer_process(name), None, "{name}");
         }
     }
 

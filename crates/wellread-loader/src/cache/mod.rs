@@ -127,22 +127,22 @@ impl Cache {
     /// # Errors
     /// A cache on disk whose folder cannot be used. A cache file for a set behind a network.
     pub fn begin(&self, set: &Path) -> Result<()> {
-        if place::is_registered(set) { self.begin_opened(set, true) } else { Ok(()) }
+        if place::is_remote(set) { self.begin_opened(set, true) } else { Ok(()) }
     }
 
-    /// As [`Self::begin`] for an open set, some of which lies behind a network if it `is_far`.
+    /// As [`Self::begin`] for an open set, some of which lies behind a network if it `is_remote`.
     ///
     /// # Errors
     /// As [`Self::begin`]; a cache on disk for a set on this machine, of which it would keep nothing.
-    pub(crate) fn begin_opened(&self, set: &Path, is_far: bool) -> Result<()> {
+    pub(crate) fn begin_opened(&self, set: &Path, is_remote: bool) -> Result<()> {
         match self {
-            Self::Disk(spec) if is_far => disk_cache::begin(spec).map(drop),
+            Self::Disk(spec) if is_remote => disk_cache::begin(spec).map(drop),
             Self::Disk(_) => {
                 let cause = "lies on this machine, and a cache on disk keeps bytes of sets behind a network";
                 let hint = "leave the cache out, or choose file, memory or lru";
                 Err(Error::new(set, cause).choice().hint(hint))
             }
-            Self::File { .. } if is_far => {
+            Self::File { .. } if is_remote => {
                 let cause = "lies behind a network, and a cache `file` is of files of this machine, by their times of change";
                 let hint = "choose disk:FOLDER:SIZE, such as disk:/scratch/wellread:200GiB, or memory or lru";
                 Err(Error::new(set, cause).choice().hint(hint))

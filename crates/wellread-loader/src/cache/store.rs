@@ -50,7 +50,7 @@ impl CachedStore {
 }
 
 impl Store for CachedStore {
-    delegate_store!(self => self.kept.inner; format, path, far, len, row_info, name, metadata);
+    delegate_store!(self => self.kept.inner; format, path, remote_path, len, row_info, name, metadata);
     delegate_store!(self => self.kept.inner; layout, files, files_of, has_checksums, hints, row_hints);
 
     fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {

@@ -47,11 +47,11 @@ pub struct Dataset {
     /// The sets that this one is made of, where it is some rows of one or several together.
     view: Option<Arc<View>>,
     /// The set without them, where columns were put beside it.
-    beside: Option<Arc<Beside>>,
+    with_columns: Option<Arc<ImagesWithColumns>>,
 }
 
 /// Columns, and the set that they stand beside.
-struct Beside {
+struct ImagesWithColumns {
     images: Dataset,
     columns: Arc<FeatureColumns>,
 }
@@ -112,7 +112,7 @@ impl Dataset {
 
     /// A store and nothing else.
     fn bare(store: Arc<dyn Store>) -> Self {
-        Self { store, cache: None, open: None, caches: vec![], cut: None, view: None, beside: None }
+        Self { store, cache: None, open: None, caches: vec![], cut: None, view: None, with_columns: None }
     }
 
     /// Makes a dataset of any store.
@@ -137,8 +137,8 @@ impl Dataset {
     /// # Errors
     /// As [`Self::open`] and [`Self::with_cache`].
     pub fn reopened(&self) -> Result<Self> {
-        if let Some(beside) = &self.beside {
-            return Self::of_columns(beside.images.reopened()?, Arc::clone(&beside.columns));
+        if let Some(with_columns) = &self.with_columns {
+            return Self::of_columns(with_columns.images.reopened()?, Arc::clone(&with_columns.columns));
         }
         if let Some(cut) = &self.cut {
             return cut.reopened();
@@ -158,13 +158,16 @@ impl Dataset {
     /// With [`Cache::File`] a file that cannot be made, with [`Cache::Preload`] a thread that cannot be started. [`Cache::Disk`] for a
     /// set on this machine, or whose folder cannot be used; [`Cache::File`] for one of which some lies behind a network.
     pub fn with_cache(mut self, cache: &Cache) -> Result<Self> {
-        if let Some(beside) = &self.beside {
-            return Self::of_columns(beside.images.clone().with_cache(cache)?, Arc::clone(&beside.columns));
+        if let Some(with_columns) = &self.with_columns {
+            return Self::of_columns(
+                with_columns.images.clone().with_cache(cache)?,
+                Arc::clone(&with_columns.columns),
+            );
         }
         if let Some(cut) = &self.cut {
             return cut.with_cache(cache);
         }
-        cache.begin_opened(self.store.path(), self.is_far())?;
+        cache.begin_opened(self.store.path(), self.is_remote())?;
         if let Some(cached) = CachedStore::new(Arc::clone(&self.store), cache)? {
             let cached = Arc::new(cached);
             self.caches.push(cache.clone());
@@ -187,8 +190,8 @@ impl Dataset {
         let store = WithColumns::new(Arc::clone(&images.store), Arc::clone(&columns))?;
         let (cache, caches) = (images.cache.clone(), images.caches.clone());
         let (cut, view) = (images.cut.clone(), images.view.clone());
-        let beside = Some(Arc::new(Beside { images, columns }));
-        Ok(Self { cache, caches, cut, view, beside, ..Self::bare(Arc::new(store)) })
+        let with_columns = Some(Arc::new(ImagesWithColumns { images, columns }));
+        Ok(Self { cache, caches, cut, view, with_columns, ..Self::bare(Arc::new(store)) })
     }
 
     /// The result of reading the table whose cells the rows are; `None` where they are images.
@@ -246,7 +249,7 @@ impl Dataset {
     /// The counts of this process's cache on disk, for all sets behind a network that it reads. It is `None` for a set on
     /// this machine, and where there is no such cache.
     pub fn disk_cache_report(&self) -> Option<DiskCacheReport> {
-        let may_have_one = self.is_far() || self.caches().iter().any(is_on_disk);
+        let may_have_one = self.is_remote() || self.caches().iter().any(is_on_disk);
         let cache = if may_have_one { disk_cache::current().ok().flatten() } else { None };
         cache.map(DiskCache::report)
     }
@@ -266,10 +269,10 @@ impl Dataset {
         caches
     }
 
-    /// Whether it, or a part of it, lies in a place of its own scheme, as behind a network, and not in the file system. So does a
-    /// table here that names images in a bucket.
-    pub fn is_far(&self) -> bool {
-        self.store().far().is_some()
+    /// Whether it, or a part of it, is remote: it lies in a place other than the file system of this machine. A local table that
+    /// names images in a bucket is remote, too.
+    pub fn is_remote(&self) -> bool {
+        self.store().remote_path().is_some()
     }
 
     /// Whether it is the same set as another, with the same caches.

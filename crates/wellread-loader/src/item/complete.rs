@@ -162,7 +162,7 @@ impl PostReadBuffers {
                 dtype = item.info.dtype;
             }
         }
-        let lit = compiled.lit(job.dataset, item.row, item.info.shape)?;
+        let lit = compiled.illuminated_image(job.dataset, item.row, item.info.shape)?;
         if let Some(of_rows) = compiled.fields() {
             of_rows.find(item.row, lit.shape, fields)?;
         }

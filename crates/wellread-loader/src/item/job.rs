@@ -5,7 +5,7 @@ use crate::compiled_transform::ArrayPlan;
 use crate::dataset::Dataset;
 use crate::targets::Pairs;
 use std::sync::atomic::AtomicBool;
-use wellread_store::row_place::{UnlikeRows, path_of_row};
+use wellread_store::row_location::{UnlikeRows, path_of_row};
 use wellread_store::surface::option;
 use wellread_store::{Error, Result, RowInfo};
 
@@ -26,7 +26,7 @@ pub(crate) struct Job<'a> {
     /// `None` for single items, which may have any shape.
     pub(crate) reference: Option<&'a Reference>,
     /// The images of its targets, where the set is of targets.
-    pub(crate) of: Option<Of<'a>>,
+    pub(crate) of: Option<PairedImages<'a>>,
     /// Crops of each row in each array: as many images, one after the other.
     pub(crate) crops: usize,
     pub(crate) seed: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Job<'a> {
 
 /// The images that targets are of.
 #[derive(Clone, Copy)]
-pub(crate) struct Of<'a> {
+pub(crate) struct PairedImages<'a> {
     pub(crate) images: &'a Dataset,
     pub(crate) pairs: &'a Pairs,
 }
@@ -51,7 +51,7 @@ impl Job<'_> {
 
     /// The row of the set that is read for a row of the images, and its info; checked that it can be.
     pub(super) fn row(&self, row: usize) -> Result<(usize, RowInfo)> {
-        let Some(Of { images, pairs }) = self.of else {
+        let Some(PairedImages { images, pairs }) = self.of else {
             let info = self.dataset.row_info(row)?;
             self.check(row, info)?;
             return Ok((row, info));

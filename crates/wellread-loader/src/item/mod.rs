@@ -10,7 +10,7 @@ mod labels;
 mod read;
 mod sample;
 
-pub(crate) use job::{Job, Of, Reference};
+pub(crate) use job::{Job, PairedImages, Reference};
 
 use crate::budget::{MAX_INTERMEDIATE_FLOATS, MemoryEstimate};
 use crate::compiled_transform::CompiledTransform;
@@ -111,7 +111,7 @@ struct Item {
     row: usize,
     /// Which of [`Job::arrays`] it is for.
     array: usize,
-    place: Place,
+    slot: OutputSlot,
     info: RowInfo,
     draws: Draws,
     placement: Placement,
@@ -131,7 +131,7 @@ struct Item {
 
 /// Where an image goes: which of the parts that are filled, and its first byte in the array there.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct OutputSlot {
     part: usize,
     start: usize,
 }
@@ -205,9 +205,9 @@ impl ItemContext {
             for (a, array) in job.arrays.iter().enumerate() {
                 for crop in 0..job.crops {
                     let image = i % per_part * job.crops + crop;
-                    let place = Place { part: i / per_part, start: image * array.image_bytes() };
+                    let slot = OutputSlot { part: i / per_part, start: image * array.image_bytes() };
                     let draws = draws.of_crop(array.first_draw + crop);
-                    self.add_item(job, [a, stored], (info, is_moved), draws, place)?;
+                    self.add_item(job, [a, stored], (info, is_moved), draws, slot)?;
                 }
             }
             if most < usize::MAX {
@@ -278,7 +278,7 @@ impl ItemContext {
         self.read_group(job, items.clone(), out)?;
         for item in &self.items[items] {
             let array = &job.arrays[item.array];
-            let Place { part, start } = item.place;
+            let OutputSlot { part, start } = item.slot;
             let memory = out[part].array(job.first_array + item.array);
             let image = &mut memory[start..start + array.image_bytes()];
             let is_plain = matches!(item.destination, PixelDestination::Out { .. })
@@ -313,7 +313,7 @@ impl ItemContext {
         [array, row]: [usize; 2],
         (info, is_moved): (RowInfo, bool),
         draws: Draws,
-        place: Place,
+        slot: OutputSlot,
     ) -> Result<()> {
         let compiled = &job.arrays[array].compiled;
         let transform = &compiled.transform;
@@ -332,7 +332,7 @@ impl ItemContext {
         } else if resampled || (floats && compiled.output != Output::F32) {
             PixelDestination::Turned { start: 0 }
         } else {
-            PixelDestination::Out { part: place.part, array: job.first_array + array, start: place.start }
+            PixelDestination::Out { part: slot.part, array: job.first_array + array, start: slot.start }
         };
         let depth = transform.depth(info.shape);
         let pixels = info.shape.t() * compiled.channels.len() * depth * placement.height * placement.width;
@@ -353,7 +353,7 @@ impl ItemContext {
         self.items.push(Item {
             row,
             array,
-            place,
+            slot,
             info,
             draws,
             placement,

@@ -1,12 +1,12 @@
-//! From pixels of any type to numbers of any output: chooses [`Place`] and write for the types at hand.
+//! From pixels of any type to numbers of any output: chooses [`Reorient`] and write for the types at hand.
 //!
 //! ```text
-//!   convert, convert_at ──▶ convert_plane ──▶ convert_patch ──by type──▶ Place<raw bytes, write>
+//!   convert, convert_at ──▶ convert_plane ──▶ convert_patch ──by type──▶ Reorient<raw bytes, write>
 //! ```
 
 use super::affine::Affine;
 use super::patch::Patch;
-use super::place::Place;
+use super::reorient::Reorient;
 use super::write::{Floats, Halves, Same};
 use crate::dtype::Output;
 use crate::orientation::{Orientation, Turn};
@@ -73,9 +73,12 @@ pub(crate) fn convert_patch(
     if patch.rows == 0 || patch.columns == 0 {
         return;
     }
-    macro_rules! place {
+    macro_rules! reorient {
         ($raw:ty, $write:expr) => {
-            dispatch(level, Place::<$raw, _>::new(level, patch, to, $write, bytemuck::cast_slice_mut(plane)))
+            dispatch(
+                level,
+                Reorient::<$raw, _>::new(level, patch, to, $write, bytemuck::cast_slice_mut(plane)),
+            )
         };
     }
     macro_rules! by_type {
@@ -83,18 +86,18 @@ pub(crate) fn convert_patch(
             match (output, patch.dtype) {
                 $(
                     (Output::F32, PixelType::$variant) => {
-                        place!([u8; size_of::<$type>()], Floats::<$type>::new(affine));
+                        reorient!([u8; size_of::<$type>()], Floats::<$type>::new(affine));
                     }
                     (Output::F16 | Output::BF16, PixelType::$variant) => {
                         let write = Halves::new(Floats::<$type>::new(affine), output, level);
-                        place!([u8; size_of::<$type>()], write);
+                        reorient!([u8; size_of::<$type>()], write);
                     }
                 )*
                 (Output::Stored, dtype) => match dtype.size() {
-                    1 => place!([u8; 1], Same),
-                    2 => place!([u8; 2], Same),
-                    4 => place!([u8; 4], Same),
-                    _ => place!([u8; 8], Same),
+                    1 => reorient!([u8; 1], Same),
+                    2 => reorient!([u8; 2], Same),
+                    4 => reorient!([u8; 4], Same),
+                    _ => reorient!([u8; 8], Same),
                 },
             }
         };

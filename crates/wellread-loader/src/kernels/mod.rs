@@ -20,7 +20,7 @@
 //! | `affine`, `patch` | factor and summand; source pixels |
 //! | `convert` | the kernel for the types at hand |
 //! | `raw` | pixels as raw bytes: reversed and transposed in registers |
-//! | `place` | where pixels go: straight, reversed, transposed |
+//! | `reorient` | where pixels go: straight, reversed, transposed |
 //! | `write` | what they become: floats, halves, themselves |
 //! | `narrow` | `f32` to half precision |
 //! | `plane` | what is done to planes besides: maximum over depth, fields |
@@ -31,9 +31,9 @@ mod affine;
 mod convert;
 mod narrow;
 mod patch;
-mod place;
 pub(crate) mod plane;
 mod raw;
+mod reorient;
 #[cfg(test)]
 mod tests;
 mod write;

@@ -194,14 +194,14 @@ impl Loader {
         let Ok(inner) = self.inner() else { return LoaderStats::default() };
         LoaderStats {
             traffic: inner.traffic.sum(),
-            link: self.is_far().then(|| LinkUse::now().since(inner.link_before)),
+            link: self.is_remote().then(|| LinkUse::now().since(inner.link_before)),
         }
     }
 
-    /// Whether images or targets lie behind a network ([`Dataset::is_far`]).
-    pub fn is_far(&self) -> bool {
+    /// Whether images or targets are remote ([`Dataset::is_remote`]).
+    pub fn is_remote(&self) -> bool {
         let Inner { dataset, targets, .. } = &*self.parent;
-        dataset.is_far() || targets.as_ref().is_some_and(Dataset::is_far)
+        dataset.is_remote() || targets.as_ref().is_some_and(Dataset::is_remote)
     }
 
     /// Threads that read ahead.

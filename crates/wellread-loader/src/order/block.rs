@@ -78,14 +78,14 @@ impl BlockPermutation {
     }
 
     /// The first place of a window.
-    fn first_place(&self, window: usize) -> usize {
+    fn first_block(&self, window: usize) -> usize {
         window * self.per_window + window.min(self.larger)
     }
 
     /// The first position of a window.
     fn start(&self, window: usize) -> usize {
         let shift = if window > self.short_window { self.short_by } else { 0 };
-        self.first_place(window) * self.rows - shift
+        self.first_block(window) * self.rows - shift
     }
 
     /// Where position `i` goes.
@@ -99,7 +99,7 @@ impl BlockPermutation {
         let (start, end) = (self.start(window), self.start(window + 1));
         let shuffled = Permutation::keyed(end - start, key([self.key, window as u64, 1]));
         let mut inside = shuffled.at(i - start);
-        let first = self.first_place(window);
+        let first = self.first_block(window);
         // Within the short block's window, the blocks after it are shifted as well.
         if window == self.short_window && inside >= (self.short_place - first + 1) * self.rows - self.short_by
         {
@@ -142,7 +142,7 @@ mod tests {
             (0..100).map(|e| BlockPermutation::new(103, 10, 4, 1, e).short_place).collect();
         assert_eq!(places.len(), 11);
         let p = BlockPermutation::new(103, 10, 4, 1, 0);
-        assert_eq!((0..=3).map(|w| p.first_place(w)).collect::<Vec<_>>(), [0, 4, 8, 11]);
+        assert_eq!((0..=3).map(|w| p.first_block(w)).collect::<Vec<_>>(), [0, 4, 8, 11]);
         assert_eq!(p.start(3), 103);
     }
 

@@ -112,7 +112,7 @@ impl Stage {
     }
 
     /// The owner of a position, and how many of its owner's come before it.
-    pub(super) fn place(&self, position: usize) -> (usize, usize) {
+    pub(super) fn owner_and_index(&self, position: usize) -> (usize, usize) {
         let (steps, within, each) = self.within_step(position);
         let last = self.nodes - 1;
         let node = within.checked_div(each).map_or(last, |node| node.min(last));
@@ -181,8 +181,8 @@ mod tests {
             prop_assert_eq!(end, images);
             let mut counts = vec![0; deal.nodes];
             for position in 0..images {
-                let (node, place) = stage.place(position);
-                prop_assert_eq!(place, counts[node]);
+                let (node, index) = stage.owner_and_index(position);
+                prop_assert_eq!(index, counts[node]);
                 counts[node] += 1;
                 prop_assert_eq!(stage.before(node + 1, position + 1) - stage.before(node, position + 1), counts[node]);
             }
@@ -199,7 +199,7 @@ mod tests {
                     turns: 1,
                 };
                 for position in (0..steps.len()).flat_map(|batch| steps.positions(batch)).filter(|&p| p < images) {
-                    prop_assert_eq!(stage.place(position).0, rank / (deal.world / deal.nodes));
+                    prop_assert_eq!(stage.owner_and_index(position).0, rank / (deal.world / deal.nodes));
                 }
             }
         }
@@ -209,7 +209,7 @@ mod tests {
         fn what_is_left_is_whole(deal in deal(), images in 1usize..300, taken in 0usize..300) {
             let taken = taken.min(images);
             let stage = Stage::new(&deal, images);
-            let mut expected: Vec<_> = (taken..images).map(|position| stage.place(position)).collect();
+            let mut expected: Vec<_> = (taken..images).map(|position| stage.owner_and_index(position)).collect();
             expected.sort_unstable();
             let rest: Vec<_> = (0..images - taken).map(|slot| stage.rest(slot, taken)).collect();
             prop_assert_eq!(rest, expected);
@@ -242,7 +242,10 @@ mod tests {
     fn huge_batches_and_many_nodes_cost_nothing() {
         let deal = Deal { first: 0, world: 1 << 40, nodes: 1 << 40, batch: usize::MAX, pad: true };
         let stage = Stage::new(&deal, 1000);
-        assert_eq!((stage.place(999), stage.part(3), stage.part(1 << 39)), ((999, 0), 3..4, 1000..1000));
+        assert_eq!(
+            (stage.owner_and_index(999), stage.part(3), stage.part(1 << 39)),
+            ((999, 0), 3..4, 1000..1000)
+        );
         assert_eq!(stage.rest(0, 999), (999, 0));
     }
 }

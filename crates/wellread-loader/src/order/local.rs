@@ -94,7 +94,7 @@ fn borders(store: &dyn Store, enough: usize) -> Vec<usize> {
 
 /// How the rows of a node come.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Within {
+pub(super) enum OrderWithinNode {
     AsStored,
     Random,
     Block { rows: usize, window: usize },
@@ -108,7 +108,7 @@ pub(crate) struct LocalEpoch {
     deck: Option<(Permutation, Vec<usize>)>,
     /// By the positions that they begin at; the first at 0.
     stages: Vec<Stage>,
-    within: Within,
+    within: OrderWithinNode,
     key: u64,
 }
 
@@ -116,7 +116,7 @@ impl LocalEpoch {
     /// The order of `images` images as `deals` say; without any, one node has all.
     pub(super) fn new(
         local: &Arc<Local>,
-        within: Within,
+        within: OrderWithinNode,
         images: usize,
         [seed, epoch]: [u64; 2],
         deals: &[Deal],
@@ -142,7 +142,7 @@ impl LocalEpoch {
     pub(super) fn at(&self, position: usize) -> usize {
         let last = self.stages.partition_point(|stage| stage.first <= position) - 1;
         let stage = &self.stages[last];
-        let mut slot = self.slot(last, stage.place(position - stage.first));
+        let mut slot = self.slot(last, stage.owner_and_index(position - stage.first));
         // A slot of what an earlier deal has left is one of that deal.
         for i in (0..last).rev() {
             let stage = &self.stages[i];
@@ -158,12 +158,12 @@ impl LocalEpoch {
         let part = self.stages[stage].part(node);
         let own = key([self.key, stage as u64, node as u64]);
         let within = match self.within {
-            Within::Random => Permutation::keyed(part.len(), own).at(place),
-            Within::Block { rows, window } if stage == 0 => {
+            OrderWithinNode::Random => Permutation::keyed(part.len(), own).at(place),
+            OrderWithinNode::Block { rows, window } if stage == 0 => {
                 BlockPermutation::new(part.len(), rows, window, own, 0).at(place)
             }
             // The remaining rows of blocks are as near to each other as they were.
-            Within::Block { .. } | Within::AsStored => place,
+            OrderWithinNode::Block { .. } | OrderWithinNode::AsStored => place,
         };
         part.start + within
     }
@@ -198,7 +198,7 @@ mod tests {
             seed: u64, epoch in 0u64..4, every in 0u64..3,
         ) {
             let local = local(images, every);
-            let within = [Within::AsStored, Within::Random, Within::Block { rows: 4, window: 2 }][within];
+            let within = [OrderWithinNode::AsStored, OrderWithinNode::Random, OrderWithinNode::Block { rows: 4, window: 2 }][within];
             let of = |deals: &[Deal]| -> Vec<usize> {
                 let order = LocalEpoch::new(&local, within, images, [seed, epoch], deals);
                 (0..images).map(|position| order.at(position)).collect()
@@ -223,7 +223,7 @@ mod tests {
         let deal = Deal { first: 0, world: 4, nodes: 2, batch: 5, pad: false };
         let local = local(200, 2);
         let of_first = |epoch| {
-            let order = LocalEpoch::new(&local, Within::Random, 200, [7, epoch], &[deal]);
+            let order = LocalEpoch::new(&local, OrderWithinNode::Random, 200, [7, epoch], &[deal]);
             // Ranks 0 and 1 have the first ten positions of each step.
             let mut rows: Vec<usize> = (0..200).filter(|p| p % 20 < 10).map(|p| order.at(p)).collect();
             let came = rows.clone();
@@ -245,7 +245,7 @@ mod tests {
     fn who_goes_on_has_neighbouring_rows_too() {
         let four = Deal { first: 0, world: 4, nodes: 4, batch: 5, pad: false };
         let two = Deal { first: 100, world: 2, nodes: 2, batch: 5, pad: false };
-        let order = LocalEpoch::new(&local(200, 0), Within::Random, 200, [7, 0], &[four, two]);
+        let order = LocalEpoch::new(&local(200, 0), OrderWithinNode::Random, 200, [7, 0], &[four, two]);
         for position in 100..200 {
             assert_eq!(order.at(position) / 100, usize::from(position % 10 >= 5), "position {position}");
         }

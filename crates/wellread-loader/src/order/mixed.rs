@@ -41,7 +41,7 @@ impl MixedEpoch {
     }
 
     /// The place of the group that a position lies in.
-    fn place(&self, position: usize) -> usize {
+    fn group_at(&self, position: usize) -> usize {
         self.ends.partition_point(|&end| end <= position)
     }
 
@@ -53,11 +53,11 @@ impl MixedEpoch {
     pub(crate) fn row(&self, groups: &Groups, position: usize) -> usize {
         let count = self.ends.len();
         // The window that holds place p is the smallest w with (p + 1) windows <= (w + 1) count.
-        let window = ((self.place(position) + 1) * self.windows - 1) / count;
+        let window = ((self.group_at(position) + 1) * self.windows - 1) / count;
         let [start, end] = [window, window + 1].map(|window| self.start(window * count / self.windows));
         let shuffled = Permutation::keyed(end - start, key([self.key, window as u64, 1]));
         let chosen = start + shuffled.at(position - start);
-        let place = self.place(chosen);
+        let place = self.group_at(chosen);
         groups.get(self.permutation.at(place))[chosen - self.start(place)]
     }
 }

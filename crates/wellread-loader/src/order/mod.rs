@@ -41,7 +41,7 @@ mod weighted;
 use crate::draw::{Digest, key};
 use balanced::{Balanced, BalancedEpoch};
 use grouping::{GroupedEpoch, Groups};
-use local::{Local, LocalEpoch, Within};
+use local::{Local, LocalEpoch, OrderWithinNode};
 use mixed::MixedEpoch;
 use std::sync::Arc;
 use weighted::Weighted;
@@ -250,9 +250,9 @@ impl EpochOrder {
     pub(crate) fn new(order: &RowOrder, seed: u64, epoch: u64, deals: &[Deal]) -> Self {
         if let Some(local) = &order.local {
             let within = match &order.kind {
-                Kind::Random(_) => Within::Random,
-                Kind::Block { rows, window, .. } => Within::Block { rows: *rows, window: *window },
-                _ => Within::AsStored,
+                Kind::Random(_) => OrderWithinNode::Random,
+                Kind::Block { rows, window, .. } => OrderWithinNode::Block { rows: *rows, window: *window },
+                _ => OrderWithinNode::AsStored,
             };
             return Self::Local(LocalEpoch::new(local, within, order.len(), [seed, epoch], deals));
         }

@@ -1,4 +1,4 @@
-//! The thread that asks for bytes before the [ring](crate::ring)'s threads read them, of sets that lie far away.
+//! The thread that asks for bytes before the [ring](crate::ring)'s threads read them, of sets that are remote.
 //!
 //! ```text
 //!  order ─▶ rows of batches to come ─▶ heads, far ahead ─▶ requests, as they will be made ─▶ ranges ─▶ tickets, held by batch
@@ -30,7 +30,7 @@ impl Shared {
     /// Starts the thread, where there is something to ask for. Without it all is read as well, more slowly.
     pub(crate) fn start_fetching(self: &Arc<Self>) {
         let Some(ahead) = &self.ahead else { return };
-        let of = |dataset: &Dataset| Fetching::of(dataset.store().far()?, Some(ahead.most));
+        let of = |dataset: &Dataset| Fetching::of(dataset.store().remote_path()?, Some(ahead.most));
         let targets = || self.loader.targets.as_ref().and_then(of);
         let Some(mut fetching) = of(&self.loader.dataset).or_else(targets) else { return ahead.end() };
         let shared = Arc::clone(self);

@@ -8,7 +8,7 @@
 use super::Shared;
 use crate::budget::SPLIT_BYTES;
 use crate::dataset::Dataset;
-use crate::item::{ItemContext, Job, Of};
+use crate::item::{ItemContext, Job, PairedImages};
 use crate::plan::{Inner, Plan, SetPlan};
 use crate::pool::{Fill, RowMemory};
 use crate::skip::{Failed, OnError};
@@ -131,7 +131,7 @@ impl Shared {
         dataset: &'a Dataset,
         set: &'a SetPlan,
         first_array: usize,
-        of: Option<Of<'a>>,
+        of: Option<PairedImages<'a>>,
     ) -> Job<'a> {
         let Plan { crops, seed, .. } = &*self.loader.plan;
         Job {
@@ -153,7 +153,12 @@ impl Shared {
         let Inner { plan, dataset, targets, .. } = &*self.loader;
         let of_targets = |targets| {
             let (set, pairs) = plan.targets.as_ref()?;
-            Some(self.job(targets, set, plan.images.arrays.len(), Some(Of { images: dataset, pairs })))
+            Some(self.job(
+                targets,
+                set,
+                plan.images.arrays.len(),
+                Some(PairedImages { images: dataset, pairs }),
+            ))
         };
         Jobs {
             images: self.job(dataset, &plan.images, 0, None),

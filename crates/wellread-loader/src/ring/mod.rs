@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     batch_done: Condvar,
     /// The workers, and the thread that asks for bytes ahead, to be waited for.
     workers: Mutex<Vec<Thread>>,
-    /// The requests ahead, for sets that lie far away.
+    /// The requests ahead, for sets that are remote.
     ahead: Option<Lookahead>,
 }
 

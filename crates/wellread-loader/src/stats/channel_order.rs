@@ -136,7 +136,7 @@ impl ChannelOrder {
     }
 
     /// Where each channel of a row is counted, where that is not its number.
-    pub(super) fn places(&self, row: usize) -> Option<&[usize]> {
+    pub(super) fn positions(&self, row: usize) -> Option<&[usize]> {
         self.moved.get(&row).map(Vec::as_slice)
     }
 }

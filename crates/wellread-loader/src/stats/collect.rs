@@ -1,4 +1,9 @@
-//! The pass over a set.
+//! The pass over a set that counts every pixel.
+//!
+//! ```text
+//!  rows ──groups of neighbours──▶ threads ── counts of values, one list per channel ─────────┐
+//!                                    └────── moments of each group, added up in row order ───┴─▶ PartialStats, Stats
+//! ```
 
 use super::bins::{Counts, bins, is_exact};
 use super::channel_order::ChannelOrder;
@@ -181,7 +186,7 @@ impl ThreadStats<'_> {
         }
         let channels = info.shape.c();
         // Metadata may name fewer channels than there are: those go by number.
-        let places = self.order.places(row).filter(|places| places.len() == channels);
+        let places = self.order.positions(row).filter(|places| places.len() == channels);
         let counted = places.into_iter().flatten().map(|place| place + 1).fold(channels, usize::max);
         if counted.saturating_mul(bins(self.dtype) * size_of::<u64>()) > MAX_THREAD_COUNT_BYTES {
             return Err(Error::new(path, format_args!("there are too many channels to count: {channels}"))

@@ -13,7 +13,7 @@ use super::steps::{Normalize, Scale};
 use std::sync::Arc;
 
 /// Numbers at their places, as means and standard deviations or ends of ranges; of a channel without, those that change nothing.
-fn placed(places: &[Option<usize>], first: &[f32], second: &[f32]) -> [Vec<f32>; 2] {
+fn in_image_order(places: &[Option<usize>], first: &[f32], second: &[f32]) -> [Vec<f32>; 2] {
     let of = |numbers: &[f32], none: f32| {
         let number = |place: &Option<usize>| place.and_then(|at| numbers.get(at).copied()).unwrap_or(none);
         places.iter().map(number).collect::<Vec<f32>>()
@@ -50,21 +50,21 @@ impl Transform {
         let images = Delivered { stored: there.len(), channels: channels.collect() };
         self.normalize = match self.normalize {
             Some(Normalize::Channels(of)) => {
-                let places = of.names.places(&of.path, &images)?;
-                let [mean, std] = placed(&places, &of.mean, &of.std);
+                let places = of.names.positions(&of.path, &images)?;
+                let [mean, std] = in_image_order(&places, &of.mean, &of.std);
                 Some(Normalize::Stored { mean, std })
             }
             Some(Normalize::Groups(groups)) => {
-                let each = groups.names().iter().map(|names| names.places(groups.path(), &images));
+                let each = groups.names().iter().map(|names| names.positions(groups.path(), &images));
                 let places = each.collect::<Result<Vec<_>, _>>()?;
-                Some(Normalize::Groups(Arc::new(groups.placed(there.len(), &places))))
+                Some(Normalize::Groups(Arc::new(groups.in_image_order(there.len(), &places))))
             }
             other => other,
         };
         self.scale = match self.scale {
             Scale::Channels(of) => {
-                let places = of.names.places(&of.path, &images)?;
-                let [low, high] = placed(&places, &of.low, &of.high);
+                let places = of.names.positions(&of.path, &images)?;
+                let [low, high] = in_image_order(&places, &of.low, &of.high);
                 Scale::Range { low, high }
             }
             other => other,
@@ -80,13 +80,13 @@ impl Transform {
 
 impl GroupNormalize {
     /// The same with each group's numbers at these places of images of so many channels.
-    fn placed(&self, channels: usize, places: &[Vec<Option<usize>>]) -> Self {
+    fn in_image_order(&self, channels: usize, places: &[Vec<Option<usize>>]) -> Self {
         let [means, stds] = self.numbers();
         let own = self.channels();
         let (mut mean, mut std) = (vec![], vec![]);
         for (group, places) in places.iter().enumerate() {
             let of = group * own..(group + 1) * own;
-            let [m, s] = placed(places, &means[of.clone()], &stds[of]);
+            let [m, s] = in_image_order(places, &means[of.clone()], &stds[of]);
             mean.extend(m);
             std.extend(s);
         }

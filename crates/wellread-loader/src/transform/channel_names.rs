@@ -57,7 +57,7 @@ impl ChannelNames {
     /// For each channel of an image its place in the statistics. It goes by its name, or by its number where its name, or that in the
     /// statistics, is not known. A number counts only where the statistics have no more channels than images do. Channels that
     /// are not delivered have none.
-    pub(super) fn places(
+    pub(super) fn positions(
         &self,
         path: &Path,
         images: &Delivered<'_>,

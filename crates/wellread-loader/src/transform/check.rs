@@ -1,4 +1,9 @@
-//! Choices that make no sense, or do not fit an image.
+//! Checks of a transform, each later one with more facts at hand, and the shape of what it makes of an image.
+//!
+//! ```text
+//!  Transform ── check: its numbers alone ──▶ check_dtype: the pixel type ──▶ output_shape: the image's shape, channels
+//!      └─────── check_stored: nothing is computed, for batches of stored pixels
+//! ```
 
 use super::compose::Transform;
 use super::error::TransformError;

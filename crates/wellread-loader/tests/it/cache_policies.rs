@@ -59,7 +59,7 @@ impl Store for NamedHere {
     delegate_store!(self => self.0; format, path, len, metadata, layout, files, has_checksums);
     delegate_store!(self => self.0; hints, row_hints, row_info, read);
 
-    fn far(&self) -> Option<&Path> {
+    fn remote_path(&self) -> Option<&Path> {
         Some(Path::new("s3://bucket/a"))
     }
 }
@@ -69,18 +69,18 @@ fn a_cache_goes_by_where_the_images_lie() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
     written(&path, 0);
-    let far = || Dataset::from_store(Box::new(NamedHere(opened_store(&path))));
+    let remote = || Dataset::from_store(Box::new(NamedHere(opened_store(&path))));
     let planes = PlaneStore::new(Box::new(NamedHere(opened_store(&path)))).unwrap();
-    assert!(planes.len() == 2 * ROWS && planes.far().is_some());
+    assert!(planes.len() == 2 * ROWS && planes.remote_path().is_some());
     let said = |dataset: Dataset, cache: &Cache| dataset.with_cache(cache).err().unwrap().to_string();
     let file = Cache::File { folder: Some(dir.path().join("cache")), limit: usize::MAX };
-    let error = said(far(), &file);
+    let error = said(remote(), &file);
     assert!(error.contains("lies behind a network"), "{error}");
     // It gets as far as the folder, which is a file.
     let taken = dir.path().join("taken");
     std::fs::write(&taken, b"").unwrap();
     let disk: Cache = format!("disk:{}:1GiB", taken.display()).parse().unwrap();
-    let error = said(far(), &disk);
+    let error = said(remote(), &disk);
     assert!(error.contains("cannot keep a cache there"), "{error}");
     let error = said(opened(&path), &disk);
     assert!(error.contains("lies on this machine"), "{error}");

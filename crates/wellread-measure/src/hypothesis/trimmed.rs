@@ -5,7 +5,7 @@
 //! values at either end may be anything (Yuen 1974, <https://doi.org/10.1093/biomet/61.1.165>).
 
 use super::{Ranks, TestKind, TestResult};
-use crate::bootstrap::{Interval, Method};
+use crate::intervals::{Interval, Method};
 use crate::normal;
 
 /// Share of the values left out at each end.

@@ -3,7 +3,7 @@
 //! Measured one after the other, whatever ran while the machine was warm, throttled or shared looks slow. A
 //! [`Plan`] therefore goes in rounds: every round runs every variant once, in a freshly shuffled (seeded)
 //! order. The first rounds are warm-up and kept apart. Values of one round are pairs
-//! ([`crate::bootstrap::Pairing::Paired`]).
+//! ([`crate::intervals::Pairing::Paired`]).
 //!
 //! A **twin** ([`Plan::twin`]) is a second, hidden turn of the same closure in each round: an A/A pair. The
 //! interval of its ratio to the visible turn is the run's noise floor ([`Outcome::noise_floor`]). [`Plan::twin_of_each`] repeats
@@ -16,7 +16,7 @@
 //! first measured round, where that has left time: variants matter more than further rounds.
 //!
 //! ```
-//! use wellread_measure::{bootstrap::Bootstrap, interleave::Plan, clock::time};
+//! use wellread_measure::{intervals::IntervalEstimator, interleave::Plan, clock::time};
 //!
 //! let data: Vec<u64> = (0..20_000).map(|i| i * 2_654_435_761 % 65_536).collect();
 //! let outcome = Plan::new(42)
@@ -26,8 +26,8 @@
 //!     .add("unstable", || Ok::<f64, String>(time(|| { let mut d = data.clone(); d.sort_unstable(); d }).1))
 //!     .twin("stable")
 //!     .run(|_progress| ())?;
-//! let settings = Bootstrap::seeded(42);
-//! let comparison = outcome.compare("unstable", "stable", |seconds| *seconds, &settings).unwrap();
+//! let estimator = IntervalEstimator::seeded(42);
+//! let comparison = outcome.compare("unstable", "stable", |seconds| *seconds, &estimator).unwrap();
 //! println!("unstable is {} than stable, noise floor {:?}", comparison.verdict, comparison.noise_floor);
 //! # Ok::<(), wellread_measure::Error>(())
 //! ```

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::Interval;
-use crate::bootstrap::{Bootstrap, Pairing};
 use crate::compare::{Comparison, NoiseFloor, compare, smallest_detectable};
+use crate::intervals::Interval;
+use crate::intervals::{IntervalEstimator, Pairing};
 use crate::samples::median;
 use crate::steady::{ChangePoints, Shape, SteadyState, steady_state};
 
@@ -126,27 +126,35 @@ impl<M> Outcome<M> {
 
     /// The noise floor of the A/A pairs for this figure: the largest of them. `None` when the plan had no
     /// twin, or too few rounds for an interval.
-    pub fn noise_floor(&self, figure: impl Fn(&M) -> f64, settings: &Bootstrap) -> Option<NoiseFloor> {
-        NoiseFloor::largest(self.twins(figure, settings).iter().map(NoiseFloor::from_interval))
+    pub fn noise_floor(
+        &self,
+        figure: impl Fn(&M) -> f64,
+        estimator: &IntervalEstimator,
+    ) -> Option<NoiseFloor> {
+        NoiseFloor::largest(self.twins(figure, estimator).iter().map(NoiseFloor::from_interval))
     }
 
     /// Smallest slow-down, as a fraction, that a plan like this one would call one in about nine of ten cases, told from
     /// the A/A pairs. It is the largest of theirs. `None` as for [`Self::noise_floor`].
-    pub fn smallest_detectable(&self, figure: impl Fn(&M) -> f64, settings: &Bootstrap) -> Option<f64> {
-        let twins = self.twins(figure, settings);
+    pub fn smallest_detectable(
+        &self,
+        figure: impl Fn(&M) -> f64,
+        estimator: &IntervalEstimator,
+    ) -> Option<f64> {
+        let twins = self.twins(figure, estimator);
         let floor = NoiseFloor::largest(twins.iter().map(NoiseFloor::from_interval));
         twins.iter().map(|ratio| smallest_detectable(ratio, floor)).max_by(f64::total_cmp)
     }
 
     /// The ratio of every hidden twin to its original.
-    fn twins(&self, figure: impl Fn(&M) -> f64, settings: &Bootstrap) -> Vec<Interval> {
+    fn twins(&self, figure: impl Fn(&M) -> f64, estimator: &IntervalEstimator) -> Vec<Interval> {
         let original =
             |twin: &Run<M>| self.variants.get(twin.of)?.runs.iter().find(|run| run.round == twin.round);
         let ratio = |twin: &VariantResult<M>| {
             let pairs =
                 twin.runs.iter().filter_map(|run| Some((figure(&run.value), figure(&original(run)?.value))));
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.unzip();
-            settings.median_of_ratios(&a, &b)
+            estimator.median_of_ratios(&a, &b)
         };
         self.variants.iter().filter(|variant| variant.twin_of.is_some()).filter_map(ratio).collect()
     }
@@ -191,10 +199,10 @@ impl<M> Outcome<M> {
         candidate: &str,
         baseline: &str,
         figure: impl Fn(&M) -> f64,
-        settings: &Bootstrap,
+        estimator: &IntervalEstimator,
     ) -> Option<Comparison> {
         let (candidate, baseline) = (self.variant(candidate)?, self.variant(baseline)?);
         let (a, b) = self.paired(candidate, baseline, &figure);
-        Some(compare(&a, &b, Pairing::Paired, self.noise_floor(figure, settings), settings))
+        Some(compare(&a, &b, Pairing::Paired, self.noise_floor(figure, estimator), estimator))
     }
 }

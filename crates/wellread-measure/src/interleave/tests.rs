@@ -1,7 +1,7 @@
 //! Orders, twins, failures, budgets, what is left out.
 
 use super::*;
-use crate::bootstrap::Bootstrap;
+use crate::intervals::IntervalEstimator;
 use crate::rng::Rng;
 use crate::steady::ChangePoints;
 use std::cell::{Cell, RefCell};
@@ -71,7 +71,7 @@ fn a_failure_is_a_result_and_the_others_go_on() {
     let panics = outcome.variant("panics").unwrap();
     assert_eq!(panics.failure.as_ref().unwrap().message, "panicked: index 9");
     assert!(outcome.variants[3].failure.is_some());
-    assert_eq!(outcome.noise_floor(|v| *v, &Bootstrap::default()), None);
+    assert_eq!(outcome.noise_floor(|v| *v, &IntervalEstimator::default()), None);
     assert_eq!(outcome.stopped, Stopped::RoundsDone);
     let (a, b) = outcome.paired(outcome.variant("good").unwrap(), breaks, |v| *v);
     assert_eq!((a.len(), b.len()), (2, 2));
@@ -138,12 +138,12 @@ fn a_real_difference_and_a_twin() {
         .twin("base")
         .run(|_| ())
         .unwrap();
-    let settings = Bootstrap::seeded(1);
-    let floor = outcome.noise_floor(|v| *v, &settings).unwrap();
+    let estimator = IntervalEstimator::seeded(1);
+    let floor = outcome.noise_floor(|v| *v, &estimator).unwrap();
     assert!(floor.fraction() < 0.05 && floor.n == 15, "{floor:?}");
-    let verdict = |name| outcome.compare(name, "base", |v| *v, &settings).unwrap().verdict.to_string();
+    let verdict = |name| outcome.compare(name, "base", |v| *v, &estimator).unwrap().verdict.to_string();
     assert_eq!((verdict("half"), verdict("same")), ("faster".into(), "no difference".into()));
-    assert!(outcome.compare("base", "nobody", |v| *v, &settings).is_none());
+    assert!(outcome.compare("base", "nobody", |v| *v, &estimator).is_none());
     let text = serde_json::to_string(&outcome).unwrap();
     assert_eq!(serde_json::from_str::<Outcome<f64>>(&text).unwrap().order, outcome.order);
 }
@@ -197,7 +197,7 @@ fn rounds_that_were_warm_up_after_all_are_taken_out() {
         let cost = move |seconds: &f64| seconds.powf(figure);
         assert_eq!(plan(slow_until).warmup_left(cost, &settings), 0, "{slow_until} {figure}");
     }
-    let least = outcome.smallest_detectable(|seconds| *seconds, &Bootstrap::seeded(1)).unwrap();
+    let least = outcome.smallest_detectable(|seconds| *seconds, &IntervalEstimator::seeded(1)).unwrap();
     assert!((0.0..0.1).contains(&least), "{least}");
 }
 
@@ -213,9 +213,9 @@ fn a_twin_of_each_repeats_all_and_a_noisy_one_decides_nothing() {
             .into_iter()
             .fold(plan, |plan, name| plan.add_with_turn(name, steady))
     };
-    let settings = Bootstrap::seeded(1);
+    let estimator = IntervalEstimator::seeded(1);
     let floor =
-        |outcome: &Outcome<f64>| outcome.noise_floor(|seconds| *seconds, &settings).unwrap().fraction();
+        |outcome: &Outcome<f64>| outcome.noise_floor(|seconds| *seconds, &estimator).unwrap().fraction();
     assert!((floor(&run(plan().twin("noisy"))) - 1.0).abs() < 1e-9);
     let outcome = run(plan().twin_of_each());
     let twin = &outcome.variants[8];

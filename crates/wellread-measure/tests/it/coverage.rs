@@ -4,17 +4,17 @@
 
 use wellread_measure::rng::Rng;
 use wellread_measure::samples::percentile_of_sorted;
-use wellread_measure::{Bootstrap, Interval, Pairing};
+use wellread_measure::{Interval, IntervalEstimator, Pairing};
 
 const TRIALS: u64 = 2_000;
 
 /// Share of simulated experiments whose interval holds the truth.
-fn coverage(truth: f64, mut experiment: impl FnMut(&mut Rng, &Bootstrap) -> Interval) -> f64 {
+fn coverage(truth: f64, mut experiment: impl FnMut(&mut Rng, &IntervalEstimator) -> Interval) -> f64 {
     let mut rng = Rng::seed(2024);
     let held = (0..TRIALS)
         .filter(|trial| {
-            let settings = Bootstrap { resamples: 1_000, confidence: 0.95, seed: *trial };
-            experiment(&mut rng, &settings).contains(truth)
+            let estimator = IntervalEstimator { resamples: 1_000, confidence: 0.95, seed: *trial };
+            experiment(&mut rng, &estimator).contains(truth)
         })
         .count();
     held as f64 / TRIALS as f64

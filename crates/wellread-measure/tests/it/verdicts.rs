@@ -4,7 +4,7 @@
 use wellread_measure::compare::{NoiseFloor, corrected, smallest_detectable, verdict};
 use wellread_measure::hypothesis::{holm, yuen, yuen_paired};
 use wellread_measure::rng::Rng;
-use wellread_measure::{Bootstrap, Pairing, Precision, Verdict};
+use wellread_measure::{IntervalEstimator, Pairing, Precision, Verdict};
 
 /// How times are distributed about their level.
 type Noise = fn(&mut Rng, usize) -> Vec<f64>;
@@ -38,13 +38,13 @@ const NOISES: [(&str, Noise); 4] =
 
 /// The verdict of two sets as `wellread compare` makes it, in a family of tests.
 fn table(rng: &mut Rng, noise: Noise, factors: &[f64], n: usize, pairing: Pairing) -> Vec<(Verdict, f64)> {
-    let settings = Bootstrap { resamples: 500, ..Bootstrap::default() };
+    let estimator = IntervalEstimator { resamples: 500, ..IntervalEstimator::default() };
     let rows: Vec<_> = factors
         .iter()
         .map(|factor| {
             let baseline = noise(rng, n);
             let candidate: Vec<f64> = noise(rng, n).iter().map(|time| time * factor).collect();
-            let ratio = settings.ratio(&candidate, &baseline, pairing).unwrap();
+            let ratio = estimator.ratio(&candidate, &baseline, pairing).unwrap();
             let test = match pairing {
                 Pairing::Paired => yuen_paired(&candidate, &baseline),
                 Pairing::Unpaired => yuen(&candidate, &baseline),
@@ -147,18 +147,18 @@ fn slow_downs_of_five_percent_are_found_where_they_are_called_detectable() {
 fn the_noise_floor_keeps_changes_of_the_machine_out() {
     // Every set has a level of its own, as runs on another day have: the sets know nothing of it, the A/A pair does.
     let mut rng = Rng::seed(15);
-    let settings = Bootstrap { resamples: 500, ..Bootstrap::default() };
+    let estimator = IntervalEstimator { resamples: 500, ..IntervalEstimator::default() };
     let mut run = || -> Vec<f64> {
         let level = (0.03 * rng.normal()).exp();
         quiet(&mut rng, 15).iter().map(|time| level * time).collect()
     };
     let floor = NoiseFloor::largest((0..20).filter_map(|_| {
-        Some(NoiseFloor::from_interval(&settings.ratio_of_medians(&run(), &run(), Pairing::Unpaired)?))
+        Some(NoiseFloor::from_interval(&estimator.ratio_of_medians(&run(), &run(), Pairing::Unpaired)?))
     }));
     let trials = 400;
     let mut alarms = |floor| {
         let alarm = |_: &i32| {
-            let ratio = settings.ratio_of_medians(&run(), &run(), Pairing::Unpaired);
+            let ratio = estimator.ratio_of_medians(&run(), &run(), Pairing::Unpaired);
             verdict(ratio.as_ref(), floor) != Verdict::NoDifference
         };
         (0..trials).filter(alarm).count()
@@ -176,13 +176,14 @@ fn stopping_at_a_precision_keeps_the_coverage() {
         let trials = 2_000;
         let held = (0..trials)
             .filter(|seed| {
-                let settings = Bootstrap { resamples: 500, seed: *seed, ..Bootstrap::default() };
+                let estimator =
+                    IntervalEstimator { resamples: 500, seed: *seed, ..IntervalEstimator::default() };
                 let mut samples = Vec::new();
-                while !wanted.is_reached(&samples, &settings) {
+                while !wanted.is_reached(&samples, &estimator) {
                     // Three times the noise, so that some need many and some few.
                     samples.extend(noise(&mut rng, 1).iter().map(|time| time.powi(3)));
                 }
-                settings.median(&samples).unwrap().contains(1.0)
+                estimator.median(&samples).unwrap().contains(1.0)
             })
             .count();
         println!("{name}: {held} of {trials}");

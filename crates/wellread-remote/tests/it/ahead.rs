@@ -21,7 +21,7 @@ fn bytes(length: usize) -> Vec<u8> {
 
 /// Asks the place of `path` ahead, of which no more than `most` bytes are to be held.
 fn asker(path: &Path, most: Option<u64>) -> Box<dyn FetchAhead> {
-    place::of(path).ahead(most).expect("a place far away")
+    place::of(path).ahead(most).expect("a remote place")
 }
 
 fn ask(asker: &mut dyn FetchAhead, path: &Path, ranges: &[Range<u64>]) -> Ticket {

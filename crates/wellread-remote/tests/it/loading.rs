@@ -74,9 +74,9 @@ fn an_epoch_is_asked_for_at_once_each_image_once_and_is_that_of_the_folder() {
 fn who_takes_batches_waits_for_no_network_but_without_workers() {
     let dir = tempfile::tempdir().unwrap();
     let [local, other] = write(dir.path(), "readers", "tiff");
-    for (workers, far, near) in [(2, 2, 3), (1, 1, 2), (0, 1, 1)] {
+    for (workers, remote, local_readers) in [(2, 2, 3), (1, 1, 2), (0, 1, 1)] {
         let readers = |path: &Path| loader(path, |loader| loader.workers(workers)).readers();
-        assert_eq!((readers(&other), readers(&local)), (far, near), "{workers}");
+        assert_eq!((readers(&other), readers(&local)), (remote, local_readers), "{workers}");
     }
 }
 
@@ -206,7 +206,7 @@ fn a_set_here_and_one_in_a_bucket_are_one_set_of_which_the_far_images_alone_are_
     };
     let here = loader(&[first[0].clone(), second[0].clone()]);
     let mixed = loader(&[first[0].clone(), second[1].clone()]);
-    assert!(mixed.is_far() && !here.is_far() && here.stats().link.is_none());
+    assert!(mixed.is_remote() && !here.is_remote() && here.stats().link.is_none());
     let files: Vec<_> =
         server::keys("mixed-second/").into_iter().filter(|key| key.contains("image-")).collect();
     let asked = || files.iter().map(|file| server::requests(file).len()).sum::<usize>();

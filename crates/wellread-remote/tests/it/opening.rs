@@ -244,7 +244,7 @@ fn images_in_a_bucket_that_a_table_here_names_are_asked_for_ahead() {
     let path = dir.path().join("load_data.csv");
     std::fs::write(&path, table).unwrap();
     let dataset = Dataset::from_store(opened(&path));
-    assert!(dataset.is_far() && !Dataset::from_store(opened(&local)).is_far());
+    assert!(dataset.is_remote() && !Dataset::from_store(opened(&local)).is_remote());
     let loader = Loader::builder(&dataset).batch_size(3).workers(1).build().unwrap();
     let here =
         Loader::builder(&Dataset::from_store(opened(&local))).batch_size(3).workers(1).build().unwrap();

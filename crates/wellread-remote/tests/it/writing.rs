@@ -98,7 +98,7 @@ fn folders_are_prefixes() {
     assert!(place.remove_folder(Path::new("s3://folders")).is_err());
 }
 
-/// No place far away renames a folder at once. A reader sees no smaller set meanwhile, nor after a process that was
+/// No remote place renames a folder at once. A reader sees no smaller set meanwhile, nor after a process that was
 /// killed.
 #[test]
 fn the_list_of_a_sets_parts_is_there_before_them() {

@@ -10,7 +10,7 @@ const AUTO_RATIO: f64 = 40.0;
 
 /// An axis with its domain, ready to place values on `[0, length]`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Placed {
+pub(super) struct ScaledAxis {
     pub log: bool,
     pub unit: Unit,
     /// Whether only whole numbers are ticks.
@@ -59,7 +59,7 @@ pub(super) fn is_log(axis: &Axis, panels: &[&Panel]) -> bool {
     }
 }
 
-impl Placed {
+impl ScaledAxis {
     /// An axis of `length` pixels on which every value lies, and has the pixels it needs beyond it.
     pub fn new(axis: &Axis, log: bool, values: &[f64], needs: &[LabelExtent], length: f64) -> Self {
         let length = length.max(1.0);
@@ -255,29 +255,29 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn placed(unit: Unit, log: bool, values: &[f64]) -> Placed {
-        Placed::new(&Axis::new("t", unit), log, values, &[], 300.0)
+    fn scaled(unit: Unit, log: bool, values: &[f64]) -> ScaledAxis {
+        ScaledAxis::new(&Axis::new("t", unit), log, values, &[], 300.0)
     }
 
-    fn labels(p: &Placed) -> Vec<String> {
+    fn labels(p: &ScaledAxis) -> Vec<String> {
         p.ticks(|l| l.chars().count() as f64 * 6.5).into_iter().map(|t| t.label).collect()
     }
 
     #[test]
     fn ticks_are_round_and_in_the_right_unit() {
-        let p = placed(Unit::Seconds, false, &[0.0042]);
+        let p = scaled(Unit::Seconds, false, &[0.0042]);
         assert_eq!(p.shared_unit(), ("ms".to_owned(), 1e-3));
         assert_eq!(labels(&p), ["0", "1", "2", "3", "4"]);
-        let p = placed(Unit::PerSecond("images"), false, &[64_200.0]);
+        let p = scaled(Unit::PerSecond("images"), false, &[64_200.0]);
         assert_eq!(labels(&p), ["0", "20,000", "40,000", "60,000"]);
-        let p = placed(Unit::PerSecond("images"), false, &[3.2e7]);
+        let p = scaled(Unit::PerSecond("images"), false, &[3.2e7]);
         assert_eq!(p.shared_unit().0, "million images/s");
-        let p = placed(Unit::Seconds, true, &[2e-5, 0.3]);
+        let p = scaled(Unit::Seconds, true, &[2e-5, 0.3]);
         assert_eq!(
             labels(&p),
             ["100 µs".replace(' ', "\u{a0}"), "1\u{a0}ms".into(), "10\u{a0}ms".into(), "100\u{a0}ms".into()]
         );
-        let p = placed(Unit::PerSecond("x"), true, &[120.0, 130.0]);
+        let p = scaled(Unit::PerSecond("x"), true, &[120.0, 130.0]);
         assert!(labels(&p).len() >= 2, "{:?}", labels(&p));
     }
 
@@ -287,7 +287,7 @@ mod tests {
             [(1.0, vec!["0", "1"]), (2.0, vec!["0", "1", "2"]), (29.0, vec!["0", "5", "10"])]
         {
             let axis = Axis { whole: true, ..Axis::new("epoch", Unit::Plain("")) };
-            let placed = Placed::new(&axis, false, &[last], &[], 300.0);
+            let placed = ScaledAxis::new(&axis, false, &[last], &[], 300.0);
             let labels = labels(&placed);
             assert_eq!(labels[..expected.len()], expected, "{labels:?}");
             assert!(labels.iter().all(|l| l.parse::<u32>().is_ok()), "{labels:?}");
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn values_with_labels_fit() {
-        let p = Placed::new(
+        let p = ScaledAxis::new(
             &Axis::new("t", Unit::Seconds),
             false,
             &[1.0, 0.9],
@@ -311,7 +311,7 @@ mod tests {
         fn any_values_have_a_place(values in prop::collection::vec(any::<f64>(), 0..6), log: bool, need in 0.0..500.0f64) {
             let needs: Vec<_> = values.iter().map(|v| (*v, need)).collect();
             for unit in [Unit::Seconds, Unit::Bytes, Unit::Fraction, Unit::PerSecond("x"), Unit::Plain("")] {
-                let p = Placed::new(&Axis::new("t", unit), log, &values, &needs, 200.0);
+                let p = ScaledAxis::new(&Axis::new("t", unit), log, &values, &needs, 200.0);
                 for v in &values {
                     prop_assert!((0.0..=200.0).contains(&p.at(*v)));
                 }

@@ -136,7 +136,7 @@ impl Axis {
     }
 
     /// A value of it in words: "epoch 3", "2.1 ms".
-    pub(super) fn place(&self, value: f64) -> String {
+    pub(super) fn in_words(&self, value: f64) -> String {
         let name = self.title.split(',').next().unwrap_or_default();
         match self.unit {
             Unit::Plain("") if value.fract() == 0.0 => {

@@ -1,6 +1,6 @@
 //! Panels of lines over a parameter: points with intervals, named at the end of each line.
 
-use super::axis::{self, Placed, axis_title};
+use super::axis::{self, ScaledAxis, axis_title};
 use super::color::Paint;
 use super::figure::{Mark, Panel, Section, Series};
 use super::marks::{self, slots};
@@ -34,7 +34,7 @@ pub(super) fn draw(
     let columns = section.columns.clamp(1, section.panels.len().max(1));
     let height = PLOT_HEIGHT.max(series.len().min(MAX_NAMES) as f64 * NAME_HEIGHT + 10.0);
     let names = series.iter().map(|s| LABEL.width(&s.name)).fold(0.0, f64::max).min(MAX_NAME) + 16.0;
-    let axes = place(section, &marks, height);
+    let axes = scaled_axes(section, &marks, height);
     let ticks = axes.iter().flat_map(|a| a.ticks(|_| TICK.size)).map(|t| TICK.width(&t.label));
     let left_gutter = ticks.fold(0.0, f64::max) + 8.0;
     // Where all panels share the axis, its labels stand left of the first only; the names of the lines stand
@@ -91,12 +91,12 @@ pub(super) fn draw(
     top - y
 }
 
-fn place(section: &Section, marks: &[Vec<Mark>], height: f64) -> Vec<Placed> {
+fn scaled_axes(section: &Section, marks: &[Vec<Mark>], height: f64) -> Vec<ScaledAxis> {
     let one = |panels: &[&Panel], marks: &[&Vec<Mark>]| {
         let log = axis::is_log(&panels[0].axis, panels);
         let values: Vec<_> = marks.iter().flat_map(|m| m.iter()).flat_map(axis::values).collect();
         let needs: Vec<_> = values.iter().map(|v| (*v, 8.0)).collect();
-        Placed::new(&panels[0].axis, log, &values, &needs, height)
+        ScaledAxis::new(&panels[0].axis, log, &values, &needs, height)
     };
     if section.share_axis && !section.panels.is_empty() {
         let shared = one(&section.panels.iter().collect::<Vec<_>>(), &marks.iter().collect::<Vec<_>>());
@@ -113,7 +113,7 @@ struct Plot<'a> {
     height: f64,
     /// Room right of the plot for the names; 0 when they stand elsewhere.
     names: f64,
-    axis: &'a Placed,
+    axis: &'a ScaledAxis,
 }
 
 impl Plot<'_> {
@@ -279,7 +279,7 @@ fn missing(
         }
         let panels: Vec<&str> = section.panels.iter().map(|panel| panel.title.as_str()).collect();
         for (reason, places) in reasons {
-            texts.push(format!("{name}{}: {reason}", places_in_words(&places, &panels, xs, x_title)));
+            texts.push(format!("{name}{}: {reason}", missing_in_words(&places, &panels, xs, x_title)));
         }
     }
     let more = texts.len().saturating_sub(MAX_REASONS);
@@ -299,7 +299,7 @@ fn missing(
 
 /// The places where a line has no value, by panel and place on the axis, as text behind the line's name. It is empty
 /// where the line has none at all, ` with codec lz4` where no panel has one there, else with the panel too.
-fn places_in_words(places: &[(usize, usize)], panels: &[&str], xs: &[String], x_title: &str) -> String {
+fn missing_in_words(places: &[(usize, usize)], panels: &[&str], xs: &[String], x_title: &str) -> String {
     if places.len() == panels.len() * xs.len() {
         return String::new();
     }
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_told_by_what_it_is_missing_for() {
         let xs = ["none", "lz4", "zstd:3"].map(str::to_owned);
-        let words = |places: &[(usize, usize)]| places_in_words(places, &["size", "write"], &xs, "codec");
+        let words = |places: &[(usize, usize)]| missing_in_words(places, &["size", "write"], &xs, "codec");
         assert_eq!(words(&[(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]), "");
         assert_eq!(words(&[(0, 1), (1, 1)]), " with codec lz4");
         assert_eq!(words(&[(0, 1), (0, 2), (1, 1), (1, 2)]), " with codec lz4, zstd:3");
@@ -348,7 +348,7 @@ mod tests {
             words(&[(0, 0), (0, 1), (1, 1)]),
             " with codec none (panel \u{201c}size\u{201d}) and 2 more combinations"
         );
-        assert_eq!(places_in_words(&[(0, 0), (0, 1)], &[""], &xs, "codec"), " with codec none, lz4");
+        assert_eq!(missing_in_words(&[(0, 0), (0, 1)], &[""], &xs, "codec"), " with codec none, lz4");
     }
 
     /// The height of a figure of so many lines over two values, with what is drawn.

@@ -82,7 +82,7 @@ fn describe(figure: &Figure) -> String {
         let over = |i: usize| match &section.layout {
             Layout::Scatter { xs, x_axis, .. } => {
                 let x = xs.get(i).copied().flatten().filter(|x| x.is_finite());
-                x.map_or(String::new(), |x| format!("at {}: ", x_axis.place(x)))
+                x.map_or(String::new(), |x| format!("at {}: ", x_axis.in_words(x)))
             }
             _ => String::new(),
         };

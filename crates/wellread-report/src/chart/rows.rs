@@ -1,6 +1,6 @@
 //! Panels of horizontal rows: bars (dots on a logarithmic axis), stacks and distributions.
 
-use super::axis::{self, Placed, axis_title};
+use super::axis::{self, ScaledAxis, axis_title};
 use super::color::Paint;
 use super::figure::{Layout, Mark, Panel, Section, Series};
 use super::marks::{self, slots};
@@ -74,7 +74,7 @@ pub(super) fn draw(
 
     let columns = section.columns.clamp(1, section.panels.len().max(1));
     let panel_width = ((width - gutter - PANEL_GAP * (columns - 1) as f64) / columns as f64).max(60.0);
-    let axes = place(section, &marks, panel_width);
+    let axes = scaled_axes(section, &marks, panel_width);
     let mut top = y;
     for (g, chunk) in section.panels.chunks(columns).enumerate() {
         let first = g * columns;
@@ -129,7 +129,7 @@ pub(super) fn draw(
 }
 
 /// Axes of all panels, one for each or the same for all.
-fn place(section: &Section, marks: &[Vec<Mark>], width: f64) -> Vec<Placed> {
+fn scaled_axes(section: &Section, marks: &[Vec<Mark>], width: f64) -> Vec<ScaledAxis> {
     let one = |panels: &[&Panel], marks: &[&Vec<Mark>]| {
         let log = axis::is_log(&panels[0].axis, panels);
         let mut values = vec![];
@@ -142,7 +142,7 @@ fn place(section: &Section, marks: &[Vec<Mark>], width: f64) -> Vec<Placed> {
                 values.extend(all);
             }
         }
-        Placed::new(&panels[0].axis, log, &values, &needs, width)
+        ScaledAxis::new(&panels[0].axis, log, &values, &needs, width)
     };
     if section.share_axis && !section.panels.is_empty() {
         let shared = one(&section.panels.iter().collect::<Vec<_>>(), &marks.iter().collect::<Vec<_>>());
@@ -170,7 +170,7 @@ struct ReferenceLine {
     level: usize,
 }
 
-fn reference_lines(panel: &Panel, axis: &Placed) -> Vec<ReferenceLine> {
+fn reference_lines(panel: &Panel, axis: &ScaledAxis) -> Vec<ReferenceLine> {
     let mut placed: Vec<ReferenceLine> = vec![];
     for (value, label) in &panel.axis.references {
         let label = TICK.fit(label, axis.length);
@@ -190,7 +190,7 @@ fn reference_lines(panel: &Panel, axis: &Placed) -> Vec<ReferenceLine> {
 fn frame(
     svg: &mut Svg,
     panel: &Panel,
-    axis: &Placed,
+    axis: &ScaledAxis,
     (left, top): (f64, f64),
     height: f64,
     labelled: bool,
@@ -224,7 +224,7 @@ fn frame(
 fn draw_row(
     svg: &mut Svg,
     panel: &Panel,
-    axis: &Placed,
+    axis: &ScaledAxis,
     row: &[Mark],
     series: &Series,
     variants: &[String],
@@ -289,7 +289,7 @@ fn draw_row(
 }
 
 /// Why there is no mark, where it would be.
-fn unavailable(svg: &mut Svg, series: &str, title: &str, why: &str, axis: &Placed, left: f64, y: f64) {
+fn unavailable(svg: &mut Svg, series: &str, title: &str, why: &str, axis: &ScaledAxis, left: f64, y: f64) {
     let short = TICK.fit(why, axis.length - 8.0);
     svg.titled(series, title, |svg| svg.label(left + 6.0, y + 3.5, &short, TICK, Paint::Soft));
 }
@@ -297,7 +297,7 @@ fn unavailable(svg: &mut Svg, series: &str, title: &str, why: &str, axis: &Place
 /// Parts end to end; returns where they end and the label that goes there.
 fn stack(
     svg: &mut Svg,
-    axis: &Placed,
+    axis: &ScaledAxis,
     parts: &[(String, f64)],
     mut label: String,
     series: Paint,
@@ -328,7 +328,14 @@ fn stack(
 
 /// A distribution: line from its smallest to its 99th percentile, box of its quartiles, dot at the median.
 /// It has ticks at p95 and p99, and a small dot at the largest.
-fn spread(svg: &mut Svg, axis: &Placed, s: &Spread, series: Paint, variant: usize, (left, y): (f64, f64)) {
+fn spread(
+    svg: &mut Svg,
+    axis: &ScaledAxis,
+    s: &Spread,
+    series: Paint,
+    variant: usize,
+    (left, y): (f64, f64),
+) {
     let Some(p50) = s.p50 else { return };
     let at = |v: f64| left + axis.at(v);
     let from = s.min.or(s.p25).unwrap_or(p50);
@@ -352,7 +359,7 @@ fn spread(svg: &mut Svg, axis: &Placed, s: &Spread, series: Paint, variant: usiz
 
 /// A distribution's shape: how high it stands over a value is how many measurements lie there, of those on this axis. In
 /// it a dot at the median and ticks at p95 and p99.
-fn shape(svg: &mut Svg, axis: &Placed, sample: &Sample, style: &str, (left, y): (f64, f64), bar: f64) {
+fn shape(svg: &mut Svg, axis: &ScaledAxis, sample: &Sample, style: &str, (left, y): (f64, f64), bar: f64) {
     let outline = sample.outline(|value| axis.at(value), axis.length);
     let half = bar / 2.0 - 1.0;
     let upper = outline.iter().map(|(x, h)| (left + x, y - h * half));

@@ -4,7 +4,7 @@
 //! where it touches nothing that was drawn before. Where there is none, its tooltip and the figure's description
 //! name it. The names of the series stand in a column right of the last panel.
 
-use super::axis::{self, Placed, axis_title};
+use super::axis::{self, ScaledAxis, axis_title};
 use super::color::Paint;
 use super::figure::{Axis, Mark, Scale, Section, Series};
 use super::marks::{self, slots};
@@ -45,14 +45,14 @@ pub(super) fn draw(
     let height = PLOT_HEIGHT.max((series.len() + usize::from(has_line)) as f64 * NAME_HEIGHT + 10.0);
     let names = series.iter().map(|s| s.name.as_str()).chain(has_line.then_some(PARETO_FRONT));
     let names = names.map(|name| LABEL.width(name)).fold(0.0, f64::max).min(MAX_NAME) + 40.0;
-    let y_axes: Vec<Placed> = section
+    let y_axes: Vec<ScaledAxis> = section
         .panels
         .iter()
         .zip(&marks)
         .map(|(panel, marks)| {
             let values: Vec<_> = marks.iter().flat_map(axis::values).collect();
             let needs: Vec<_> = values.iter().map(|v| (*v, 16.0)).collect();
-            Placed::new(&panel.axis, axis::is_log(&panel.axis, &[panel]), &values, &needs, height)
+            ScaledAxis::new(&panel.axis, axis::is_log(&panel.axis, &[panel]), &values, &needs, height)
         })
         .collect();
     let ticks = y_axes.iter().flat_map(|a| a.ticks(|_| TICK.size)).map(|t| TICK.width(&t.label));
@@ -63,7 +63,7 @@ pub(super) fn draw(
     let log = x_axis.scale == Scale::Log && known.iter().any(|x| *x > 0.0);
     let widest = points.iter().map(|p| TICK.width(p)).fold(0.0, f64::max);
     let needs: Vec<_> = known.iter().map(|x| (*x, widest + 12.0)).collect();
-    let across = Placed::new(x_axis, log, &known, &needs, plot_width);
+    let across = ScaledAxis::new(x_axis, log, &known, &needs, plot_width);
     let panel_width = plot_width + left_gutter;
     // Nothing of the others is to be seen here.
     let is_shown = |s: usize| {
@@ -180,8 +180,8 @@ struct Plot<'a> {
     top: f64,
     width: f64,
     height: f64,
-    x: &'a Placed,
-    y: &'a Placed,
+    x: &'a ScaledAxis,
+    y: &'a ScaledAxis,
 }
 
 impl Plot<'_> {
@@ -242,7 +242,7 @@ impl Plot<'_> {
             let of = if panel.is_empty() { String::new() } else { format!("{panel}: ") };
             let words = marks::words(&marks[*slot], self.y.unit);
             let on_front = if best.contains(&i) { "; on the Pareto front" } else { "" };
-            let at = x_axis.place(*size);
+            let at = x_axis.in_words(*size);
             let point = if name.is_empty() { String::new() } else { format!(", {name}") };
             let title = format!("{of}{}{point}: {words}, at {at}{on_front}", one.name);
             svg.titled(&one.name, &title, |svg| {

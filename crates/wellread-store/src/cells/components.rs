@@ -8,7 +8,7 @@
 //! Numbers are those of scikit-image, `skimage.measure.label(mask > 0)`: 8 neighbours in a plane, 26 in a stack.
 //! Negative values and NaN are not set. Time points are apart, and go on counting.
 
-use crate::room;
+use crate::try_alloc;
 use std::ops::Range;
 use wellread_image::{PixelType, Shape};
 
@@ -137,7 +137,7 @@ fn join(runs: &mut [Run], one: usize, other: usize) {
 /// There is no memory for it, or more components than 32 bits can number; in words.
 pub(super) fn labelled(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<Vec<u8>, String> {
     let mut labels = vec![];
-    room::resize(&mut labels, shape.pixels() * 4)?;
+    try_alloc::resize(&mut labels, shape.pixels() * 4)?;
     let (width, stack) = (shape.x(), shape.z() * shape.y() * shape.x());
     let mut last = 0;
     for (number, labels) in labels.as_chunks_mut::<4>().0.chunks_exact_mut(stack.max(1)).enumerate() {

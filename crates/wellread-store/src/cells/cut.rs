@@ -10,7 +10,7 @@
 //! parts.
 
 use crate::cover::{Cover, Rectangle};
-use crate::{Block, Error, PixelSink, Request, Result, RowHints, Scratch, Store, room};
+use crate::{Block, Error, PixelSink, Request, Result, RowHints, Scratch, Store, try_alloc};
 use std::ops::Range;
 use std::path::Path;
 use wellread_image::{Region, clip_runs};
@@ -50,7 +50,7 @@ impl Cut<'_> {
         let Block { region, data, dtype } = *self.block;
         let size = dtype.size();
         let bytes = self.part.pixels() * size;
-        room::grow(self.buffer, bytes).map_err(|cause| Error::new(self.path, cause).row(self.row))?;
+        try_alloc::grow(self.buffer, bytes).map_err(|cause| Error::new(self.path, cause).row(self.row))?;
         let pixels = &mut self.buffer[..bytes];
         clip_runs(&region, &self.part, |from, to, n| {
             pixels[to * size..(to + n) * size].copy_from_slice(&data[from * size..(from + n) * size]);

@@ -15,7 +15,7 @@ pub(super) struct CellBox {
 
 /// The outcome for a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Placed {
+pub(super) enum BoxPosition {
     /// First row and column of its box.
     At([i64; 2]),
     /// Its centre lies outside of the image.
@@ -27,20 +27,20 @@ pub(super) enum Placed {
 }
 
 /// The box of `size` rows and columns around the pixel that (y, x) lies in, in an image of `image` rows and columns.
-pub(super) fn place(at: [f64; 2], size: [usize; 2], image: [usize; 2], edge: Edge) -> Placed {
+pub(super) fn box_position(at: [f64; 2], size: [usize; 2], image: [usize; 2], edge: Edge) -> BoxPosition {
     let [y, x] = at.map(|at| (at + 0.5).floor());
     // NaN is in neither.
     if !(0.0..image[0] as f64).contains(&y) || !(0.0..image[1] as f64).contains(&x) {
-        return Placed::Outside;
+        return BoxPosition::Outside;
     }
     let start = [y as i64 - (size[0] / 2) as i64, x as i64 - (size[1] / 2) as i64];
     let [last_y, last_x] = [image[0] as i64 - size[0] as i64, image[1] as i64 - size[1] as i64];
     let is_inside = (0..=last_y).contains(&start[0]) && (0..=last_x).contains(&start[1]);
     match edge {
-        Edge::Drop if !is_inside => Placed::Dropped,
-        Edge::Shift if last_y < 0 || last_x < 0 => Placed::TooLarge,
-        Edge::Shift => Placed::At([start[0].clamp(0, last_y), start[1].clamp(0, last_x)]),
-        Edge::Pad | Edge::Drop => Placed::At(start),
+        Edge::Drop if !is_inside => BoxPosition::Dropped,
+        Edge::Shift if last_y < 0 || last_x < 0 => BoxPosition::TooLarge,
+        Edge::Shift => BoxPosition::At([start[0].clamp(0, last_y), start[1].clamp(0, last_x)]),
+        Edge::Pad | Edge::Drop => BoxPosition::At(start),
     }
 }
 
@@ -91,28 +91,28 @@ mod tests {
 
     #[test]
     fn boxes_are_around_the_pixel_of_the_centre() {
-        let place = |at, size, edge| place(at, size, [100, 200], edge);
+        let box_position = |at, size, edge| box_position(at, size, [100, 200], edge);
         for edge in [Edge::Shift, Edge::Pad, Edge::Drop] {
-            assert_eq!(place([50.0, 70.0], [10, 11], edge), Placed::At([45, 65]));
-            assert_eq!(place([50.49, 69.5], [10, 11], edge), Placed::At([45, 65]));
-            assert_eq!(place([50.5, 70.5], [10, 11], edge), Placed::At([46, 66]));
+            assert_eq!(box_position([50.0, 70.0], [10, 11], edge), BoxPosition::At([45, 65]));
+            assert_eq!(box_position([50.49, 69.5], [10, 11], edge), BoxPosition::At([45, 65]));
+            assert_eq!(box_position([50.5, 70.5], [10, 11], edge), BoxPosition::At([46, 66]));
             for outside in [[-0.6, 0.0], [99.5, 0.0], [f64::NAN, 0.0], [0.0, f64::INFINITY], [0.0, -1e300]] {
-                assert_eq!(place(outside, [10, 10], edge), Placed::Outside, "{outside:?}");
+                assert_eq!(box_position(outside, [10, 10], edge), BoxPosition::Outside, "{outside:?}");
             }
         }
         // A crop as large as the image fits in one way.
-        assert_eq!(place([50.0, 100.0], [100, 200], Edge::Drop), Placed::At([0, 0]));
+        assert_eq!(box_position([50.0, 100.0], [100, 200], Edge::Drop), BoxPosition::At([0, 0]));
     }
 
     #[test]
     fn edges_are_moved_padded_or_dropped() {
-        let place = |at, edge| place(at, [10, 10], [100, 200], edge);
-        assert_eq!(place([-0.5, 199.4], Edge::Pad), Placed::At([-5, 194]));
-        assert_eq!(place([-0.5, 199.4], Edge::Shift), Placed::At([0, 190]));
-        assert_eq!(place([-0.5, 199.4], Edge::Drop), Placed::Dropped);
-        assert_eq!(place([5.0, 194.0], Edge::Drop), Placed::At([0, 189]));
-        assert_eq!(super::place([1.0, 1.0], [4, 2], [3, 3], Edge::Shift), Placed::TooLarge);
-        assert_eq!(super::place([1.0, 1.0], [4, 2], [3, 3], Edge::Pad), Placed::At([-1, 0]));
+        let box_position = |at, edge| box_position(at, [10, 10], [100, 200], edge);
+        assert_eq!(box_position([-0.5, 199.4], Edge::Pad), BoxPosition::At([-5, 194]));
+        assert_eq!(box_position([-0.5, 199.4], Edge::Shift), BoxPosition::At([0, 190]));
+        assert_eq!(box_position([-0.5, 199.4], Edge::Drop), BoxPosition::Dropped);
+        assert_eq!(box_position([5.0, 194.0], Edge::Drop), BoxPosition::At([0, 189]));
+        assert_eq!(super::box_position([1.0, 1.0], [4, 2], [3, 3], Edge::Shift), BoxPosition::TooLarge);
+        assert_eq!(super::box_position([1.0, 1.0], [4, 2], [3, 3], Edge::Pad), BoxPosition::At([-1, 0]));
     }
 
     #[test]

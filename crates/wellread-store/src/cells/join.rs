@@ -1,9 +1,9 @@
 //! The cells of a table in the images of a set: where each is cut out, and what could not be.
 
 use super::centroids;
-use super::edge::{CellBox, Placed, place};
+use super::edge::{BoxPosition, CellBox, box_position};
 use super::found::CellsReport;
-use super::keys::{By, image_of};
+use super::keys::{ImageLookup, image_of};
 use super::mask_rows::{LabelSets, MaskRows};
 use super::options::{CellOptions, Mask, Unmatched};
 use super::placement::{Placement, readable};
@@ -24,7 +24,7 @@ const MAX_SIDE: usize = 1 << 20;
 /// Images whose files are worth a thread to look into.
 const IMAGES_PER_THREAD: usize = 16;
 
-/// Images whose files, of sets far away, are asked for together.
+/// Images whose files, of remote sets, are asked for together.
 const IMAGES_TOGETHER: usize = 256;
 
 /// The source of the positions of a set's cells.
@@ -152,7 +152,7 @@ impl Cells {
                 option_as("cells.label_masks", "true")
             )));
         }
-        let by = By::of(images, &table, options)?;
+        let by = ImageLookup::of(images, &table, options)?;
         let keys = (!by.columns().is_empty()).then(|| table.read(by.columns())).transpose()?;
         let none = || RecordBatch::new_empty(std::sync::Arc::new(arrow_schema::Schema::empty()));
         let keys = keys.unwrap_or_else(none);
@@ -169,7 +169,7 @@ impl Cells {
         options: &CellOptions,
         sets: &LabelSets<'_>,
     ) -> Result<Self> {
-        let mut cells = Self::placed(images, table, placement, options)?;
+        let mut cells = Self::in_images(images, table, placement, options)?;
         if options.mask != Mask::None {
             let has_labels = placement.labels.is_some();
             let masks = MaskRows::find(images, &cells.table, &cells.boxes, options, sets, has_labels)?;
@@ -203,7 +203,7 @@ impl Cells {
         self.boxes.get(cell).map(|cell| cell.image)
     }
 
-    fn placed(
+    fn in_images(
         images: &dyn Store,
         table: CellTable,
         placement: &Placement,
@@ -238,21 +238,21 @@ impl Cells {
                 (is_checked[of], infos[of]) = (true, Some(info));
             }
             let size = [info.shape.y(), info.shape.x()];
-            match place([y[row], x[row]], options.size, size, options.edge) {
-                Placed::At(start) => {
+            match box_position([y[row], x[row]], options.size, size, options.edge) {
+                BoxPosition::At(start) => {
                     has_cells[of] = true;
                     cells.boxes.push(CellBox { image: of, start });
                     cells.rows.push(row);
                     cells.ids.push(labels.as_ref().map_or(row as i64, |(_, labels)| labels[row]));
                 }
-                Placed::Outside => {
+                BoxPosition::Outside => {
                     let [y, x] = [y[row], x[row]];
                     report
                         .outside
                         .push(|| format!("{} at y {}, x {}", image.describe(row), short(y), short(x)));
                 }
-                Placed::Dropped => report.dropped.push(|| image.describe(row)),
-                Placed::TooLarge => {
+                BoxPosition::Dropped => report.dropped.push(|| image.describe(row)),
+                BoxPosition::TooLarge => {
                     let [height, width] = options.size;
                     let cause = format_args!(
                         "the image has {} x {} pixels, and a crop of {height} x {width} does not fit into it",
@@ -354,15 +354,14 @@ fn check_choices(path: &Path, options: &CellOptions, has_masks: bool) -> Result<
 }
 
 /// Shape and type of each image that has a cell, where they can be had. An image without them is an error at its first
-/// cell. The files that have to be looked into for it are shared by threads, and asked for together where they lie far
-/// away.
+/// cell. The files that have to be looked into for it are shared by threads, and asked for together where they are remote.
 fn infos(images: &dyn Store, of: &[Option<usize>]) -> Vec<Option<RowInfo>> {
     let mut has_cells = vec![false; images.len()];
     for image in of.iter().flatten() {
         has_cells[*image] = true;
     }
     let wanted: Vec<usize> = (0..has_cells.len()).filter(|&image| has_cells[image]).collect();
-    let mut fetching = images.far().and_then(|far| Fetching::of(far, None));
+    let mut fetching = images.remote_path().and_then(|remote| Fetching::of(remote, None));
     let step = if fetching.is_some() { IMAGES_TOGETHER } else { wanted.len().max(1) };
     let mut infos = vec![None; images.len()];
     for wanted in wanted.chunks(step) {

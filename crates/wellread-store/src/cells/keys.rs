@@ -38,7 +38,7 @@ const ILLUMINATION: &str = "FileName_Illum";
 
 /// How the image of a cell is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum ImageLookup {
     /// By columns of the table and, in the same order, of the images.
     Columns {
         /// Those of the table.
@@ -59,7 +59,7 @@ fn resolved(name: &str, names: &[String]) -> Option<String> {
     std::iter::once(name.to_owned()).chain(variants).find(|name| names.contains(name))
 }
 
-impl By {
+impl ImageLookup {
     /// The key that finds the image of a cell of `table`.
     ///
     /// # Errors
@@ -157,14 +157,14 @@ impl ImageOf {
     }
 }
 
-/// The image of each row of `table`, whose key columns are `keys` ([`By::columns`]).
+/// The image of each row of `table`, whose key columns are `keys` ([`ImageLookup::columns`]).
 ///
 /// # Errors
 /// Two images that a cell could be of; columns that cannot be read.
 pub(super) fn image_of(
     images: &dyn Store,
     table: &CellTable,
-    by: &By,
+    by: &ImageLookup,
     keys: &RecordBatch,
 ) -> Result<ImageOf> {
     let columns: Vec<ArrayRef> = by
@@ -176,9 +176,11 @@ pub(super) fn image_of(
         })
         .collect::<Result<_>>()?;
     let found = match by {
-        By::Only => vec![Some(0); table.rows],
-        By::Columns { table: own, images: theirs } => by_columns(images, table, [own, theirs], &columns)?,
-        By::Name(name) => by_name(images, table, name, &columns[0])?,
+        ImageLookup::Only => vec![Some(0); table.rows],
+        ImageLookup::Columns { table: own, images: theirs } => {
+            by_columns(images, table, [own, theirs], &columns)?
+        }
+        ImageLookup::Name(name) => by_name(images, table, name, &columns[0])?,
     };
     Ok(ImageOf { images: found, keys: columns, names: by.columns().to_vec() })
 }

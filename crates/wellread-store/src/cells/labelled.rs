@@ -96,7 +96,7 @@ impl LabelledMasks {
 }
 
 impl Store for LabelledMasks {
-    delegate_store!(self => self.masks; format, path, far, len, name, metadata, layout, files, files_of, has_checksums);
+    delegate_store!(self => self.masks; format, path, remote_path, len, name, metadata, layout, files, files_of, has_checksums);
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         Ok(RowInfo { dtype: PixelType::U32, ..self.masks.row_info(row)? })

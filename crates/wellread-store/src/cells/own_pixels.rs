@@ -1,6 +1,6 @@
 //! Which pixels of a crop are the cell's own: told by its number in the label image.
 
-use crate::room;
+use crate::try_alloc;
 use wellread_image::{PixelType, Region, clip_runs};
 
 /// For the requests of a read: a byte for each pixel of a cell's box in its label image, 1 where it is the cell's.
@@ -35,7 +35,7 @@ impl OwnPixels {
     /// There is no memory for it.
     pub fn push(&mut self, request: usize, region: &Region, id: i64) -> Result<(), String> {
         let at = self.bytes.len();
-        room::resize(&mut self.bytes, at + region.pixels())?;
+        try_alloc::resize(&mut self.bytes, at + region.pixels())?;
         self.boxes.resize(self.boxes.len().max(request + 1), None);
         self.boxes[request] = Some(MaskBox { region: *region, at, id });
         Ok(())
@@ -79,7 +79,7 @@ impl OwnPixels {
         let size = dtype.size();
         let mut channel = std::mem::take(&mut self.channel);
         channel.clear();
-        room::resize(&mut channel, part.pixels() * size)?;
+        try_alloc::resize(&mut channel, part.pixels() * size)?;
         if let Some(mask) = self.boxes.get(request).copied().flatten() {
             let one = one(dtype);
             for (number, row) in channel.chunks_exact_mut(part.size[4] * size).enumerate() {

@@ -17,7 +17,7 @@ use super::own_pixels::OwnPixels;
 use crate::outer_rows::TakerError;
 use crate::{
     Block, CopySink, Discard, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request,
-    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, room,
+    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, try_alloc,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -137,7 +137,7 @@ impl CellsStore {
                 let size = info.dtype.size();
                 let bytes = bands(&request.region, seen.clone()).map(|band| band.pixels() * size).max();
                 // Nothing but zeros is ever written to it.
-                room::grow(zeros, bytes.unwrap_or(0))
+                try_alloc::grow(zeros, bytes.unwrap_or(0))
                     .map_err(|cause| Error::new(self.path(), cause).row(request.row))?;
                 for band in bands(&request.region, seen) {
                     let data = &zeros[..band.pixels() * size];
@@ -294,8 +294,8 @@ impl Store for CellsStore {
         self.images.path()
     }
 
-    fn far(&self) -> Option<&Path> {
-        self.images.far().or_else(|| self.masks.as_ref()?.far())
+    fn remote_path(&self) -> Option<&Path> {
+        self.images.remote_path().or_else(|| self.masks.as_ref()?.remote_path())
     }
 
     fn len(&self) -> usize {
@@ -412,7 +412,8 @@ impl Store for CellsStore {
                 infos.push((info, size));
                 bytes += size;
             }
-            room::resize(&mut pixels, bytes).map_err(|cause| Error::new(self.path(), cause).row(first))?;
+            try_alloc::resize(&mut pixels, bytes)
+                .map_err(|cause| Error::new(self.path(), cause).row(first))?;
             let mut rest = pixels.as_mut_slice();
             let mut targets = Vec::with_capacity(infos.len());
             for (info, size) in &infos {

@@ -1,4 +1,11 @@
-//! Paths to parts to a set.
+//! Opens paths as one set: `open` takes one path, `open_all` several.
+//!
+//! ```text
+//!  pattern ──of_pattern──▶ paths ─┐
+//!  path ──in_folder──▶ FolderContent ─┬─ Set ─────────────────▶ registry::open_known, one store
+//!                                     ├─ Parts, Listed ──opened──▶ stores, by threads ──▶ Concat
+//!  list of files of one image each ───┴─ images ──────────────▶ one store of files, as of a folder
+//! ```
 
 use super::glob::{self, Match};
 use super::parts::{self, Found};
@@ -30,7 +37,7 @@ const AHEAD: usize = 1024;
 /// A path at which nothing is, content that no format knows or that is damaged, options that do not fit it.
 pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Store>> {
     let path = path.as_ref();
-    if is_elsewhere(path) {
+    if is_unreadable_address(path) {
         return registry::open(path, options);
     }
     look_anew(path);
@@ -40,9 +47,9 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
         return open_parts(&glob::root(path), Tables::of(paths), &files, options);
     }
     match in_folder(path, options)? {
-        Inside::Listed(list) => open_listed(path, &list, options),
-        Inside::Parts(tables) => open_parts(path, tables, &HashSet::new(), options),
-        Inside::Set(format) => registry::open_known(path, options, format),
+        FolderContent::Listed(list) => open_listed(path, &list, options),
+        FolderContent::Parts(tables) => open_parts(path, tables, &HashSet::new(), options),
+        FolderContent::Set(format) => registry::open_known(path, options, format),
     }
 }
 
@@ -57,7 +64,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     let (mut given, mut files) = (vec![], HashSet::new());
     for path in paths {
         let path = path.as_ref();
-        if is_elsewhere(path) || path.as_os_str().is_empty() {
+        if is_unreadable_address(path) || path.as_os_str().is_empty() {
             // Opening it there gives the error.
             return registry::open(path, options);
         }
@@ -86,8 +93,8 @@ fn look_anew(path: &Path) {
 }
 
 /// Whether a path is an address of a place that nobody has registered, or one that no place reads.
-fn is_elsewhere(path: &Path) -> bool {
-    place::scheme(path).is_some() && (!place::is_registered(path) || place::refused(path).is_some())
+fn is_unreadable_address(path: &Path) -> bool {
+    place::scheme(path).is_some() && (!place::is_remote(path) || place::refused(path).is_some())
 }
 
 /// Adds what there is of a pattern, and to `files` what of it is known to be a regular file.
@@ -116,8 +123,8 @@ fn plates(_: &Path, _: &Format) -> Option<Vec<PathBuf>> {
     None
 }
 
-/// The way to open a path.
-enum Inside {
+/// The content of a path, which says how it is opened.
+enum FolderContent {
     /// These, each a set: the tables in a folder that is no set itself, or its OME-Zarr plates.
     Parts(Tables),
     /// The parts of one set, which was written in parts.
@@ -126,7 +133,7 @@ enum Inside {
     Set(Option<&'static Format>),
 }
 
-impl Inside {
+impl FolderContent {
     /// Parts, where there are such.
     fn parts_of(found: Option<Tables>) -> Self {
         found.map_or(Self::Set(None), Self::Parts)
@@ -134,33 +141,33 @@ impl Inside {
 }
 
 /// The way to open a path: by its content, where it is a folder.
-fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
+fn in_folder(path: &Path, options: &OpenOptions) -> Result<FolderContent> {
     if path.as_os_str().is_empty() || !place::is_folder(path) {
-        return Ok(Inside::Set(None));
+        return Ok(FolderContent::Set(None));
     }
     match &options.format {
         // By its list before its content: an image that somebody has put beside the parts is none of the set. The first look tells what
         // lies in the folder, so that a list that is not there takes no request of its own.
         None => match (registry::recognise(path), PartList::read(path)?) {
-            (_, Some(list)) => Ok(Inside::Listed(list)),
+            (_, Some(list)) => Ok(FolderContent::Listed(list)),
             (Ok(format), None) => Ok(plates(path, format)
-                .map_or(Inside::Set(Some(format)), |found| Inside::Parts(Tables::of(found)))),
-            (Err(_), None) => tables::below(path, None).map(Inside::parts_of),
+                .map_or(FolderContent::Set(Some(format)), |found| FolderContent::Parts(Tables::of(found)))),
+            (Err(_), None) => tables::below(path, None).map(FolderContent::parts_of),
         },
         Some(name) => {
             let format = format_named(name)?;
             if let Some(plates) = plates(path, format) {
-                return Ok(Inside::Parts(Tables::of(plates)));
+                return Ok(FolderContent::Parts(Tables::of(plates)));
             }
             if format.keeps_features
                 && let Some(list) = PartList::read(path)?
             {
-                return Ok(Inside::Listed(list));
+                return Ok(FolderContent::Listed(list));
             }
             if !tables::has_tables(format) || (format.recognise)(&Probe::new(path)?) {
-                return Ok(Inside::Set(None));
+                return Ok(FolderContent::Set(None));
             }
-            tables::below(path, Some(format)).map(Inside::parts_of)
+            tables::below(path, Some(format)).map(FolderContent::parts_of)
         }
     }
 }
@@ -212,16 +219,16 @@ fn open_parts(
     let mut all = Vec::with_capacity(paths.len());
     for path in paths {
         match in_folder(&path, options)? {
-            Inside::Parts(tables) => {
+            FolderContent::Parts(tables) => {
                 all.extend(tables.paths);
                 written.extend(tables.written);
             }
-            Inside::Listed(list) => {
+            FolderContent::Listed(list) => {
                 let listed = list.parts(&path);
                 all.extend(listed.iter().map(|(part, _)| part.clone()));
                 written.extend(listed);
             }
-            Inside::Set(_) => all.push(path),
+            FolderContent::Set(_) => all.push(path),
         }
     }
     let prefix = if root == Path::new(".") { Path::new("") } else { root };
@@ -262,7 +269,7 @@ fn images(
     }
     let _held = ask_for(paths.iter().filter(|path| !files.contains(*path)));
     // Opening one that was asked for waits for that answer.
-    let is_there = |path: &PathBuf| !place::is_registered(path) || place::open(path).is_ok();
+    let is_there = |path: &PathBuf| !place::is_remote(path) || place::open(path).is_ok();
     let is_file = |path: &PathBuf| files.contains(path) || is_there(path) && place::is_file(path);
     if !paths.iter().all(is_file) {
         return Ok(None);
@@ -285,12 +292,12 @@ fn images(
     store.map(|store| crate::sites::assemble(store, options)).transpose()
 }
 
-/// Asks for the first bytes of those that lie far away: what tells whether they are there, and what their images are.
+/// Asks for the first bytes of those that are remote: what tells whether they are there, and what their images are.
 fn ask_for<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<Ticket> {
-    let far: Vec<&Path> =
-        paths.map(PathBuf::as_path).filter(|path| place::is_registered(path)).take(AHEAD).collect();
-    let fetching = far.first().and_then(|first| Fetching::of(first, None));
-    fetching.map_or_else(Vec::new, |mut fetching| fetching.first_bytes(far))
+    let remote: Vec<&Path> =
+        paths.map(PathBuf::as_path).filter(|path| place::is_remote(path)).take(AHEAD).collect();
+    let fetching = remote.first().and_then(|first| Fetching::of(first, None));
+    fetching.map_or_else(Vec::new, |mut fetching| fetching.first_bytes(remote))
 }
 
 #[cfg(feature = "tiff")]

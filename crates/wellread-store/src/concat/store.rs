@@ -256,8 +256,8 @@ impl Store for Concat {
         &self.path
     }
 
-    fn far(&self) -> Option<&Path> {
-        self.parts.iter().find_map(|part| part.store.far())
+    fn remote_path(&self) -> Option<&Path> {
+        self.parts.iter().find_map(|part| part.store.remote_path())
     }
 
     fn len(&self) -> usize {

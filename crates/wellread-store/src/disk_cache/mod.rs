@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `spec` | how a folder and a size are written |
 //! | `block` | a file: sums and bytes of 1 MiB of one version of an object |
-//! | `room` | the folder: bytes that are used, counted by all processes; what goes when it is full |
+//! | `cache_folder` | the folder: bytes that are used, counted by all processes; what goes when it is full |
 //!
 //! A process has one cache; the last that was asked for is it. A forked process opens it anew, since locks of files are
 //! shared with the parent otherwise. Nothing that lies there is believed without its checksum. A failure later than
@@ -19,14 +19,14 @@
 //! (`docs/decisions/0046-disk-cache.md`).
 
 mod block;
-mod room;
+mod cache_folder;
 mod spec;
 
 pub use spec::DiskCacheSpec;
 
 use crate::{Error, Result, place, process};
 use block::{BLOCK, Block, GRANULE};
-use room::Room;
+use cache_folder::CacheFolder;
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Write as _};
 use std::ops::Range;
@@ -119,7 +119,7 @@ type OpenBlock = Option<(u128, u64, Arc<Block>)>;
 #[derive(Debug)]
 pub struct DiskCache {
     process: u32,
-    room: Room,
+    cache_folder: CacheFolder,
     open: Vec<Mutex<OpenBlock>>,
     /// Whether something failed, so that it is not used any more.
     given_up: AtomicBool,
@@ -132,7 +132,7 @@ impl DiskCache {
             .map_err(|e| Error::io(&spec.folder, "cannot keep a cache there", &e))?;
         Ok(Self {
             process: process::id(),
-            room: Room::open(&folder, spec.limit)?,
+            cache_folder: CacheFolder::open(&folder, spec.limit)?,
             open: (0..OPEN).map(|_| Mutex::default()).collect(),
             given_up: AtomicBool::new(false),
             counters: Counters::default(),
@@ -141,7 +141,7 @@ impl DiskCache {
 
     /// Where it is and how large it may be.
     pub fn spec(&self) -> DiskCacheSpec {
-        DiskCacheSpec { folder: self.room.folder().to_owned(), limit: self.room.limit() }
+        DiskCacheSpec { folder: self.cache_folder.folder().to_owned(), limit: self.cache_folder.limit() }
     }
 
     /// Its counts so far.
@@ -227,7 +227,7 @@ impl DiskCache {
     fn keep_part(&self, object: &CachedObject, start: u64, bytes: &[u8]) -> io::Result<bool> {
         // A page of sums, and one more where the bytes begin within a page.
         let pages = (bytes.len() as u64).div_ceil(PAGE) + 2;
-        if !self.room.take(pages * PAGE)? {
+        if !self.cache_folder.take(pages * PAGE)? {
             return Ok(false);
         }
         let number = start / BLOCK;
@@ -246,7 +246,7 @@ impl DiskCache {
         {
             return Ok(Some(open.clone()));
         }
-        let path = self.room.path(object.key, number);
+        let path = self.cache_folder.path(object.key, number);
         let opened = match Block::open(&path, object.seed(number), made) {
             Err(e) if e.kind() == io::ErrorKind::NotFound && made => {
                 // The folder of the cache is not made anew: a user who removed it does not want it.
@@ -269,7 +269,7 @@ impl DiskCache {
     /// After a fault of the disk: says so once, and leaves it alone.
     fn give_up(&self, error: &io::Error) {
         if !self.given_up.swap(true, Ordering::Relaxed) {
-            say(self.room.folder(), error);
+            say(self.cache_folder.folder(), error);
         }
     }
 }
@@ -324,7 +324,7 @@ pub fn current() -> Result<Option<&'static DiskCache>> {
             Ok(cache) => Ok(Some(cache)),
             Err(error) => {
                 parents.given_up.store(true, Ordering::Relaxed);
-                say(parents.room.folder(), &error);
+                say(parents.cache_folder.folder(), &error);
                 Ok(None)
             }
         },

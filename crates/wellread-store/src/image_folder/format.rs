@@ -2,7 +2,7 @@
 
 use super::layout::{self, NAMING};
 use super::{store, text_chunk, writer};
-use crate::entries::{self, Belongs, Entry};
+use crate::entries::{self, Entry, EntryRole};
 use crate::{Format, name_index, place};
 
 /// PNG and JPEG files, folders and class folders.
@@ -41,15 +41,15 @@ const LEAST: u64 = 8;
 
 /// The role of a file in a folder of pictures. Those written here have their name in a text chunk, the first bytes of
 /// which are read; the others may be the only copy.
-fn belongs(entry: &Entry) -> Belongs {
+fn belongs(entry: &Entry) -> EntryRole {
     if entry.name == name_index::FILE {
-        return Belongs::Yes;
+        return EntryRole::Yes;
     }
     if !NAMING.has_ending(&entry.name) {
-        return Belongs::No;
+        return EntryRole::No;
     }
     let is_short = || place::metadata(&entry.path).is_ok_and(|there| there.length < LEAST);
-    if is_short() || text_chunk::is_in(&entry.path) { Belongs::Yes } else { Belongs::OfOthers }
+    if is_short() || text_chunk::is_in(&entry.path) { EntryRole::Yes } else { EntryRole::OfOthers }
 }
 
 #[cfg(test)]
@@ -71,19 +71,19 @@ mod tests {
         let (shape, dtype) = (Shape::plane(3, 4), PixelType::U8);
         writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[5; 12] }).unwrap();
         writer.finish().unwrap();
-        assert_eq!(look(&path), Belongs::Yes);
+        assert_eq!(look(&path), EntryRole::Yes);
         let mut bytes = std::fs::read(&path).unwrap();
         let at = bytes.windows(8).position(|w| w == b"wellread").unwrap();
         bytes[at] = b'W';
         std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(look(&path), Belongs::OfOthers);
+        assert_eq!(look(&path), EntryRole::OfOthers);
         let put = |name: &str, bytes: &[u8]| {
             std::fs::write(dir.path().join(name), bytes).unwrap();
             look(&dir.path().join(name))
         };
-        assert_eq!(put("b.jpg", b"\xff\xd8\xff\xe0 a photograph"), Belongs::OfOthers);
-        assert_eq!(put("none.png", b""), Belongs::Yes);
-        assert_eq!(put(name_index::FILE, b"{}"), Belongs::Yes);
-        assert_eq!(put("notes.txt", b""), Belongs::No);
+        assert_eq!(put("b.jpg", b"\xff\xd8\xff\xe0 a photograph"), EntryRole::OfOthers);
+        assert_eq!(put("none.png", b""), EntryRole::Yes);
+        assert_eq!(put(name_index::FILE, b"{}"), EntryRole::Yes);
+        assert_eq!(put("notes.txt", b""), EntryRole::No);
     }
 }

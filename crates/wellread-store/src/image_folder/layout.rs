@@ -1,6 +1,6 @@
 //! Which files below a path are the rows. Links to folders are followed, and each folder is listed once.
 
-use super::splits::{split_of_path, split_of_place};
+use super::splits::{split_of_location, split_of_path};
 use super::text_chunk;
 use crate::file_names;
 use crate::file_rows::ImageLocation;
@@ -51,7 +51,7 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocati
     let row = |below: PathBuf| ImageLocation { name: name_of(&below), below };
     let mut rows: Vec<ImageLocation> = found.images.into_iter().map(|image| row(image.path)).collect();
     if let Some(wanted) = &options.table {
-        let mut splits: Vec<&str> = rows.iter().filter_map(split_of_place).collect();
+        let mut splits: Vec<&str> = rows.iter().filter_map(split_of_location).collect();
         splits.sort_unstable();
         splits.dedup();
         if !splits.contains(&wanted.as_str()) {
@@ -63,7 +63,7 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocati
             };
             return Err(Error::new(path, format_args!("there is no split {wanted:?}; {there}")).choice());
         }
-        rows.retain(|row| split_of_place(row) == Some(wanted));
+        rows.retain(|row| split_of_location(row) == Some(wanted));
     }
     rows.sort();
     let Some(first) = rows.first() else {

@@ -36,7 +36,7 @@ fn split_of(folder: &OsStr) -> Option<&'static str> {
 }
 
 /// The split that a row lies in: of `SPLIT/CLASS/PICTURE`.
-pub(super) fn split_of_place(row: &ImageLocation) -> Option<&'static str> {
+pub(super) fn split_of_location(row: &ImageLocation) -> Option<&'static str> {
     split_of_path(&row.below).map(|(split, _)| split)
 }
 
@@ -111,7 +111,7 @@ pub(super) fn column_names<'p>(
     }
     let mut names = vec!["class", "label"];
     names.extend(labels.map(|_| "class_name"));
-    names.extend(places.clone().find_map(split_of_place).map(|_| "split"));
+    names.extend(places.clone().find_map(split_of_location).map(|_| "split"));
     names.into_iter().map(str::to_owned).collect()
 }
 
@@ -139,7 +139,7 @@ pub(super) fn columns<'p>(
         let column: ArrayRef = match name.as_str() {
             "class" => Arc::new(StringArray::from(classes.clone())),
             "label" => Arc::new(classes.iter().map(|class| class.and_then(number)).collect::<Int64Array>()),
-            "split" => Arc::new(places.clone().map(split_of_place).collect::<StringArray>()),
+            "split" => Arc::new(places.clone().map(split_of_location).collect::<StringArray>()),
             _ => {
                 let called = |class: Option<&str>| class.and_then(|class| labels?.get(class));
                 Arc::new(classes.iter().copied().map(called).collect::<StringArray>())

@@ -9,7 +9,7 @@ use crate::place::{self, Ticket, Wanted};
 use crate::refusal::Refusal;
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout, room,
+    RowInfo, Scratch, Store, StoreLayout, try_alloc,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ impl ImageFolder {
             if let Ok(below) = file.strip_prefix(path) {
                 let (name, below) = (layout::name_of(below), below.to_owned());
                 // Addresses in several buckets have no folder in common.
-                let is_below = place::is_registered(path) == place::is_registered(&file);
+                let is_below = place::is_remote(path) == place::is_remote(&file);
                 return ImageLocation { name, below: if is_below { below } else { file } };
             }
             // A relative path would be looked for below `path`.
@@ -84,7 +84,7 @@ impl ImageFolder {
         let cannot = |e: std::io::Error| Error::io(&path, "cannot read", &e).row(row);
         let (file, length) = place::open(&path).map_err(cannot)?;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        room::grow(&mut scratch.raw, length).map_err(|cause| Error::new(&path, cause).row(row))?;
+        try_alloc::grow(&mut scratch.raw, length).map_err(|cause| Error::new(&path, cause).row(row))?;
         let raw = &mut scratch.raw[..length];
         file.read_exact_at(raw, 0).map_err(cannot)?;
         drop(file);
@@ -94,7 +94,7 @@ impl ImageFolder {
         drop(decompress);
         let mut data = &scratch.decoded[..size];
         if header.info.shape.c() > 1 {
-            room::grow(&mut scratch.pixels, size).map_err(|cause| Error::new(&path, cause).row(row))?;
+            try_alloc::grow(&mut scratch.pixels, size).map_err(|cause| Error::new(&path, cause).row(row))?;
             header.to_planes(data, &mut scratch.pixels[..size]);
             data = &scratch.pixels[..size];
         }
@@ -105,7 +105,7 @@ impl ImageFolder {
 
 /// Asks for the names of classes of a folder, where that is a round trip.
 fn ask_for_labels(folder: &Path) -> Vec<Ticket> {
-    if !place::is_registered(folder) || !place::is_folder(folder) {
+    if !place::is_remote(folder) || !place::is_folder(folder) {
         return vec![];
     }
     let Some(mut fetching) = Fetching::of(folder, None) else { return vec![] };
@@ -131,8 +131,8 @@ impl Store for ImageFolder {
         self.rows.root()
     }
 
-    fn far(&self) -> Option<&Path> {
-        self.rows.far()
+    fn remote_path(&self) -> Option<&Path> {
+        self.rows.remote_path()
     }
 
     fn len(&self) -> usize {
@@ -144,7 +144,7 @@ impl Store for ImageFolder {
     }
 
     fn name(&self, row: usize) -> Result<String> {
-        Ok(self.rows.row(row)?.place.name.clone())
+        Ok(self.rows.row(row)?.location.name.clone())
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
@@ -155,9 +155,9 @@ impl Store for ImageFolder {
     fn layout(&self) -> Result<StoreLayout> {
         let is_png = is_called_png(&self.rows.path_of(self.rows.row(0)?));
         let codec = if is_png { "png (deflate)" } else { "jpeg" };
-        let classes = self.rows.iter().filter_map(|r| splits::class_of(&r.place.name));
+        let classes = self.rows.iter().filter_map(|r| splits::class_of(&r.location.name));
         let classes: BTreeSet<_> = classes.collect();
-        let splits = self.rows.iter().filter_map(|row| splits::split_of_place(&row.place));
+        let splits = self.rows.iter().filter_map(|row| splits::split_of_location(&row.location));
         let splits: BTreeSet<_> = splits.collect();
         let variant = match classes.len() {
             0 => "files".to_owned(),
@@ -211,7 +211,7 @@ impl Store for ImageFolder {
 
 impl FeatureTable for ImageFolder {
     fn feature_names(&self) -> Vec<String> {
-        splits::column_names(&self.rows.iter().map(|row| &row.place), self.labels.as_ref())
+        splits::column_names(&self.rows.iter().map(|row| &row.location), self.labels.as_ref())
     }
 
     fn columns_left_out(&self) -> Vec<LeftOut> {
@@ -219,7 +219,7 @@ impl FeatureTable for ImageFolder {
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        splits::columns(self.path(), names, &self.rows.iter().map(|row| &row.place), self.labels.as_ref())
+        splits::columns(self.path(), names, &self.rows.iter().map(|row| &row.location), self.labels.as_ref())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::place;
 use crate::set_names::{Listing, SetNames, moved};
 use crate::staged::Staged;
 use crate::surface::option_as;
-use crate::{Compression, Error, ImageView, Result, StoreWriter, WriteOptions, room};
+use crate::{Compression, Error, ImageView, Result, StoreWriter, WriteOptions, try_alloc};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 use std::collections::{HashMap, HashSet};
@@ -173,7 +173,7 @@ impl WriteImage for FileWriter {
         let pixels = if image.shape.c() == 1 {
             image.pixels
         } else {
-            room::resize(&mut self.interleaved, image.pixels.len())
+            try_alloc::resize(&mut self.interleaved, image.pixels.len())
                 .map_err(|cause| Error::new(&self.target, cause))?;
             interleave(image, &mut self.interleaved);
             &self.interleaved

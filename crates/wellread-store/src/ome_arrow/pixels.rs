@@ -3,7 +3,7 @@
 use super::arrays::pixel_type;
 use super::lists::Lists;
 use crate::numbers::{self, BadValue, LeafType, Numbers};
-use crate::room;
+use crate::try_alloc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -91,7 +91,7 @@ pub(crate) fn pixels_as<'a>(
         return Ok(bytes);
     }
     // Every byte is written over.
-    room::resize(out, count * dtype.size())?;
+    try_alloc::resize(out, count * dtype.size())?;
     let narrow = |bytes: &[u8], leaf, out: &mut [u8]| match numbers::narrow(bytes, leaf, dtype, out) {
         Ok(()) => Ok(()),
         Err(BadValue::Range(text)) => Err(text),

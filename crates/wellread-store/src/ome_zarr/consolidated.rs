@@ -1,7 +1,7 @@
 //! Metadata of all groups and arrays below a group in one file: `consolidated_metadata` in `zarr.json`, `.zmetadata` of Zarr v2.
 //!
 //! ```text
-//!  far away   group ──one file──▶ Consolidated: texts by path ──▶ metadata of images, without a request each
+//!  remote   group ──one file──▶ Consolidated: texts by path ──▶ metadata of images, without a request each
 //!  here       nothing is read: the files themselves are the truth, and cost no round trip
 //!  written    texts of images ──Collected──▶ the group's file, where they are no more than 16 MiB
 //! ```
@@ -46,7 +46,7 @@ pub(super) struct Consolidated {
 impl Consolidated {
     /// The metadata of the group at `root`, where it lies behind a network and has some; else nothing.
     pub fn of(root: &Path) -> Self {
-        let texts = if place::is_registered(root) { texts_of(root) } else { None };
+        let texts = if place::is_remote(root) { texts_of(root) } else { None };
         Self { root: root.to_owned(), texts: texts.unwrap_or_default() }
     }
 

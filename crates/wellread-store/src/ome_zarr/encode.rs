@@ -1,6 +1,6 @@
 //! Encoding chunks: cutting them out of an image, compressing, and joining them to shards.
 
-use crate::{Compression, ImageView, Result, room};
+use crate::{Compression, ImageView, Result, try_alloc};
 use serde_json::{Value, json};
 use wellread_image::{PixelType, Region, clip_runs};
 use zarrs::array::codec::{BloscCompressor, BloscShuffleMode, blosc_compress_bytes};
@@ -85,7 +85,7 @@ impl Encoder {
             Self { compressor, crc32c, zstd: None, deflate: None, chunk: vec![], encoded: vec![] };
         match compressor {
             Compressor::Zstd(level) => {
-                let mut zstd = room::zstd_compressor(level)?;
+                let mut zstd = try_alloc::zstd_compressor(level)?;
                 zstd.include_checksum(checksums).map_err(|e| e.to_string())?;
                 encoder.zstd = Some(zstd);
             }
@@ -118,7 +118,7 @@ impl Encoder {
             &image.pixels[start..start + bytes]
         } else {
             self.chunk.clear();
-            room::resize(&mut self.chunk, bytes)?;
+            try_alloc::resize(&mut self.chunk, bytes)?;
             clip_runs(&whole, region, |from, to, n| {
                 self.chunk[to * size..(to + n) * size]
                     .copy_from_slice(&image.pixels[from * size..(from + n) * size]);
@@ -133,7 +133,7 @@ impl Encoder {
             }
             Compressor::Zstd(_) => {
                 if let Some(zstd) = &mut self.zstd {
-                    room::resize(&mut self.encoded, zstd::zstd_safe::compress_bound(bytes))?;
+                    try_alloc::resize(&mut self.encoded, zstd::zstd_safe::compress_bound(bytes))?;
                     let n =
                         zstd.compress_to_buffer(pixels, &mut self.encoded[..]).map_err(|e| e.to_string())?;
                     self.encoded.truncate(n);
@@ -141,7 +141,7 @@ impl Encoder {
             }
             Compressor::Gzip(_) => {
                 if let Some(deflate) = &mut self.deflate {
-                    room::resize(&mut self.encoded, deflate.gzip_compress_bound(bytes))?;
+                    try_alloc::resize(&mut self.encoded, deflate.gzip_compress_bound(bytes))?;
                     let n = deflate.gzip_compress(pixels, &mut self.encoded).map_err(|e| e.to_string())?;
                     self.encoded.truncate(n);
                 }

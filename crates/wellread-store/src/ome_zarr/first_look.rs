@@ -1,4 +1,4 @@
-//! Asks at once for the files that opening a set far away reads first: each file by itself would be a round trip.
+//! Asks at once for the files that opening a remote set reads first: each file by itself would be a round trip.
 //!
 //! ```text
 //!  image  ─▶ zarr.json, .zgroup, .zattrs of its group, zarr.json, .zarray of its array: which there are is not known

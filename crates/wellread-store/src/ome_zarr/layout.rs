@@ -239,7 +239,7 @@ pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
 /// As [`series`], and which numbers have no group, in sentences: the specification has them follow each other, so that one was lost.
 fn series_and_gaps(path: &Path, known: &Consolidated) -> Result<(Vec<ImageLocation>, Vec<String>)> {
     let ome = path.join(FOLDER);
-    let is_asked = place::is_registered(path) && !known.has(&ome);
+    let is_asked = place::is_remote(path) && !known.has(&ome);
     let zarr = if is_asked && place::is_file(&path.join("zarr.json")) { 3 } else { 2 };
     let _held = first_look::ask_for_groups(path, zarr, is_asked.then(|| ome.clone()).into_iter());
     let listed = match known.load(&ome) {

@@ -23,7 +23,7 @@
 //! | [`group`] | OME metadata of a group: multiscales, axes, omero, plate, well |
 //! | [`labels`] | label images beside images |
 //! | [`consolidated`] | metadata of many groups in one file |
-//! | [`first_look`] | what opening a set far away reads first, asked for at once |
+//! | [`first_look`] | what opening a remote set reads first, asked for at once |
 //! | [`metadata_file`], [`units`] | files of metadata, read and parsed; names and symbols of units |
 //! | [`array`] | array metadata of Zarr v2 and v3, resolved to a plan in TCZYX order |
 //! | [`plans`] | plans by the text of metadata, each parsed once |

@@ -1,7 +1,7 @@
 //! Chunks of the usual codecs, decoded here: `bytes`, at most one compressor, and a CRC32C or not.
 
 use super::chunk::{MAX_RATIO, checked, same_length};
-use crate::room;
+use crate::try_alloc;
 use zarrs::array::codec::{blosc_decompress_bytes, blosc_validate};
 
 /// `bytes`, at most one compressor, then `crc32c` or not.
@@ -81,12 +81,12 @@ impl Compressor {
             decoded.extend_from_slice(encoded);
             return Ok(());
         }
-        room::grow(decoded, expected)?;
+        try_alloc::grow(decoded, expected)?;
         let target = &mut decoded[..expected];
         if self == Self::Zstd {
             let zstd = match &mut decoders.zstd {
                 Some(zstd) => zstd,
-                empty => empty.insert(room::zstd_decompressor()?),
+                empty => empty.insert(try_alloc::zstd_decompressor()?),
             };
             let n = zstd.decompress_to_buffer(encoded, target).map_err(|e| format!("zstd: {e}"))?;
             return same_length(n, expected);

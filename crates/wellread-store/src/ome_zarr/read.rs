@@ -16,7 +16,7 @@ use super::store::OmeZarrStore;
 use crate::open_files::OpenFile;
 use crate::stamp::written;
 use crate::surface::option_as;
-use crate::{Block, Error, PixelSink, Request, Result, Scratch, Store, place, room};
+use crate::{Block, Error, PixelSink, Request, Result, Scratch, Store, place, try_alloc};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use wellread_image::Region;
@@ -180,7 +180,7 @@ impl OmeZarrStore {
         let reads = joint_reads(&mut pieces);
         for reads in at_once(&reads, file) {
             let bytes = reads.iter().map(|(start, end, _)| (end - start) as usize).sum();
-            room::grow(buffers.raw, bytes)?;
+            try_alloc::grow(buffers.raw, bytes)?;
             fetch(file, reads, &mut buffers.raw[..bytes])
                 .map_err(|e| Failure::Chunk(format!("cannot read: {e}")))?;
             let raw = std::mem::take(buffers.raw);
@@ -258,7 +258,7 @@ impl Output<'_, '_> {
         let data = match reorder {
             None => data,
             Some(reorder) => {
-                room::grow(buffers.pixels, expected)?;
+                try_alloc::grow(buffers.pixels, expected)?;
                 reorder.apply(dtype, data, &mut buffers.pixels[..expected]);
                 &buffers.pixels[..expected]
             }
@@ -285,7 +285,7 @@ impl Output<'_, '_> {
         let dtype = self.plan.info.dtype;
         let Some(region) = chunk.intersection(self.wanted) else { return Ok(()) };
         let bytes = region.pixels() * dtype.size();
-        room::grow(pixels, bytes)?;
+        try_alloc::grow(pixels, bytes)?;
         pixels[..bytes].chunks_exact_mut(dtype.size()).for_each(|pixel| pixel.copy_from_slice(value));
         self.sink.put(self.request, &Block { region, data: &pixels[..bytes], dtype }).map_err(Failure::Sink)
     }

@@ -5,7 +5,7 @@
 //!                                                             └─ other ones known: an error, and no mixture of old and new
 //! ```
 //!
-//! Opening a set looks at no chunk, so that a file counts from its first read on. Places far away have versions, and are asked for
+//! Opening a set looks at no chunk, so that a file counts from its first read on. Remote places have versions, and are asked for
 //! nothing. No lock is waited for: in a forked process its holder may not be there. A read that finds one taken is not checked, and the
 //! next one is.
 

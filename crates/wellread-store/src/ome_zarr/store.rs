@@ -47,7 +47,7 @@ pub(super) struct OmeZarrStore {
     /// Where they are a series with columns.
     series: Option<SeriesColumns>,
     plans: Plans,
-    /// The metadata that the group of all images has of theirs, where it lies far away.
+    /// The metadata that the group of all images has of theirs, where it is remote.
     pub(super) consolidated: Consolidated,
     /// Whether metadata of an image were asked for.
     is_asked: AtomicBool,
@@ -157,8 +157,8 @@ impl Store for OmeZarrStore {
         self.rows.root()
     }
 
-    fn far(&self) -> Option<&Path> {
-        self.rows.far()
+    fn remote_path(&self) -> Option<&Path> {
+        self.rows.remote_path()
     }
 
     fn len(&self) -> usize {
@@ -170,14 +170,14 @@ impl Store for OmeZarrStore {
     }
 
     fn name(&self, row: usize) -> Result<String> {
-        Ok(self.rows.row(row)?.place.name.clone())
+        Ok(self.rows.row(row)?.location.name.clone())
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         let entry = self.rows.row(row)?;
         let model = self.rows.row(self.model(row))?;
         let group = self.consolidated.load(&self.rows.path_of(model)).map_err(|e| e.row(row))?;
-        group.metadata(&entry.place.name, self.level).map_err(|e| e.row(row))
+        group.metadata(&entry.location.name, self.level).map_err(|e| e.row(row))
     }
 
     fn has_checksums(&self) -> bool {
@@ -265,11 +265,11 @@ impl FeatureTable for OmeZarrStore {
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         if let Some(plate) = &self.plate {
-            let places: Vec<String> = self.rows.iter().map(|row| row.place.name.clone()).collect();
+            let places: Vec<String> = self.rows.iter().map(|row| row.location.name.clone()).collect();
             return plate.columns(self.path(), names, &places);
         }
         let Some(series) = &self.series else { return Ok(None) };
-        let groups: Vec<String> = self.rows.iter().map(|row| path_text(&row.place.below)).collect();
+        let groups: Vec<String> = self.rows.iter().map(|row| path_text(&row.location.below)).collect();
         series.columns(names, &groups)
     }
 }

@@ -29,7 +29,7 @@ use super::schema::PixelLeaf;
 use super::thrift::Encoding;
 use super::values::{self, Coding};
 use crate::numbers::{BadValue, LeafType};
-use crate::{Block, Error, PixelSink, RowInfo, Scratch, room};
+use crate::{Block, Error, PixelSink, RowInfo, Scratch, try_alloc};
 use std::sync::Arc;
 use wellread_image::{PixelType, Region};
 
@@ -200,8 +200,8 @@ impl FastReader<'_> {
             let values = body.values.as_ptr_range();
             let is_raw = raw.as_ptr_range().contains(&values.start) || values.is_empty();
             let start = if is_raw { raw.as_ptr() } else { decoded.as_ptr() };
-            let place = |at: *const u8| (at as usize).saturating_sub(start as usize);
-            let values = place(values.start)..place(values.end);
+            let position = |at: *const u8| (at as usize).saturating_sub(start as usize);
+            let values = position(values.start)..position(values.end);
             self.loaded = Some(Loaded { page: index, coding, is_raw, values, walk: PageCursor::default() });
         }
         let inside = self.values_of(index);
@@ -224,7 +224,7 @@ impl FastReader<'_> {
                     (block.start[3], block.size[3]) = (part.start[3] + y, lines.min(ny - y));
                 }
                 let count = block.pixels();
-                room::grow(pixels, count * size).map_err(|cause| no_room(self.file, &cause))?;
+                try_alloc::grow(pixels, count * size).map_err(|cause| no_room(self.file, &cause))?;
                 let data = &mut pixels[..count * size];
                 values::decode_on(stored, coding, leaf, all, at..at + count, dtype, data, walk)
                     .map_err(|wrong| FastPathError::Error(bad(self.file, wrong)))?;
@@ -253,7 +253,7 @@ impl FastReader<'_> {
             let from = (at - inside.start) as usize;
             let entry = self.entry(page, dtype, scratch)?;
             if let Entry::Pixels(pixels) = &*entry {
-                room::grow(&mut scratch.pixels, (done + n) * size)
+                try_alloc::grow(&mut scratch.pixels, (done + n) * size)
                     .map_err(|cause| no_room(self.file, &cause))?;
                 scratch.pixels[done * size..(done + n) * size]
                     .copy_from_slice(&pixels[from * size..(from + n) * size]);
@@ -282,7 +282,8 @@ impl FastReader<'_> {
         let inside = self.values_of(page);
         let all = (inside.end - inside.start) as usize;
         let size = dtype.size();
-        room::grow(&mut scratch.pixels, (to + count) * size).map_err(|cause| no_room(self.file, &cause))?;
+        try_alloc::grow(&mut scratch.pixels, (to + count) * size)
+            .map_err(|cause| no_room(self.file, &cause))?;
         let out = &mut scratch.pixels[to * size..(to + count) * size];
         values::decode_on(bytes, coding, leaf, all, from..from + count, dtype, out, &mut self.walk)
             .map_err(|wrong| FastPathError::Error(bad(self.file, wrong)))
@@ -347,7 +348,7 @@ impl FastReader<'_> {
         let entries = levels.end - levels.start;
         let (encoding, body) = load::load_at(
             self.file,
-            self.pages.place(index),
+            self.pages.location(index),
             entries,
             self.pages.codec,
             max,
@@ -393,7 +394,7 @@ impl FastReader<'_> {
         let size = count.checked_mul(dtype.size()).ok_or(FastPathError::General)?;
         if size <= MAX_WHOLE_PAGE_BYTES.max(body.values.len()) {
             fit(&mut pixels, size);
-            room::resize(&mut pixels, size).map_err(|cause| no_room(self.file, &cause))?;
+            try_alloc::resize(&mut pixels, size).map_err(|cause| no_room(self.file, &cause))?;
             // A value that does not fit is an error of the image that has it, not of its neighbours. Then
             // the page is kept as it is.
             if values::decode(body.values, decoding(&stored)?, leaf, count, 0..count, dtype, &mut pixels)

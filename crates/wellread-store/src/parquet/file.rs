@@ -8,7 +8,7 @@
 use super::thrift;
 use crate::place::{self, File};
 use crate::stamp::{Stamp, unless_written};
-use crate::{Error, Result, guard, room};
+use crate::{Error, Result, guard, try_alloc};
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
@@ -102,7 +102,7 @@ impl PositionalFile {
             .hint("the file is truncated or corrupt; copy or write it again"));
         }
         // Growing without clearing spares zeroing what is overwritten anyway.
-        room::resize(out, length).map_err(|cause| Error::new(&self.0.path, cause))?;
+        try_alloc::resize(out, length).map_err(|cause| Error::new(&self.0.path, cause))?;
         self.0.file.read_exact_at(out, offset).map_err(|e| {
             if e.kind() == io::ErrorKind::UnexpectedEof {
                 Error::new(&self.0.path, "the file became shorter while it was open")

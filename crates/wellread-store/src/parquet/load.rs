@@ -8,7 +8,7 @@ use super::file::PositionalFile;
 use super::levels::{Start, split_stream};
 use super::pages::{FastPathError, Page, check_sum, damaged};
 use super::thrift::{Encoding, PageHeader, PageKind};
-use crate::{Error, room};
+use crate::{Error, try_alloc};
 use parquet::basic::{Compression, Type as Physical};
 use wellread_trace::{Kind, span};
 
@@ -135,7 +135,7 @@ fn take_apart<'a>(
     let corrupt = |why: &dyn std::fmt::Display| corrupt(file, offset, why);
     let short = || corrupt(&"it ends within its levels");
     if codec != Compression::UNCOMPRESSED {
-        room::reserve(decoded, header.uncompressed)
+        try_alloc::reserve(decoded, header.uncompressed)
             .map_err(|cause| FastPathError::Error(Error::new(file.path(), cause)))?;
     }
     match header.kind {
@@ -203,7 +203,7 @@ fn decompress<'a>(
             out.reserve(size);
             let zstd = match &mut codecs.zstd {
                 Some(zstd) => zstd,
-                none => none.insert(room::zstd_decompressor().map_err(|e| failed(&e))?),
+                none => none.insert(try_alloc::zstd_decompressor().map_err(|e| failed(&e))?),
             };
             // The buffer may have room for more than was asked: the bytes are checked below.
             zstd.decompress_to_buffer(input, out).map_err(|e| failed(&e))?

@@ -8,14 +8,14 @@ use wellread_image::Region;
 /// The chunks or the planes of all rows of a row group, in the order of their values.
 #[derive(Debug)]
 pub(super) struct PieceTable {
-    places: Places,
+    positions: PiecePositions,
     /// Whether the values of pieces are where [`PieceTable::values`] says: false when a row's pieces could not be made
     /// sense of.
     pub positions_known: bool,
 }
 
 #[derive(Debug)]
-enum Places {
+enum PiecePositions {
     /// Every row is divided as the first: nothing needs to be kept for each.
     Alike {
         rows: u64,
@@ -43,7 +43,7 @@ impl PieceTable {
     /// A table without rows.
     pub fn new() -> Self {
         let each = Each { first: vec![0], empties: vec![0], regions: vec![], values: vec![0] };
-        Self { places: Places::Each(each), positions_known: true }
+        Self { positions: PiecePositions::Each(each), positions_known: true }
     }
 
     /// A table of `rows` rows, each with these pieces and at least one.
@@ -55,12 +55,15 @@ impl PieceTable {
         }
         let rows = rows as u64;
         let positions_known = !pieces.is_empty() && values[pieces.len()].checked_mul(rows).is_some();
-        Self { places: Places::Alike { rows, pieces: pieces.into(), values: values.into() }, positions_known }
+        Self {
+            positions: PiecePositions::Alike { rows, pieces: pieces.into(), values: values.into() },
+            positions_known,
+        }
     }
 
     /// The same, kept once where every row has the same pieces.
     pub fn compact(self) -> Self {
-        let Places::Each(each) = &self.places else { return self };
+        let PiecePositions::Each(each) = &self.positions else { return self };
         let (rows, n) = (each.first.len() - 1, each.first.get(1).map_or(0, |&n| n as usize));
         let same = self.positions_known
             && rows > 1
@@ -73,17 +76,17 @@ impl PieceTable {
 
     /// Pieces of a row.
     pub fn pieces(&self, row: usize) -> Range<usize> {
-        match &self.places {
-            Places::Alike { pieces, .. } => row * pieces.len()..(row + 1) * pieces.len(),
-            Places::Each(each) => each.first[row] as usize..each.first[row + 1] as usize,
+        match &self.positions {
+            PiecePositions::Alike { pieces, .. } => row * pieces.len()..(row + 1) * pieces.len(),
+            PiecePositions::Each(each) => each.first[row] as usize..each.first[row + 1] as usize,
         }
     }
 
     /// Where a piece lies in its image.
     pub fn region(&self, piece: usize) -> Region {
-        match &self.places {
-            Places::Alike { pieces, .. } => pieces[piece % pieces.len()].region(),
-            Places::Each(each) => each.regions[piece].region(),
+        match &self.positions {
+            PiecePositions::Alike { pieces, .. } => pieces[piece % pieces.len()].region(),
+            PiecePositions::Each(each) => each.regions[piece].region(),
         }
     }
 
@@ -94,27 +97,27 @@ impl PieceTable {
 
     /// Index of a piece's first value; for the number of pieces, that of all values.
     fn first_value(&self, piece: usize) -> u64 {
-        match &self.places {
-            Places::Alike { pieces, values, .. } => {
+        match &self.positions {
+            PiecePositions::Alike { pieces, values, .. } => {
                 let (row, k) = (piece / pieces.len(), piece % pieces.len());
                 values[pieces.len()] * row as u64 + values[k]
             }
-            Places::Each(each) => each.values[piece],
+            PiecePositions::Each(each) => each.values[piece],
         }
     }
 
     fn rows(&self) -> usize {
-        match &self.places {
-            Places::Alike { rows, .. } => *rows as usize,
-            Places::Each(each) => each.first.len() - 1,
+        match &self.positions {
+            PiecePositions::Alike { rows, .. } => *rows as usize,
+            PiecePositions::Each(each) => each.first.len() - 1,
         }
     }
 
     /// Number of rows without pieces before a row; for the number of rows, of all.
     fn empties(&self, row: usize) -> u64 {
-        match &self.places {
-            Places::Alike { .. } => 0,
-            Places::Each(each) => u64::from(each.empties[row]),
+        match &self.positions {
+            PiecePositions::Alike { .. } => 0,
+            PiecePositions::Each(each) => u64::from(each.empties[row]),
         }
     }
 
@@ -132,9 +135,9 @@ impl PieceTable {
 
     /// Number of pieces.
     fn len(&self) -> usize {
-        match &self.places {
-            Places::Alike { rows, pieces, .. } => *rows as usize * pieces.len(),
-            Places::Each(each) => each.regions.len(),
+        match &self.positions {
+            PiecePositions::Alike { rows, pieces, .. } => *rows as usize * pieces.len(),
+            PiecePositions::Each(each) => each.regions.len(),
         }
     }
 
@@ -145,7 +148,7 @@ impl PieceTable {
 
     /// The last row that starts at or before a level entry.
     fn row_at(&self, level: u64) -> usize {
-        if let Places::Alike { rows, pieces, values } = &self.places {
+        if let PiecePositions::Alike { rows, pieces, values } = &self.positions {
             return (level / values[pieces.len()]).min(rows.saturating_sub(1)) as usize;
         }
         let (mut low, mut high) = (0, self.rows());
@@ -193,7 +196,7 @@ impl PieceTable {
 
     /// Appends a row with its pieces.
     pub fn push_row(&mut self, pieces: &[PieceBox]) {
-        let Places::Each(each) = &mut self.places else { return };
+        let PiecePositions::Each(each) = &mut self.positions else { return };
         for piece in pieces {
             let end = piece.pixels().and_then(|n| each.values[each.regions.len()].checked_add(n));
             self.positions_known &= end.is_some();
@@ -253,7 +256,7 @@ mod tests {
             let mut twin = PieceTable::new();
             (0..5).for_each(|_| twin.push_row(&boxes));
             let alike = twin.compact();
-            assert!(matches!(alike.places, Places::Alike { .. }));
+            assert!(matches!(alike.positions, PiecePositions::Alike { .. }));
             assert!(each.positions_known && alike.positions_known && !alike.has_empties());
             assert_eq!((each.levels(), each.len()), (alike.levels(), alike.len()));
             for row in 0..5 {
@@ -270,11 +273,11 @@ mod tests {
             }
             // One row that differs, or none at all, keeps them apart.
             each.push_row(&boxes[..1].repeat(2));
-            assert!(matches!(each.compact().places, Places::Each(_)));
+            assert!(matches!(each.compact().positions, PiecePositions::Each(_)));
         }
         let mut empty = PieceTable::new();
         (0..3).for_each(|_| empty.push_row(&[]));
-        assert!(matches!(empty.compact().places, Places::Each(_)));
+        assert!(matches!(empty.compact().positions, PiecePositions::Each(_)));
         assert!(!PieceTable::alike(usize::MAX, &[piece([0; 5], [1, 3, 4])]).positions_known);
     }
 }

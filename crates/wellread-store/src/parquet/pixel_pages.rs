@@ -137,7 +137,7 @@ impl PixelPages {
     }
 
     /// Offset of a page's header, and bytes of the page with it.
-    pub fn place(&self, page: usize) -> (u64, u32) {
+    pub fn location(&self, page: usize) -> (u64, u32) {
         self.places[page]
     }
 

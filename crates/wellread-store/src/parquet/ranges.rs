@@ -90,7 +90,7 @@ impl ParquetStore {
                 let last = (first + part.pixels() as u64).saturating_sub(1);
                 let (Some(from), Some(to)) = (pages.holding(first), pages.holding(last)) else { continue };
                 for page in (from..=to).filter(|&page| !is_kept(page as u32)) {
-                    let (offset, size) = pages.place(page);
+                    let (offset, size) = pages.location(page);
                     wanted.push(self.path(), offset, u64::from(size));
                 }
             }

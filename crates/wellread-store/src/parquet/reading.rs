@@ -7,7 +7,7 @@ use super::pages::FastPathError;
 use super::store::ParquetStore;
 use crate::ome_arrow::{CHUNKS, PLANES};
 use crate::store::RowsAhead;
-use crate::{Block, CopySink, Error, PixelSink, Request, Result, Scratch, Store, room};
+use crate::{Block, CopySink, Error, PixelSink, Request, Result, Scratch, Store, try_alloc};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -166,7 +166,7 @@ impl ParquetStore {
                 let bytes = info.shape.pixels() * info.dtype.size();
                 let lists = reader.next_row().map_err(at)?;
                 pixels.clear();
-                room::resize(&mut pixels, bytes).map_err(|cause| at(Error::new(self.path(), cause)))?;
+                try_alloc::resize(&mut pixels, bytes).map_err(|cause| at(Error::new(self.path(), cause)))?;
                 let mut sink = CopySink::new(vec![(info.shape.full(), info.dtype, pixels.as_mut_slice())]);
                 for (k, piece) in table.pieces(r).enumerate() {
                     let region = table.region(piece);

@@ -121,12 +121,12 @@ impl ImageColumn {
 
     fn of(node: Node<'_>, schema: &SchemaDescriptor) -> std::result::Result<Self, Reason> {
         if node.ty.is_primitive() || node.ty.get_basic_info().repetition() == Repetition::REPEATED {
-            return Err(Reason::far("it is not a struct"));
+            return Err(Reason::unrelated("it is not a struct"));
         }
         let meta = node
             .child(field::PIXELS_META)
             .filter(|m| m.ty.is_group())
-            .ok_or(Reason::far("it has no pixels_meta"))?;
+            .ok_or(Reason::unrelated("it has no pixels_meta"))?;
         let mut sizes = vec![];
         for name in field::SIZES.into_iter().chain([field::TYPE]) {
             match meta.child(name).filter(|n| n.ty.is_primitive()) {
@@ -230,7 +230,7 @@ struct Reason {
 }
 
 impl Reason {
-    fn far(text: &str) -> Self {
+    fn unrelated(text: &str) -> Self {
         Self { text: text.into(), is_close: false }
     }
 

@@ -28,12 +28,12 @@ pub(super) fn seal(path: &Path) -> io::Result<()> {
     let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
     let start = end.checked_sub(u64::from(length)).ok_or(io::ErrorKind::InvalidData)?;
     file.peek_after(start, u64::from(length), &mut footer)?;
-    let at = place_of_sum(&footer).ok_or(io::ErrorKind::InvalidData)?;
+    let at = offset_of_sum(&footer).ok_or(io::ErrorKind::InvalidData)?;
     place::of(path).patch(path, start + at as u64, sum_of(&footer, at).as_bytes())
 }
 
 /// Where in a footer the digits of its checksum are.
-fn place_of_sum(footer: &[u8]) -> Option<usize> {
+fn offset_of_sum(footer: &[u8]) -> Option<usize> {
     // A string field with its length follows the key.
     let mark = [FOOTER_KEY.as_bytes(), &[0x18, NO_SUM.len() as u8]].concat();
     let at = footer.windows(mark.len()).rposition(|window| window == mark)? + mark.len();
@@ -51,5 +51,5 @@ fn sum_of(footer: &[u8], at: usize) -> String {
 
 /// Whether a footer that has a checksum matches it.
 pub(super) fn footer_matches(footer: &[u8]) -> bool {
-    place_of_sum(footer).is_some_and(|at| sum_of(footer, at).as_bytes() == &footer[at..at + NO_SUM.len()])
+    offset_of_sum(footer).is_some_and(|at| sum_of(footer, at).as_bytes() == &footer[at..at + NO_SUM.len()])
 }

@@ -45,7 +45,7 @@ pub trait ReadRanges: Send + Sync + Debug {
     /// Fills `buffer` from `offset` on. A file that ends before is [`io::ErrorKind::UnexpectedEof`].
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Fills all `parts`, as [`Self::read_exact_at`] each. A place far away asks for all of them at once.
+    /// Fills all `parts`, as [`Self::read_exact_at`] each. A remote place asks for all of them at once.
     fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
         parts.iter_mut().try_for_each(|part| self.read_exact_at(part.buffer, part.offset))
     }
@@ -101,8 +101,8 @@ impl File {
     /// # Errors
     /// As [`Self::read_exact_at`].
     pub fn peek_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let is_elsewhere = self.local().is_none();
-        let _read = is_elsewhere.then(|| span(Kind::Read).with(buffer.len() as u64, 0));
+        let is_remote = self.local().is_none();
+        let _read = is_remote.then(|| span(Kind::Read).with(buffer.len() as u64, 0));
         self.fill_exact_at(buffer, offset)
     }
 

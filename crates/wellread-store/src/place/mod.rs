@@ -67,7 +67,7 @@ inventory::collect!(AbsentPlace);
 ///
 /// static NOTHING: Nothing = Nothing;
 /// wellread_store::register_place!("nothing", NOTHING);
-/// assert!(place::is_registered(Path::new("nothing://a")) && !place::is_registered(Path::new("other://a")));
+/// assert!(place::is_remote(Path::new("nothing://a")) && !place::is_remote(Path::new("other://a")));
 /// ```
 #[macro_export]
 macro_rules! register_place {
@@ -130,8 +130,8 @@ pub fn of(path: &Path) -> &'static dyn Place {
     registered(path).unwrap_or(&local::Local)
 }
 
-/// Whether a path is an address whose scheme is registered.
-pub fn is_registered(path: &Path) -> bool {
+/// Whether a path is remote: an address whose scheme is registered, and no path of the file system of this machine.
+pub fn is_remote(path: &Path) -> bool {
     registered(path).is_some()
 }
 
@@ -233,7 +233,7 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// The current folder cannot be had.
 pub fn absolute(path: &Path) -> io::Result<PathBuf> {
-    if is_registered(path) { Ok(path.to_owned()) } else { std::path::absolute(path) }
+    if is_remote(path) { Ok(path.to_owned()) } else { std::path::absolute(path) }
 }
 
 /// The identity of a folder, the same for every way to it.
@@ -297,7 +297,7 @@ mod tests {
         for path in ["", "a", "/a://b", "a/b://c", "://a", "a:b://c", "a b://c", "c:/a", "s3:/a", "s3:"] {
             assert_eq!(of(path), None, "{path}");
         }
-        assert!(!is_registered(Path::new("s3://bucket/a.tif")), "no place but the file system is built in");
+        assert!(!is_remote(Path::new("s3://bucket/a.tif")), "no place but the file system is built in");
     }
 
     #[test]

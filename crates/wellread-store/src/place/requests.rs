@@ -1,4 +1,4 @@
-//! Which requests fetch some ranges of a file that lies far away: near ones are joined, long ones are cut.
+//! Which requests fetch some ranges of a file that is remote: near ones are joined, long ones are cut.
 //!
 //! ```text
 //!  wanted     ▓▓▓  ▓▓▓▓        ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓

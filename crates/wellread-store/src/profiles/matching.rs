@@ -88,7 +88,7 @@ pub(crate) struct ByNames {
     /// Two images of different folders to which one row went since it names no folder that tells them apart.
     pub shared: Option<[String; 2]>,
     /// The name in a row of an image of the set, whose folders are not those that the set lies in.
-    pub elsewhere: Option<String>,
+    pub other_folder: Option<String>,
 }
 
 /// The row of each image that `is_wanted`, by its name in one of `columns`: see [`super::join`].
@@ -126,7 +126,7 @@ pub(crate) fn rows_of_names(
     let base: Vec<&str> = base.iter().map(String::as_str).collect();
     let mut found = Vec::with_capacity(images.len());
     let mut spread = Spread::default();
-    let mut elsewhere = None;
+    let mut other_folder = None;
     for (image, name) in images.iter().enumerate() {
         if !is_wanted(image) {
             found.push(None);
@@ -169,12 +169,12 @@ pub(crate) fn rows_of_names(
         })?;
         if let Some(at) = &at {
             spread.see(at.row, at.folders, name);
-            elsewhere =
-                elsewhere.or_else(|| at.unconfirmed.as_ref().map(|folders| format!("{folders}/{name}")));
+            other_folder =
+                other_folder.or_else(|| at.unconfirmed.as_ref().map(|folders| format!("{folders}/{name}")));
         }
         found.push(at.map(|at| at.row as u64));
     }
-    Ok(ByNames { rows: found, shared: spread.shared, elsewhere })
+    Ok(ByNames { rows: found, shared: spread.shared, other_folder })
 }
 
 /// The columns of a table but those of `names`.

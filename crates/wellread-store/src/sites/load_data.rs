@@ -128,7 +128,7 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
                 planes.push(NO_FILE);
                 continue;
             }
-            let place = paths::place(path, folder, name, &options.path_map, &mut folders);
+            let place = paths::resolve(path, folder, name, &options.path_map, &mut folders);
             let next = files.len() as u32;
             planes.push(*number.entry(place).or_insert_with_key(|place| {
                 if !folders.has(place) {
@@ -237,7 +237,7 @@ fn files_beside(
             let folder = folder.map_or("", |folder| table.value(row, folder));
             let file = table.value(row, column);
             if !file.is_empty() && seen.insert((folder, file)) {
-                files.push(paths::place(path, folder, file, &options.path_map, folders));
+                files.push(paths::resolve(path, folder, file, &options.path_map, folders));
             }
         }
     }

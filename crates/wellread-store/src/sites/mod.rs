@@ -17,7 +17,7 @@
 //! | `layout`, `layouts` | what a layout is; the list of them |
 //! | `harmony`, `imagexpress`, `cellvoyager`, `cv1000`, `columbus`, `incell`, `cellomics` | a layout each |
 //! | `index_xml` | `Index.xml` of Harmony |
-//! | `recognise` | the layout that names are of, and [`Strays`], which are of none |
+//! | `recognise` | the layout that names are of, and [`UnmatchedNames`], which are of none |
 //! | `pattern`, `names` | patterns of names; names taken apart |
 //! | `natural` | `A2` before `A10`; wells |
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
@@ -57,7 +57,7 @@ mod unused;
 pub use layout::Layout;
 pub(crate) use natural::row_number;
 pub use options::SiteOptions;
-pub use recognise::{Strays, strays};
+pub use recognise::{UnmatchedNames, unmatched_names};
 pub use unused::unused_table;
 
 use crate::format::{Missing, OpenOptions, Unmatched};

@@ -68,12 +68,12 @@ fn listed(folder: &Path) -> Listed {
     }
 }
 
-/// The place of a file.
+/// The path of a file that a table names.
 ///
 /// `folder` and `name` are as the table has them: with `/` or `\`, or an address `file:///…`. The first of `map` whose
 /// beginning fits is used. A path that is not absolute begins at the folder of the table. Listings are kept in
 /// `folders`.
-pub(super) fn place(
+pub(super) fn resolve(
     table: &Path,
     folder: &str,
     name: &str,
@@ -90,7 +90,7 @@ pub(super) fn place(
     let beside = table.parent().unwrap_or(Path::new(""));
     let named = Path::new(mapped.as_deref().unwrap_or(&whole));
     // An address is whole, and lies beside nothing.
-    let given = if place::is_registered(named) { named.to_owned() } else { beside.join(named) };
+    let given = if place::is_remote(named) { named.to_owned() } else { beside.join(named) };
     // A mapped path is the mapped one, there or not.
     if is_mapped || folders.has(&given) {
         return given;
@@ -108,7 +108,7 @@ pub(super) fn mapped(path: &str, map: &[(String, String)]) -> Option<String> {
 /// Whether what a path is mapped to begins at the folder of the table.
 pub(super) fn is_relative(to: &str) -> bool {
     let to = Path::new(to);
-    !to.is_absolute() && !place::is_registered(to)
+    !to.is_absolute() && !place::is_remote(to)
 }
 
 /// A path with `/`, without `file://`.
@@ -144,7 +144,7 @@ mod tests {
         }
         let at = |folder: &str, name: &str, map: &[(&str, &str)]| {
             let map: Vec<_> = map.iter().map(|&(from, to)| (from.to_owned(), to.to_owned())).collect();
-            place(&table, folder, name, &map, &mut Folders::default())
+            resolve(&table, folder, name, &map, &mut Folders::default())
         };
         let images = dir.path().join("images");
         assert_eq!(at("/home/x/plate", "a.tif", &[]), dir.path().join("a.tif"), "beside the table");

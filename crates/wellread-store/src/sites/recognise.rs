@@ -3,8 +3,8 @@
 //! ```text
 //!  names ─▶ layouts that the first name, or most of a few, fit ─▶ group ─┬─ all fit: sites of several files, or of one each
 //!                                                                       ├─ most fit: sites with `--unmatched skip`, else
-//!                                                                       │            files, and Strays says so
-//!                                                                       ├─ two are the same plane: files, and Strays says so
+//!                                                                       │            files, and UnmatchedNames says so
+//!                                                                       ├─ two are the same plane: files, and UnmatchedNames says so
 //!                                                                       └─ else: files
 //! ```
 //!
@@ -28,7 +28,7 @@ const IDENTIFIER: usize = 8;
 
 /// Names of which most are of one layout and some are not, or all are and make no sites. Each file is then an image of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strays {
+pub struct UnmatchedNames {
     /// The layout's name.
     pub layout: &'static str,
     /// How many names are of the layout, of how many.
@@ -39,7 +39,7 @@ pub struct Strays {
     pub others: String,
 }
 
-impl Strays {
+impl UnmatchedNames {
     /// Whether all names are of the layout, and make no sites.
     #[must_use]
     pub fn is_clash(&self) -> bool {
@@ -47,7 +47,7 @@ impl Strays {
     }
 }
 
-impl fmt::Display for Strays {
+impl fmt::Display for UnmatchedNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { layout, fit, of, others } = self;
         if self.is_clash() {
@@ -66,7 +66,7 @@ impl fmt::Display for Strays {
 
 /// The names of a store of single files that are nearly those of a layout. `None` where they are not, and where `options` say what
 /// files are. Only names are looked at.
-pub fn strays(store: &dyn Store, options: &OpenOptions) -> Option<Strays> {
+pub fn unmatched_names(store: &dyn Store, options: &OpenOptions) -> Option<UnmatchedNames> {
     let is_said = options.layout.is_some() || options.pattern.is_some() || options.format.is_some();
     if is_said || store.hints().sites.is_some() || !place::is_folder(store.path()) {
         return None;
@@ -76,18 +76,18 @@ pub fn strays(store: &dyn Store, options: &OpenOptions) -> Option<Strays> {
     let (matcher, grouped) = &found[near];
     let fit = fitting(grouped);
     let layout = matcher.preset?.name;
-    Some(Strays { layout, fit, of: fit + grouped.unmatched.len(), others: some(&grouped.unmatched) })
+    Some(UnmatchedNames { layout, fit, of: fit + grouped.unmatched.len(), others: some(&grouped.unmatched) })
 }
 
 /// The layout that all names are of though they make no sites, such as those of an image in two files.
-fn clash(files: &[FileText], faults: Failing) -> Option<Strays> {
+fn clash(files: &[FileText], faults: Failing) -> Option<UnmatchedNames> {
     let mut memory = Memory::default();
     let mut fits = |matcher: &Matcher| {
         files.iter().all(|file| matcher.passes_over(file) || matcher.named(file, &mut memory).is_some())
     };
     let (matcher, fault) = faults.into_iter().find(|(matcher, _)| fits(matcher))?;
     let (layout, of) = (matcher.preset?.name, files.len());
-    Some(Strays { layout, fit: of, of, others: fault.cause })
+    Some(UnmatchedNames { layout, fit: of, of, others: fault.cause })
 }
 
 /// The layout that all names of a set are of, or most where the others are left out, and its sites.
@@ -197,14 +197,15 @@ mod tests {
 
     #[test]
     fn strays_are_told_in_a_sentence() {
-        let one = Strays { layout: "harmony", fit: 4, of: 5, others: "overlay.tif".to_owned() };
+        let one = UnmatchedNames { layout: "harmony", fit: 4, of: 5, others: "overlay.tif".to_owned() };
         assert_eq!(
             one.to_string(),
             "4 of 5 names are harmony's; overlay.tif is not, so that each file is an image of its own"
         );
-        let two = Strays { of: 6, others: "a.tif, b.tif".to_owned(), ..one };
+        let two = UnmatchedNames { of: 6, others: "a.tif, b.tif".to_owned(), ..one };
         assert!(two.to_string().contains("; a.tif, b.tif are not, so"), "{two}");
-        let all = Strays { fit: 6, others: "a and b are the same plane by their names".to_owned(), ..two };
+        let all =
+            UnmatchedNames { fit: 6, others: "a and b are the same plane by their names".to_owned(), ..two };
         assert!(all.is_clash());
         assert_eq!(
             all.to_string(),

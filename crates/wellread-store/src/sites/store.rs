@@ -26,7 +26,7 @@ use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, PixelSink, Request, Result, RowHints, RowInfo, Scratch,
-    Store, StoreLayout, features, outer_rows, room,
+    Store, StoreLayout, features, outer_rows, try_alloc,
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::HashMap;
@@ -116,7 +116,7 @@ impl SitesStore {
 
     /// Looks into the files of the first site on this machine. Those of a channel may be kept in another way than the first ones.
     fn look_into_first(&self) {
-        if self.inner.far().is_none()
+        if self.inner.remote_path().is_none()
             && let Ok(files) = self.files_of_site(0)
         {
             for file in files.take(MOST_LOOKED_INTO) {
@@ -269,8 +269,8 @@ impl Store for SitesStore {
         &self.origin.path
     }
 
-    fn far(&self) -> Option<&Path> {
-        self.inner.far()
+    fn remote_path(&self) -> Option<&Path> {
+        self.inner.remote_path()
     }
 
     fn len(&self) -> usize {
@@ -365,7 +365,7 @@ impl Store for SitesStore {
         for (place, region, info) in &parts.empty {
             let bytes = region.pixels() * info.dtype.size();
             let row = requests[place.request].row;
-            room::grow(&mut scratch.pixels, bytes)
+            try_alloc::grow(&mut scratch.pixels, bytes)
                 .map_err(|cause| Error::new(self.path(), cause).row(row))?;
             let data = &mut scratch.pixels[..bytes];
             data.fill(0);

@@ -49,7 +49,7 @@ pub fn remove_unfinished() -> bool {
 /// so. Output in other places stays, since requests take memory and threads; the next writer of its target removes it.
 pub fn try_remove_unfinished() -> Option<bool> {
     let here = |mut paths: MutexGuard<'_, Vec<PathBuf>>| {
-        paths.retain(|path| !place::is_registered(path));
+        paths.retain(|path| !place::is_remote(path));
         remove_all(&mut paths)
     };
     let kept = match UNFINISHED.try_lock() {

@@ -26,11 +26,11 @@ pub fn hold(folder: &Path) -> Result<Option<File>> {
 /// Whether another living process writes to `folder`, which is kept for later runs. In another place only processes of this machine are
 /// seen.
 pub(super) fn is_busy(folder: &Path) -> bool {
-    if !place::is_registered(folder) {
+    if !place::is_remote(folder) {
         return Journal::is_busy(folder);
     }
     let own = process_mark(std::process::id());
-    Journal::writer_elsewhere(folder).is_some_and(|mark| mark != own && life(&mark) == Life::Lives)
+    Journal::remote_writer(folder).is_some_and(|mark| mark != own && life(&mark) == Life::Lives)
 }
 
 /// Lets other writers of a target finish, the longer the more often it was tried.

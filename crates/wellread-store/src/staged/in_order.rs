@@ -2,7 +2,7 @@
 //! last.
 
 use super::Staged;
-use super::elsewhere;
+use super::remote;
 use super::remove::remove_any;
 use crate::{Error, Result, place};
 use std::io;
@@ -15,10 +15,10 @@ impl Staged {
     /// # Errors
     /// As [`Self::commit`].
     pub fn commit_with_last(mut self, last: &Path) -> Result<()> {
-        if !place::is_registered(&self.target) {
+        if !place::is_remote(&self.target) {
             return self.commit();
         }
-        let old = elsewhere::to_go(&self.temporary, &self.target, self.overwrite)?;
+        let old = remote::to_go(&self.temporary, &self.target, self.overwrite)?;
         let (from, to) = (self.temporary.join(last), self.target.join(last));
         let mut moved = vec![];
         let placed = move_beside(&from, &to, &mut moved).and_then(|()| place::rename(&from, &to));
@@ -31,7 +31,7 @@ impl Staged {
             Error::io(&self.target, "cannot move the finished output into place", &e)
         });
         self.keep_half_placed(placed)?;
-        elsewhere::remove(&self.target, &old)
+        remote::remove(&self.target, &old)
     }
 }
 

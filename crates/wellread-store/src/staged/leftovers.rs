@@ -20,7 +20,7 @@ pub enum LeftoverKind {
     Partial,
     /// Half of an output, of a process on another machine, in another container or before the machine was started anew. Whether it
     /// still writes cannot be told here.
-    Elsewhere,
+    Unseen,
     /// Kept to be gone on with, by the same command.
     Resumable,
     /// The former entry at this place, moved aside to be replaced: the run ended before it put anything there.
@@ -83,10 +83,10 @@ fn leftover(path: &Path, wanted: Option<&str>) -> Option<Leftover> {
     let kind = match life(process) {
         Life::Lives => return None,
         Life::Gone => LeftoverKind::Partial,
-        Life::Unseen => LeftoverKind::Elsewhere,
+        Life::Unseen => LeftoverKind::Unseen,
     };
     let (bytes, written) = size(path);
-    let is_named = is_quiet(written) || kind == LeftoverKind::Elsewhere && wanted == Some(of);
+    let is_named = is_quiet(written) || kind == LeftoverKind::Unseen && wanted == Some(of);
     let target = of.strip_suffix(OLD).map(|target| path.with_file_name(target));
     let kind = match target.filter(|target| target.symlink_metadata().is_err()) {
         Some(target) => LeftoverKind::MovedAside(target),
@@ -223,7 +223,7 @@ mod tests {
         }
         drop(Staged::new(&target, false).unwrap());
         assert!(places.iter().all(|place| place.exists()) && !gone.exists());
-        let of = |path: &PathBuf| Leftover { path: path.clone(), bytes: 6, kind: LeftoverKind::Elsewhere };
+        let of = |path: &PathBuf| Leftover { path: path.clone(), bytes: 6, kind: LeftoverKind::Unseen };
         let both: Vec<Leftover> = places.iter().map(of).collect();
         assert_eq!(leftovers_beside(&target), both);
         // Somebody may be writing another target; this one ignores it.

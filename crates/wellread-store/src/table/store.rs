@@ -17,7 +17,7 @@ use crate::surface::option_as;
 use crate::words::counted_with;
 use crate::{
     Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, LeftOut, OpenOptions, PixelSink,
-    Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, room,
+    Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, try_alloc,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -541,7 +541,7 @@ impl Store for TableStore {
                 self.boxes(row, info.shape, pieces, &mut boxes)?;
             }
             pixels.clear();
-            room::resize(&mut pixels, bytes).map_err(|cause| Error::new(self.path(), cause).row(row))?;
+            try_alloc::resize(&mut pixels, bytes).map_err(|cause| Error::new(self.path(), cause).row(row))?;
             let mut sink = CopySink::new(vec![(info.shape.full(), info.dtype, pixels.as_mut_slice())]);
             let found =
                 self.deliver(row, pieces, &mut boxes, &mut buffer, &mut |block| sink.put(0, block))?;

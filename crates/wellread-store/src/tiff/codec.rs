@@ -148,7 +148,7 @@ impl Decompressors {
             }
             Codec::Zstd => {
                 if self.zstd.is_none() {
-                    let new = crate::room::zstd_decompressor()?;
+                    let new = crate::try_alloc::zstd_decompressor()?;
                     self.zstd = Some(new);
                 }
                 let zstd = self.zstd.as_mut().expect("just made");

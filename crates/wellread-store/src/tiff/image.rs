@@ -41,9 +41,9 @@ pub(super) enum SampleKind {
     Complex,
 }
 
-/// The display of a page's numbers, where they are not shown as they are: tag 262.
+/// How numbers of a page are shown, by PhotometricInterpretation (tag 262).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Photometric {
     /// As they are: large numbers are bright, or samples are colours.
     Plain,
     /// Small numbers are bright.
@@ -52,7 +52,7 @@ pub(super) enum Look {
     Palette,
 }
 
-impl Look {
+impl Photometric {
     fn of(photometric: u64) -> Self {
         match photometric {
             0 => Self::WhiteIsZero,
@@ -87,7 +87,7 @@ pub(super) struct PageFormat {
     /// Rows that the last strip may be filled up to, where it has fewer; 0 where it may not.
     pub(super) padded_rows: usize,
     /// The change of pixels for display, which reading leaves out.
-    pub(super) look: Look,
+    pub(super) photometric: Photometric,
     /// Anything that makes the page unreadable, though its size is known.
     pub(super) refusal: Option<Refusal>,
 }
@@ -249,7 +249,7 @@ impl Page {
             segment,
             exact_lengths: true,
             padded_rows: usize::try_from(rows_per_strip).ok().filter(|&n| n <= MAX_PADDED_ROWS).unwrap_or(0),
-            look: Look::of(photometric),
+            photometric: Photometric::of(photometric),
             refusal,
         };
         let row_bits = (format.interleaved() as u64).checked_mul(segment[0] as u64);

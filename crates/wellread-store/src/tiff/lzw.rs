@@ -22,7 +22,7 @@
 
 mod skim;
 
-use crate::room;
+use crate::try_alloc;
 
 const CLEAR: usize = 256;
 const END: usize = 257;
@@ -212,7 +212,7 @@ impl Decoder {
             let (place, length) = self.string(code);
             let needed = at.pos + length + STEP;
             if self.window.len() < needed {
-                room::grow(&mut self.window, needed + WINDOW)?;
+                try_alloc::grow(&mut self.window, needed + WINDOW)?;
             }
             copy_string(&mut self.window, place, length, at.pos);
             at.made = (at.pos, length + 1);

@@ -51,7 +51,7 @@ pub(super) fn series(
     pages: &[Page],
     known: &Descriptions,
 ) -> Result<Option<Vec<Series>>> {
-    let name = place_of_name(description);
+    let name = range_of_name(description);
     let key = name.clone().map(|name| [&description[..name.start], "\0", &description[name.end..]].concat());
     if let (Some(name), Some(key)) = (&name, &key)
         && let Some(alike) = known.known(key.as_bytes())
@@ -91,7 +91,7 @@ pub(super) fn series(
 /// Where the name of an image stands in a description, if there is one image, and a name that is as it stands there.
 ///
 /// Another such name may then replace the text between the quotes, without a change of anything else.
-fn place_of_name(xml: &str) -> Option<Range<usize>> {
+fn range_of_name(xml: &str) -> Option<Range<usize>> {
     let mut image = None;
     let (mut at, bytes) = (0, xml.as_bytes());
     while let Some(found) = bytes[at..].iter().position(|&byte| byte == b'<') {
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     fn name(xml: &str) -> Option<&str> {
-        place_of_name(xml).map(|place| &xml[place])
+        range_of_name(xml).map(|range| &xml[range])
     }
 
     #[test]

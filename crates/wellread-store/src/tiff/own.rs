@@ -6,7 +6,7 @@
 
 use super::ifd::{FileView, Header, read_chain, tag};
 use super::listing::NAMING;
-use crate::entries::{Belongs, Entry};
+use crate::entries::{Entry, EntryRole};
 use crate::{Error, Result, name_index, place};
 use std::path::Path;
 
@@ -16,14 +16,14 @@ const SOFTWARE: &[u8] = b"wellread ";
 const LEAST: u64 = 8;
 
 /// The role of a file in a folder of TIFF files.
-pub(super) fn belongs(entry: &Entry) -> Belongs {
+pub(super) fn belongs(entry: &Entry) -> EntryRole {
     if entry.name == name_index::FILE {
-        return Belongs::Yes;
+        return EntryRole::Yes;
     }
     if !NAMING.has_ending(&entry.name) {
-        return Belongs::No;
+        return EntryRole::No;
     }
-    if is_own(&entry.path).unwrap_or(false) { Belongs::Yes } else { Belongs::OfOthers }
+    if is_own(&entry.path).unwrap_or(false) { EntryRole::Yes } else { EntryRole::OfOthers }
 }
 
 /// Whether this crate wrote a file, or there is no image in it.
@@ -57,7 +57,7 @@ mod tests {
     use crate::{ImageView, WriteOptions};
     use wellread_image::{ImageMetadata, PixelType, Shape};
 
-    fn look(path: &Path) -> Belongs {
+    fn look(path: &Path) -> EntryRole {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         belongs(&Entry { name, path: path.to_owned(), is_folder: false, kind: place::Kind::File })
     }
@@ -75,7 +75,7 @@ mod tests {
                 writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[5; 12] }).unwrap();
             }
             writer.finish().unwrap();
-            assert_eq!(look(&path), Belongs::Yes, "{variant}");
+            assert_eq!(look(&path), EntryRole::Yes, "{variant}");
             // As if another program had written it.
             let mut bytes = std::fs::read(&path).unwrap();
             let marks: Vec<_> =
@@ -84,18 +84,18 @@ mod tests {
                 bytes[at] = b'W';
             }
             std::fs::write(&path, &bytes).unwrap();
-            assert_eq!(look(&path), Belongs::OfOthers, "{variant}");
+            assert_eq!(look(&path), EntryRole::OfOthers, "{variant}");
             std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-            assert_eq!(look(&path), Belongs::OfOthers, "{variant}");
+            assert_eq!(look(&path), EntryRole::OfOthers, "{variant}");
         }
         let put = |name: &str, bytes: &[u8]| {
             let path = dir.path().join(name);
             std::fs::write(&path, bytes).unwrap();
             look(&path)
         };
-        assert_eq!(put("raw.tif", b"an image of somebody"), Belongs::OfOthers);
-        assert_eq!(put("none.tif", b""), Belongs::Yes);
-        assert_eq!(put(name_index::FILE, b"{}"), Belongs::Yes);
-        assert_eq!(put("notes.txt", b""), Belongs::No);
+        assert_eq!(put("raw.tif", b"an image of somebody"), EntryRole::OfOthers);
+        assert_eq!(put("none.tif", b""), EntryRole::Yes);
+        assert_eq!(put(name_index::FILE, b"{}"), EntryRole::Yes);
+        assert_eq!(put("notes.txt", b""), EntryRole::No);
     }
 }

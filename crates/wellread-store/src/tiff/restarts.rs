@@ -44,12 +44,12 @@ impl Restart {
 
 /// The places of a strip that are known so far, in their order.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct StripRestarts {
     known: Arc<[Restart]>,
     new: Vec<Restart>,
 }
 
-impl Places {
+impl StripRestarts {
     /// The last place at or before decoded byte `pos`.
     pub(super) fn before(&self, pos: usize) -> Option<Restart> {
         let n = self.known.partition_point(|place| place.pos as usize <= pos);
@@ -120,14 +120,14 @@ impl Shard {
 impl Restarts {
     /// The known places of a strip. Nobody waits for it: where another thread is at it, or a process was forked
     /// meanwhile, nothing is.
-    pub(super) fn of(&self, strip: StripKey) -> Places {
+    pub(super) fn of(&self, strip: StripKey) -> StripRestarts {
         let mut shard = self.shard(strip).try_lock();
         let known = shard.as_mut().ok().and_then(|shard| shard.get(strip)).unwrap_or_default();
-        Places { known, new: vec![] }
+        StripRestarts { known, new: vec![] }
     }
 
     /// Keeps what was noted of a strip.
-    pub(super) fn keep(&self, strip: StripKey, places: &Places) {
+    pub(super) fn keep(&self, strip: StripKey, places: &StripRestarts) {
         if places.new.is_empty() {
             return;
         }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_the_last_used_stay() {
         let restarts = Restarts::default();
-        let mut places = Places::default();
+        let mut places = StripRestarts::default();
         for i in 1..=1000 {
             places.note(i, i * SPACING);
         }

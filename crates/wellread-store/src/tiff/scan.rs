@@ -2,7 +2,7 @@
 //!
 //! Names do not tell which files hold several images, or planes of each other. Folders of up to [`SCAN`] files have all
 //! their directories read at once. Larger ones have a sample read, and the rest only when the sample holds anything but
-//! single images. Behind a network the bound is [`FAR_SCAN`] files.
+//! single images. Behind a network the bound is [`REMOTE_SCAN`] files.
 
 use super::store::{IndexRef, Row, TiffStore};
 use crate::ahead::Fetching;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const SCAN: usize = 256;
 const SAMPLE: usize = 32;
 /// As [`SCAN`], of folders behind a network: as many as come in one round trip, with the usual bound on requests.
-const FAR_SCAN: usize = 64;
+const REMOTE_SCAN: usize = 64;
 /// Files of the sample of such a folder that are its longest.
 const LONGEST: usize = 8;
 /// Files that are worth a thread.
@@ -27,8 +27,8 @@ impl TiffStore {
     /// Finds the rows of a folder.
     pub(super) fn find_rows(&mut self, is_listed: bool) {
         let n = self.files.len();
-        let mut fetching = self.far().and_then(|far| Fetching::of(far, None));
-        let scan = if fetching.is_some() { FAR_SCAN } else { SCAN };
+        let mut fetching = self.remote_path().and_then(|remote| Fetching::of(remote, None));
+        let scan = if fetching.is_some() { REMOTE_SCAN } else { SCAN };
         let sample = self.sample(scan, is_listed);
         // All of few files are looked into, most likely: their heads are on their way together.
         let first = if n > scan { sample.clone() } else { (0..n).collect() };
@@ -73,7 +73,7 @@ impl TiffStore {
         self.rows = own.flat_map(|(rows, _)| rows).collect();
     }
 
-    /// The files that are looked into first, in order: some from all over the folder. A folder far away may be larger than `scan` and small
+    /// The files that are looked into first, in order: some from all over the folder. A remote folder may be larger than `scan` and small
     /// enough to be looked into as a whole here. Its longest files are among them, where a listing tells lengths: several images take more
     /// bytes than one.
     fn sample(&self, scan: usize, is_listed: bool) -> Vec<usize> {
@@ -108,7 +108,7 @@ impl TiffStore {
         }
     }
 
-    /// Reads the directories of every file; of files far away, of some at a time, which are asked for together.
+    /// Reads the directories of every file; of remote files, of some at a time, which are asked for together.
     fn scan_all(&self, mut fetching: Option<&mut Fetching>) {
         let n = self.files.len();
         let step = if fetching.is_some() { SCAN } else { n.max(1) };
@@ -120,12 +120,12 @@ impl TiffStore {
         }
     }
 
-    /// Looks into all files that opening has left out of a folder far away that is not large. A caller that asks for one name wants them
+    /// Looks into all files that opening has left out of a remote folder that is not large. A caller that asks for one name wants them
     /// all, and each would be a round trip.
     pub(super) fn look_into_rest(&self) {
         if self.sampled
             && self.files.len() <= SCAN
-            && let Some(mut fetching) = self.far().and_then(|far| Fetching::of(far, None))
+            && let Some(mut fetching) = self.remote_path().and_then(|remote| Fetching::of(remote, None))
         {
             self.scan_all(Some(&mut fetching));
         }

@@ -8,7 +8,7 @@
 use super::codec::Codec;
 use super::companion::Companions;
 use super::endian::Endian;
-use super::image::{Look, PageFormat};
+use super::image::{PageFormat, Photometric};
 use super::index::{FileIndex, Kind};
 use super::listing::{self, NAMING};
 use super::ome::Descriptions;
@@ -54,7 +54,7 @@ thread_local! {
 pub(super) struct TiffStore {
     path: PathBuf,
     /// A file behind a network, where `path` is none that tells of it.
-    far: Option<PathBuf>,
+    remote: Option<PathBuf>,
     is_folder: bool,
     /// Whether only some files of the folder were looked into, all of which held one image.
     pub(super) sampled: bool,
@@ -71,7 +71,7 @@ pub(super) struct TiffStore {
     opened: OpenFiles<FileKey>,
     /// Where their LZW strips can be entered.
     restarts: Restarts,
-    /// Whether the first directory lies behind the first bytes that a place far away is asked for, in the first file that is longer.
+    /// Whether the first directory lies behind the first bytes that a remote place is asked for, in the first file that is longer.
     pub(super) is_at_end: OnceLock<bool>,
 }
 
@@ -129,16 +129,15 @@ impl TiffStore {
     ) -> Result<Self> {
         fd_table::reserve_descriptors();
         let mut paths = files.iter().map(|(file, _)| file);
-        let far =
-            if place::is_registered(path) { None } else { paths.find(|file| place::is_registered(file)) };
-        let far = far.cloned();
+        let remote = if place::is_remote(path) { None } else { paths.find(|file| place::is_remote(file)) };
+        let remote = remote.cloned();
         let first_id = NEXT_ID.fetch_add(files.len() as u64, Ordering::Relaxed);
         let slot = |(path, name)| FileSlot { path, name, index: OnceLock::new() };
         let files = files.into_iter().map(slot).collect();
         let kept = AtomicUsize::new(0);
         let mut store = Self {
             path: path.to_owned(),
-            far,
+            remote,
             is_folder,
             sampled: false,
             files,
@@ -277,14 +276,14 @@ impl TiffStore {
         result.map_err(|e| e.row(row))
     }
 
-    /// Images of this look, of those whose files were looked into and are kept: no file is read for it.
-    fn images_of(&self, look: Look) -> usize {
+    /// Images of this kind, of those whose files were looked into and are kept: no file is read for it.
+    fn images_of(&self, photometric: Photometric) -> usize {
         let is_so = |row: &&Row| {
             let index = self.files[row.file as usize].index.get();
             index.is_some_and(|index| {
                 let planes = index.series.get(row.series as usize).map(|series| &series.planes);
                 let own = planes.and_then(|planes| planes.iter().find(|p| p.source == 0));
-                own.is_some_and(|plane| index.pages[plane.page as usize].format.look == look)
+                own.is_some_and(|plane| index.pages[plane.page as usize].format.photometric == photometric)
             })
         };
         self.rows.iter().filter(is_so).count()
@@ -359,8 +358,8 @@ impl Store for TiffStore {
         &self.path
     }
 
-    fn far(&self) -> Option<&Path> {
-        self.far.as_deref().or_else(|| Some(&*self.path).filter(|path| place::is_registered(path)))
+    fn remote_path(&self) -> Option<&Path> {
+        self.remote.as_deref().or_else(|| Some(&*self.path).filter(|path| place::is_remote(path)))
     }
 
     fn len(&self) -> usize {
@@ -431,8 +430,8 @@ impl Store for TiffStore {
                 pixel_share,
                 pieces: pieces_name(format),
                 variant: format!("{description}{big}{order}"),
-                white_is_zero_images: self.images_of(Look::WhiteIsZero),
-                palette_images: self.images_of(Look::Palette),
+                white_is_zero_images: self.images_of(Photometric::WhiteIsZero),
+                palette_images: self.images_of(Photometric::Palette),
                 ..StoreLayout::default()
             })
         })

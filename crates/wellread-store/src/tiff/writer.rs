@@ -24,13 +24,13 @@ pub(super) struct TiffWriter {
     /// Before the staged folder, so that files are closed and threads have ended when that is removed.
     output: Output,
     staged: Staged,
-    about: About,
+    metadata_kind: FileMetadata,
     written: usize,
 }
 
 /// The metadata that a file has of its images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum About {
+enum FileMetadata {
     /// All, as OME-XML.
     Ome,
     /// Shape and name, as tifffile does.
@@ -55,7 +55,7 @@ struct Folder {
 /// Writes one image as a file of a folder.
 struct FileWriter {
     layout: Layout,
-    about: About,
+    metadata_kind: FileMetadata,
     /// The folder, named in errors.
     target: PathBuf,
 }
@@ -65,13 +65,13 @@ impl WriteImage for FileWriter {
         let target = self.target.join(path.file_name().unwrap_or_default());
         let mut encoder = Encoder::create(path, &target, self.layout)?;
         write_pages(&mut encoder, image)?;
-        match self.about {
-            About::Ome => {
+        match self.metadata_kind {
+            FileMetadata::Ome => {
                 let ome = OmeImage::new(image.metadata.clone(), image.shape, image.dtype);
                 encoder.describe(0, ome_xml::write(&[ome]));
             }
-            About::Plain => encoder.describe(0, shaped(image)),
-            About::Bare => {}
+            FileMetadata::Plain => encoder.describe(0, shaped(image)),
+            FileMetadata::Bare => {}
         }
         encoder.finish()
     }
@@ -86,10 +86,10 @@ impl TiffWriter {
     /// As [`Self::create`], with the byte order and kind of file that tests want.
     fn with(path: &Path, options: &WriteOptions, endian: Endian, big: bool) -> Result<Self> {
         let is_file = path.file_name().is_some_and(|n| listing::is_tiff_name(&n.to_string_lossy()));
-        let about = match options.variant.as_deref() {
-            None | Some("ome") => About::Ome,
-            Some("plain") => About::Plain,
-            Some("bare") => About::Bare,
+        let metadata_kind = match options.variant.as_deref() {
+            None | Some("ome") => FileMetadata::Ome,
+            Some("plain") => FileMetadata::Plain,
+            Some("bare") => FileMetadata::Bare,
             Some(other) => {
                 return Err(Error::new(path, format_args!("TIFF has no variant {other:?}"))
                     .choice()
@@ -110,14 +110,14 @@ impl TiffWriter {
             Output::File { encoder: Some(encoder), images: vec![] }
         } else {
             staged.create_dir()?;
-            let ending = if about == About::Ome { ".ome.tiff" } else { ".tiff" };
+            let ending = if metadata_kind == FileMetadata::Ome { ".ome.tiff" } else { ".tiff" };
             let names = SetNames::new(Listing { ending, sorts_ending: true, name_of: store::stem });
             let target = path.to_owned();
-            let make = move || Ok(FileWriter { layout, about, target: target.clone() });
+            let make = move || Ok(FileWriter { layout, metadata_kind, target: target.clone() });
             // One at a time on this machine: it is the pieces of an image that several threads compress.
             Output::Folder(Box::new(Folder { names, writers: ImageWriters::new(&staged, 1, make) }))
         };
-        Ok(Self { output, staged, about, written: 0 })
+        Ok(Self { output, staged, metadata_kind, written: 0 })
     }
 }
 
@@ -177,7 +177,7 @@ impl StoreWriter for TiffWriter {
                 image.pixels.len()
             )));
         }
-        if self.about == About::Bare {
+        if self.metadata_kind == FileMetadata::Bare {
             let planes: usize = image.shape.0[..3].iter().product();
             let is_second = row > 0 && matches!(self.output, Output::File { .. });
             if planes > 1 || is_second {
@@ -195,14 +195,14 @@ impl StoreWriter for TiffWriter {
                 let first = open.pages();
                 write_pages(&mut open, image).map_err(|e| e.row(row))?;
                 let encoder = encoder.insert(open);
-                match self.about {
-                    About::Ome => {
+                match self.metadata_kind {
+                    FileMetadata::Ome => {
                         let mut ome = OmeImage::new(image.metadata.clone(), image.shape, image.dtype);
                         ome.planes[0].ifd = Some(first);
                         images.push(ome);
                     }
-                    About::Plain => encoder.describe(first, shaped(image)),
-                    About::Bare => {}
+                    FileMetadata::Plain => encoder.describe(first, shaped(image)),
+                    FileMetadata::Bare => {}
                 }
             }
             Output::Folder(folder) => {
@@ -252,7 +252,7 @@ impl StoreWriter for TiffWriter {
                 let mut encoder = encoder.ok_or_else(|| {
                     Error::new(self.staged.target(), "an earlier image could not be written")
                 })?;
-                if self.about == About::Ome {
+                if self.metadata_kind == FileMetadata::Ome {
                     encoder.describe(0, ome_xml::write(&images));
                 }
                 encoder.finish()?;

@@ -132,7 +132,7 @@ fn checkpoint_and_data_are_found_in_the_working_folder_and_in_repo() {
     let sandbox = Sandbox::new();
     // Cargo runs tests in the folder of their crate, which has these.
     let working = std::env::current_dir().unwrap();
-    let here = [working.join("src/places.rs"), working.join("tests/it")];
+    let here = [working.join("src/search_path.rs"), working.join("tests/it")];
     let beside = [sandbox.repo().join("weights/best.ckpt"), sandbox.repo().join("images")];
     assert!(here[0].is_file() && here[1].is_dir());
     for (experiment, [checkpoint, data]) in [("here", &here), ("beside", &beside)] {
@@ -146,7 +146,7 @@ fn checkpoint_and_data_are_found_in_the_working_folder_and_in_repo() {
     }
     let header = "branch,experiment,trainer,checkpoint_path,data_path\n";
     let config = sandbox.config(&format!(
-        "{header}main,here,cpu,src/places.rs,tests/it\nmain,beside,cpu,weights/best.ckpt,images\n"
+        "{header}main,here,cpu,src/search_path.rs,tests/it\nmain,beside,cpu,weights/best.ckpt,images\n"
     ));
     // Without those of the repository the second row is refused before the first is run.
     assert!(refused(&config).contains("checkpoint_path: there is no weights/best.ckpt"));
@@ -161,7 +161,7 @@ fn checkpoint_and_data_are_found_in_the_working_folder_and_in_repo() {
         assert!(entry.success, "{}: {:?}", entry.experiment, entry.error);
     }
     // Data that are nowhere: every place is named.
-    let said = refused(&sandbox.config(&format!("{header}main,here,cpu,src/places.rs,no/images\n")));
+    let said = refused(&sandbox.config(&format!("{header}main,here,cpu,src/search_path.rs,no/images\n")));
     for place in [
         format!("data_path: there is no no/images; looked for at {}", sandbox.path("no/images").display()),
         format!("{} (the working folder)", working.join("no/images").display()),

@@ -129,7 +129,7 @@ impl Sandbox {
             working_folder: None,
             recipe: None,
             node: None,
-            elsewhere: false,
+            on_other_machines: false,
             experiment: None,
         }
     }

@@ -36,7 +36,7 @@ impl PixelSink for Sink<'_> {
 }
 
 impl Store for BinaryStore {
-    delegate_store!(self => self.0; format, path, far, len, name, metadata);
+    delegate_store!(self => self.0; format, path, remote_path, len, name, metadata);
     delegate_store!(self => self.0; layout, files, files_of, has_checksums, hints, row_hints, heads, ranges);
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {

@@ -135,7 +135,7 @@ pub(super) fn features_of(
                  has no folder that tells them apart"
             )));
         }
-        if let Some(name) = &found.elsewhere {
+        if let Some(name) = &found.other_folder {
             notes.push(Note::Say(format!(
                 "note: profiles name folders that {} does not lie in, such as {name}: the rest of the names \
                  matched. If these are other images of the same names, the columns are wrong",

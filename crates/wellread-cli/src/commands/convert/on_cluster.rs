@@ -10,7 +10,7 @@ use wellread_store::Format;
 use wellread_store::words::counted;
 
 /// The values of `--on`, told apart.
-pub(super) struct Places<'a> {
+pub(super) struct OnValues<'a> {
     /// A cluster.
     pub on: Option<On>,
     /// Columns of the profiles that are joined.
@@ -18,23 +18,23 @@ pub(super) struct Places<'a> {
 }
 
 /// Tells the values of `--on` apart: one names columns where profiles are joined, else a cluster. Two name both.
-pub(super) fn of(values: &[String], is_joining: bool) -> Outcome<Places<'_>> {
+pub(super) fn of(values: &[String], is_joining: bool) -> Outcome<OnValues<'_>> {
     let wrong = |why: &str| Failure::Usage(format!("--on: {why}"));
     let cluster = |text: &String| {
         on::parse_on(text)
             .map_err(|why| wrong(&format!("{why}; columns are those of a table that --join names")))
     };
     match (values, is_joining) {
-        ([], _) => Ok(Places { on: None, keys: None }),
-        ([one], false) => Ok(Places { on: Some(cluster(one)?), keys: None }),
+        ([], _) => Ok(OnValues { on: None, keys: None }),
+        ([one], false) => Ok(OnValues { on: Some(cluster(one)?), keys: None }),
         ([one], true) if one.starts_with("ray:") => {
             Err(wrong("the columns of the profiles are missing (hint: --join FILE --on COLUMN --on ray)"))
         }
-        ([one], true) => Ok(Places { on: None, keys: Some(one) }),
+        ([one], true) => Ok(OnValues { on: None, keys: Some(one) }),
         // A column may be called as a cluster is: the last one is the cluster then.
         ([one, other], true) => match (on::parse_on(other), on::parse_on(one)) {
-            (Ok(on), _) => Ok(Places { on: Some(on), keys: Some(one) }),
-            (Err(_), Ok(on)) => Ok(Places { on: Some(on), keys: Some(other) }),
+            (Ok(on), _) => Ok(OnValues { on: Some(on), keys: Some(one) }),
+            (Err(_), Ok(on)) => Ok(OnValues { on: Some(on), keys: Some(other) }),
             (Err(_), Err(_)) => {
                 Err(wrong("of two values one is ray or ray:ADDRESS; several columns are separated by commas"))
             }
@@ -114,7 +114,7 @@ mod tests {
         let named = |values: &[&str], is_joining| {
             let values: Vec<String> = values.iter().map(|text| (*text).to_owned()).collect();
             let found = of(&values, is_joining);
-            found.map(|Places { on, keys }| (on.is_some(), keys.map(str::to_owned))).map_err(|failure| {
+            found.map(|OnValues { on, keys }| (on.is_some(), keys.map(str::to_owned))).map_err(|failure| {
                 match failure {
                     Failure::Usage(why) => why,
                     _ => "another failure".to_owned(),

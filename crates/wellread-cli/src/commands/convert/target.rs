@@ -1,7 +1,7 @@
 //! The target of `convert`: its format and its place, which must not be one that is read.
 
 use super::super::write_options::WriteArgs;
-use super::super::{known_format, place_of};
+use super::super::{future_path, known_format};
 use super::layouts::LayoutArg;
 use crate::output::{Failure, Outcome};
 use std::path::{Path, PathBuf};
@@ -69,12 +69,12 @@ fn guess_format(target: &Path) -> Outcome<&'static Format> {
 
 /// A path without links, where something is; an address as it is.
 fn whole(path: &Path) -> std::io::Result<PathBuf> {
-    if place::is_registered(path) { Ok(path.to_owned()) } else { path.canonicalize() }
+    if place::is_remote(path) { Ok(path.to_owned()) } else { path.canonicalize() }
 }
 
 /// Refuses to write into the source, or over a folder that holds it.
-pub(super) fn check_places(source: &Path, target: &Path) -> Outcome {
-    let (Ok(source), Some(place)) = (whole(source), place_of(target)) else { return Ok(()) };
+pub(super) fn check_paths(source: &Path, target: &Path) -> Outcome {
+    let (Ok(source), Some(place)) = (whole(source), future_path(target)) else { return Ok(()) };
     let problem = if place == source {
         "source and target are the same place"
     } else if place.starts_with(&source) && place::is_folder(&source) {

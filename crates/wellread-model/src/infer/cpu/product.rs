@@ -197,7 +197,7 @@ impl Task<'_> {
                 let mut places = [(0, 0); TILE];
                 for (i, place) in places.iter_mut().enumerate() {
                     // A tile at the end computes its last pixel several times.
-                    *place = self.place(first + i.min(count - 1));
+                    *place = self.offsets(first + i.min(count - 1));
                 }
                 for column in (0..BLOCK).step_by(V * S::F32_LANES) {
                     let ends = (chunk == 0, chunk + 1 == chunks);
@@ -209,7 +209,7 @@ impl Task<'_> {
 
     /// Where a pixel's window begins in the input, and the pixel in `out`.
     #[inline(always)]
-    fn place(&self, pixel: usize) -> (usize, usize) {
+    fn offsets(&self, pixel: usize) -> (usize, usize) {
         let (from, window) = (self.from, self.window);
         let (image, rest) = (pixel / self.to.pixels(), pixel % self.to.pixels());
         let (y, x) = (rest / self.to.width, rest % self.to.width);

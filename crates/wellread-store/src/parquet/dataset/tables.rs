@@ -165,9 +165,9 @@ impl Tables {
         let ImageTable { mut images, features, left_out, renamed } = read_images(&folder.join(IMAGES))?;
         let index = folder.join(INDEX);
         let mut chunks = if place::exists(&index) {
-            read_places(&index, &images, false)?
+            read_locations(&index, &images, false)?
         } else {
-            read_places(&folder.join(CHUNKS), &images, true)?
+            read_locations(&folder.join(CHUNKS), &images, true)?
         };
         chunks.sort_by_key(|c| (c.image, c.group, c.id));
         let mut at = 0;
@@ -262,7 +262,7 @@ fn info_of(dtype: &str, sizes: [Option<i64>; 5]) -> Result<RowInfo, String> {
 }
 
 /// Reads where chunks are, from the index or from the chunk table itself.
-fn read_places(path: &Path, images: &[Image], from_chunks: bool) -> Result<Vec<Chunk>> {
+fn read_locations(path: &Path, images: &[Image], from_chunks: bool) -> Result<Vec<Chunk>> {
     let sizes = AXES.map(|axis| format!("shape_{axis}"));
     let mut names = vec!["image_id", "chunk_id", "row_group_id", "fragment_path"];
     names.extend(AXES);

@@ -223,7 +223,7 @@ impl DatasetWriter {
         for (row, place) in self.places[self.written..].iter_mut().enumerate() {
             (place.group, place.row) = (group, row as i32);
         }
-        let mut columns = self.place_columns(self.written..self.places.len());
+        let mut columns = self.location_columns(self.written..self.places.len());
         let dtypes = self.pending.iter().map(|(dtype, _)| dtype.name());
         columns.push(("dtype".into(), Arc::new(StringArray::from_iter_values(dtypes))));
         let pixels = self.pending.iter().map(|(_, bytes)| bytes.as_slice());
@@ -244,7 +244,7 @@ impl DatasetWriter {
     }
 
     /// Image, id, place and size of some chunks.
-    fn place_columns(&self, range: std::ops::Range<usize>) -> Vec<Column> {
+    fn location_columns(&self, range: std::ops::Range<usize>) -> Vec<Column> {
         let places = &self.places[range.clone()];
         let images = places.iter().map(|p| self.images[p.image].id.as_str());
         let mut columns: Vec<Column> = vec![
@@ -264,7 +264,7 @@ impl DatasetWriter {
     }
 
     fn index_columns(&self) -> Vec<Column> {
-        let mut columns = self.place_columns(0..self.places.len());
+        let mut columns = self.location_columns(0..self.places.len());
         let groups = Int32Array::from_iter_values(self.places.iter().map(|p| p.group));
         let rows = Int32Array::from_iter_values(self.places.iter().map(|p| p.row));
         let fragments = StringArray::from_iter_values(self.places.iter().map(|_| CHUNKS));

@@ -2,7 +2,7 @@
 
 use super::{channels, failure, image, layout, names, numbers, options, pattern, pixels, text, tiff, write};
 use wellread_image::Region;
-use wellread_store::sites::strays;
+use wellread_store::sites::unmatched_names;
 use wellread_store::{CopySink, OpenOptions, Request, Scratch, Unmatched, open};
 
 /// Two channels of three sites, out of order.
@@ -79,18 +79,18 @@ fn single_files_are_read_where_that_is_asked_for() {
         assert_eq!((store.len(), image(&*store, 0)), (6, ([1, 1, 1], pixels(&[2]))));
         assert!(store.hints().sites.is_none());
     }
-    assert_eq!(strays(&*open(dir.path(), &options()).unwrap(), &options()), None);
+    assert_eq!(unmatched_names(&*open(dir.path(), &options()).unwrap(), &options()), None);
     // One name that is another's keeps files apart, and is told.
     write(dir.path(), &["overview.tif"]);
     let store = open(dir.path(), &options()).unwrap();
     assert_eq!(store.len(), 7);
-    let found = strays(&*store, &options()).unwrap();
+    let found = unmatched_names(&*store, &options()).unwrap();
     assert_eq!((found.layout, found.fit, found.of, found.others.as_str()), ("harmony", 6, 7, "overview.tif"));
     let files = open(dir.path(), &layout("files")).unwrap();
-    assert_eq!(strays(&*files, &layout("files")), None);
+    assert_eq!(unmatched_names(&*files, &layout("files")), None);
     let skip = OpenOptions { unmatched: Unmatched::Skip, ..options() };
     let store = open(dir.path(), &skip).unwrap();
-    assert_eq!((store.len(), strays(&*store, &skip)), (3, None));
+    assert_eq!((store.len(), unmatched_names(&*store, &skip)), (3, None));
     assert_eq!(store.hints().sites.unwrap().summary().layout, "harmony");
     let error = failure(dir.path(), &layout("harmony"));
     assert!(error.contains("1 file of 7 does not fit harmony: overview.tif"), "{error}");
@@ -371,7 +371,7 @@ fn a_plane_in_two_files_makes_single_images_and_that_is_told() {
     let twice = HARMONY[0].replace(".tiff", ".tif");
     write(dir.path(), &[&twice]);
     let store = open(dir.path(), &options()).unwrap();
-    let found = strays(&*store, &options()).unwrap();
+    let found = unmatched_names(&*store, &options()).unwrap();
     assert_eq!((found.layout, found.fit, found.of, store.len()), ("harmony", 7, 7, 7));
     assert!(found.is_clash() && found.others.contains("are the same plane by their names"), "{found}");
     assert!(found.others.contains(&twice), "{found}");

@@ -12,7 +12,7 @@ pub(crate) const TABLE: &str = "images";
 
 /// A table, by the names to ask for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TableRef {
     pub schema: String,
     pub table: String,
     is_view: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Place {
     pub hides_rowid: bool,
 }
 
-impl Place {
+impl TableRef {
     /// As SQL.
     pub fn sql(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.table))
@@ -48,16 +48,16 @@ pub(crate) fn mark() -> String {
 ///
 /// # Errors
 /// No such table, or several that hold images: the message lists those there are.
-pub(crate) fn find(database: &Database, path: &Path, wanted: Option<&str>) -> Result<Place> {
-    let places = list(database, path)?;
-    let shown = |places: &[&Place]| {
-        let names: Vec<_> = places.iter().take(20).map(|p| p.shown()).collect();
+pub(crate) fn find(database: &Database, path: &Path, wanted: Option<&str>) -> Result<TableRef> {
+    let tables = list(database, path)?;
+    let shown = |tables: &[&TableRef]| {
+        let names: Vec<_> = tables.iter().take(20).map(|p| p.shown()).collect();
         if names.is_empty() { "it has no tables".to_owned() } else { format!("it has {}", names.join(", ")) }
     };
-    let all: Vec<&Place> = places.iter().collect();
-    let found: Vec<&Place> = if let Some(wanted) = wanted {
-        let exact = |p: &&Place| p.table == wanted || format!("{}.{}", p.schema, p.table) == wanted;
-        let found: Vec<&Place> = places.iter().filter(exact).collect();
+    let all: Vec<&TableRef> = tables.iter().collect();
+    let found: Vec<&TableRef> = if let Some(wanted) = wanted {
+        let exact = |p: &&TableRef| p.table == wanted || format!("{}.{}", p.schema, p.table) == wanted;
+        let found: Vec<&TableRef> = tables.iter().filter(exact).collect();
         if found.is_empty() {
             return Err(Error::new(path, format_args!("has no table {wanted:?}")).choice().hint(shown(&all)));
         }
@@ -67,7 +67,7 @@ pub(crate) fn find(database: &Database, path: &Path, wanted: Option<&str>) -> Re
             None => found,
         }
     } else {
-        let found: Vec<&Place> = places.iter().filter(|p| p.has_images && !p.is_view).collect();
+        let found: Vec<&TableRef> = tables.iter().filter(|p| p.has_images && !p.is_view).collect();
         if found.is_empty() {
             return Err(Error::new(path, "has no table with images").hint(shown(&all)));
         }
@@ -87,7 +87,7 @@ pub(crate) fn find(database: &Database, path: &Path, wanted: Option<&str>) -> Re
     }
 }
 
-fn list(database: &Database, path: &Path) -> Result<Vec<Place>> {
+fn list(database: &Database, path: &Path) -> Result<Vec<TableRef>> {
     let connection = database.connection(path)?;
     let any_column = |is: &str| {
         format!(
@@ -106,10 +106,10 @@ fn list(database: &Database, path: &Path) -> Result<Vec<Place>> {
         row_id = any_column(&format!("column_name = {} AND data_type = 'BIGINT'", literal(ROW_ID))),
         hides = any_column("lower(column_name) = 'rowid'"),
     );
-    let ask = || -> duckdb::Result<Vec<Place>> {
+    let ask = || -> duckdb::Result<Vec<TableRef>> {
         let mut statement = connection.prepare(&sql)?;
         let rows = statement.query_map([], |row| {
-            Ok(Place {
+            Ok(TableRef {
                 schema: row.get(0)?,
                 table: row.get(1)?,
                 is_view: row.get(2)?,

@@ -27,7 +27,7 @@ pub(super) const LEAST: u64 = 4 << 20;
 
 /// The folder.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct CacheFolder {
     folder: PathBuf,
     limit: u64,
     /// Locks of files hold between processes, those of memory between threads.
@@ -42,7 +42,7 @@ struct Found {
     used: SystemTime,
 }
 
-impl Room {
+impl CacheFolder {
     /// Opens the folder, or makes it for this user alone.
     ///
     /// # Errors
@@ -60,13 +60,13 @@ impl Room {
         };
         let count = file(COUNT).map_err(cannot)?;
         let evicting = file(EVICTING).map_err(cannot)?;
-        let room = Self {
+        let cache = Self {
             folder: folder.to_owned(),
             limit,
             count: Mutex::new(count),
             evicting: Mutex::new(evicting),
         };
-        let used = room.counted(Ok).map_err(|e| match e.kind() {
+        let used = cache.counted(Ok).map_err(|e| match e.kind() {
             io::ErrorKind::InvalidData => Error::new(folder, "holds the cache of another release")
                 .hint("name another folder, or remove it"),
             _ => cannot(e),
@@ -81,7 +81,7 @@ impl Room {
             );
             return Err(Error::new(folder, cause).hint("give less, or a folder on another disk"));
         }
-        Ok(room)
+        Ok(cache)
     }
 
     /// The folder's path.
@@ -127,7 +127,7 @@ impl Room {
         Ok(false)
     }
 
-    /// Removes what was not used for longest, until a tenth of the bound is free and `bytes` have room. `false` where another thread or
+    /// Removes what was not used for longest, until a tenth of the bound is free and `bytes` have cache. `false` where another thread or
     /// process does it.
     fn evict(&self, bytes: u64) -> io::Result<bool> {
         let Ok(file) = self.evicting.try_lock() else { return Ok(false) };
@@ -245,13 +245,13 @@ mod tests {
     fn bytes_are_counted_by_all_and_those_used_last_stay() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("a/b");
-        let room = Room::open(&folder, LEAST).unwrap();
-        let other = Room::open(&folder, LEAST).unwrap();
-        assert!(room.take(1 << 20).unwrap() && other.take(1 << 20).unwrap());
-        assert_eq!((room.used(), other.used()), (2 << 20, 2 << 20));
+        let cache = CacheFolder::open(&folder, LEAST).unwrap();
+        let other = CacheFolder::open(&folder, LEAST).unwrap();
+        assert!(cache.take(1 << 20).unwrap() && other.take(1 << 20).unwrap());
+        assert_eq!((cache.used(), other.used()), (2 << 20, 2 << 20));
         let start = SystemTime::now();
         for i in 0..4u64 {
-            let path = room.path(u128::from(i) << 120, i);
+            let path = cache.path(u128::from(i) << 120, i);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, vec![1; 1 << 20]).unwrap();
             let time = start + Duration::from_secs(i);
@@ -260,8 +260,8 @@ mod tests {
         }
         std::fs::write(folder.join("00/kept"), b"somebody's").unwrap();
         // There is no room for so many, so that all is looked at: the oldest go, and the count is true.
-        assert!(room.take(5 << 19).unwrap());
-        let there: Vec<bool> = (0..4u64).map(|i| room.path(u128::from(i) << 120, i).exists()).collect();
+        assert!(cache.take(5 << 19).unwrap());
+        let there: Vec<bool> = (0..4u64).map(|i| cache.path(u128::from(i) << 120, i).exists()).collect();
         assert_eq!(there, [false, false, false, true]);
         assert!(folder.join("00/kept").exists());
         let of_files = 1 << 20..(1 << 20) + (1 << 18);
@@ -269,18 +269,18 @@ mod tests {
         // While another makes room, nothing is kept.
         let evicting = other.evicting.lock().unwrap();
         evicting.lock().unwrap();
-        assert!(!room.take(2 << 20).unwrap());
+        assert!(!cache.take(2 << 20).unwrap());
         evicting.unlock().unwrap();
         drop(evicting);
         // A count that is lost is made anew.
         std::fs::write(folder.join(COUNT), b"").unwrap();
-        assert!(of_files.contains(&room.used()));
+        assert!(of_files.contains(&cache.used()));
     }
 
     #[test]
     fn folders_that_cannot_be_used_are_told() {
         let dir = tempfile::tempdir().unwrap();
-        let said = |folder: &Path, limit| Room::open(folder, limit).unwrap_err().to_string();
+        let said = |folder: &Path, limit| CacheFolder::open(folder, limit).unwrap_err().to_string();
         assert!(said(dir.path(), 1 << 20).contains("too small"));
         assert!(said(dir.path(), 1 << 59).contains("MiB left"), "{}", said(dir.path(), 1 << 59));
         let file = dir.path().join("file");

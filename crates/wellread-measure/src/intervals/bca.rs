@@ -6,14 +6,14 @@
 //!     └─▶ leave one out ─▶ figure of each ─▶ skewness of their differences: acceleration ─▶ which percentiles are the ends
 //! ```
 
-use super::{Bootstrap, Interval, Method, usable};
+use super::{Interval, IntervalEstimator, Method, usable};
 use crate::normal;
 use crate::rng::Rng;
 use crate::samples::percentile_of_sorted;
 
-impl Bootstrap {
+impl IntervalEstimator {
     /// Interval of a figure of one set, such as a trimmed mean, a standard deviation or a coefficient of variation. Not for
-    /// medians and percentiles, whose jackknife is inconsistent: [`Bootstrap::percentile`] is. `None` of fewer than two
+    /// medians and percentiles, whose jackknife is inconsistent: [`IntervalEstimator::percentile`] is. `None` of fewer than two
     /// samples, and where a sample or the figure of a resample is not finite.
     pub fn bca(&self, samples: &[f64], figure: impl Fn(&[f64]) -> f64) -> Option<Interval> {
         let samples = usable(samples)?;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::samples::mean;
 
-    const SETTINGS: Bootstrap = Bootstrap { resamples: 4_000, confidence: 0.95, seed: 7 };
+    const SETTINGS: IntervalEstimator = IntervalEstimator { resamples: 4_000, confidence: 0.95, seed: 7 };
 
     #[test]
     fn skew_moves_it_upwards_and_symmetry_does_not() {
@@ -109,12 +109,12 @@ mod tests {
             (values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)).sqrt()
         };
         let mut rng = Rng::seed(11);
-        let settings = Bootstrap { resamples: 600, ..SETTINGS };
+        let estimator = IntervalEstimator { resamples: 600, ..SETTINGS };
         let trials = 600;
         let covered = (0..trials)
             .filter(|_| {
                 let samples: Vec<f64> = (0..40).map(|_| rng.normal()).collect();
-                settings.bca(&samples, deviation).unwrap().contains(1.0)
+                estimator.bca(&samples, deviation).unwrap().contains(1.0)
             })
             .count();
         // 95 % is 570; the method is known to fall short by a few percent of samples of this size.

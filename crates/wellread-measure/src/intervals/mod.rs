@@ -1,6 +1,6 @@
 //! Intervals of figures: how far a figure could have come out otherwise.
 //!
-//! [`Bootstrap`] has the settings of all methods. It resamples where no formula gives the interval: for the ratio of two
+//! [`IntervalEstimator`] has the methods and their settings. It resamples where no formula gives the interval: for the ratio of two
 //! medians, and for figures of the caller's own. There the recomputed figure spreads as the samples are drawn anew,
 //! with replacement. The same seed gives the same interval on every machine. Medians, percentiles and means are
 //! computed, and nothing is drawn. No method but the mean's assumes a distribution, which suits timings: they are skewed and have
@@ -8,12 +8,12 @@
 //!
 //! | figure | function | method |
 //! |---|---|---|
-//! | median, any percentile | [`Bootstrap::median`], [`Bootstrap::percentile`] | between order statistics, by the binomial distribution |
-//! | median of the ratios of rounds | [`Bootstrap::median_of_ratios`] | the same, of the ratios |
-//! | median of batches within rounds | [`Bootstrap::clustered_median`] | the same, of the medians of rounds |
-//! | median over median | [`Bootstrap::ratio_of_medians`], independent or by round | percentile interval of resamples |
-//! | mean | [`Bootstrap::mean`] | Student's t, corrected for skewness |
-//! | any other smooth figure | [`Bootstrap::bca`] | BCa |
+//! | median, any percentile | [`IntervalEstimator::median`], [`IntervalEstimator::percentile`] | between order statistics, by the binomial distribution |
+//! | median of the ratios of rounds | [`IntervalEstimator::median_of_ratios`] | the same, of the ratios |
+//! | median of batches within rounds | [`IntervalEstimator::clustered_median`] | the same, of the medians of rounds |
+//! | median over median | [`IntervalEstimator::ratio_of_medians`], independent or by round | percentile interval of resamples |
+//! | mean | [`IntervalEstimator::mean`] | Student's t, corrected for skewness |
+//! | any other smooth figure | [`IntervalEstimator::bca`] | BCa |
 //!
 //! **Medians and percentiles.** Whether a sample lies above the median is the toss of a coin. So the ranks between
 //! which the median lies follow from the binomial distribution alone. The percentile interval of resampled medians
@@ -39,7 +39,7 @@
 //! Mapping each through the sorted sample gives exactly the order statistic that resampling would give, for two Gamma
 //! draws at any `n`. Resampling overstates the spread of each median by more than few samples understate it. The
 //! percentiles, taken 0.975 times as far out as plain ones, cover 94-97 % from six samples on, for any tails. For
-//! rounds measured in turns, [`Bootstrap::median_of_ratios`] is the better figure: drift that a round shares cancels.
+//! rounds measured in turns, [`IntervalEstimator::median_of_ratios`] is the better figure: drift that a round shares cancels.
 //! The ratio of medians is too wide there, and covers 98 % and more. Its percentiles are taken further out for few
 //! rounds (Hesterberg's "expanded percentile": at `Φ(sqrt(n / (n - 1)) t)`, `t` being that percentile of Student's
 //! distribution).
@@ -118,9 +118,9 @@ impl Interval {
     }
 }
 
-/// The settings of intervals: the confidence of all, and the resamples and seed of those that are resampled.
+/// Estimates figures with their intervals. It holds the confidence of all, and resamples and seed for those that are resampled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bootstrap {
+pub struct IntervalEstimator {
     /// Number of resamples, at least 100.
     pub resamples: usize,
     /// Confidence in `(0, 1)`.
@@ -129,13 +129,13 @@ pub struct Bootstrap {
     pub seed: u64,
 }
 
-impl Default for Bootstrap {
+impl Default for IntervalEstimator {
     fn default() -> Self {
         Self { resamples: 2_000, confidence: 0.95, seed: 0 }
     }
 }
 
-impl Bootstrap {
+impl IntervalEstimator {
     /// The default settings (2,000 resamples, 95 %) with a seed.
     pub fn seeded(seed: u64) -> Self {
         Self { seed, ..Self::default() }

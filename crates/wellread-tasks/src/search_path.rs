@@ -10,13 +10,13 @@ use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 
 /// The folders of a run.
-pub struct Places {
+pub struct SearchPath {
     table: PathBuf,
     /// The working folder and that of `--repo`, where it is another.
     others: Vec<(PathBuf, &'static str)>,
 }
 
-impl Places {
+impl SearchPath {
     /// Those of a run.
     ///
     /// # Errors
@@ -120,8 +120,8 @@ mod tests {
         ] {
             put(at);
         }
-        let places = Places::new(&folder("table"), &folder("work"), &folder("repo")).unwrap();
-        let of = |path: &str| places.absolute(Some(path), &folder("tree")).unwrap();
+        let search_path = SearchPath::new(&folder("table"), &folder("work"), &folder("repo")).unwrap();
+        let of = |path: &str| search_path.absolute(Some(path), &folder("tree")).unwrap();
         for (path, expected) in [
             ("a.ckpt", "table/a.ckpt"),
             ("b.ckpt", "tree/b.ckpt"),
@@ -133,9 +133,9 @@ mod tests {
         // A submodule may bring it.
         assert_eq!(of("e.ckpt"), folder("tree/e.ckpt").to_string_lossy());
         assert_eq!((of("/x/y"), of("s3://bucket/x")), ("/x/y".to_owned(), "s3://bucket/x".to_owned()));
-        assert_eq!(places.absolute(None, dir.path()), None);
-        assert_eq!(places.beyond_the_branch(), [folder("work"), folder("repo")]);
-        let same = Places::new(&folder("table"), &folder("work"), Path::new(".")).unwrap();
+        assert_eq!(search_path.absolute(None, dir.path()), None);
+        assert_eq!(search_path.beyond_the_branch(), [folder("work"), folder("repo")]);
+        let same = SearchPath::new(&folder("table"), &folder("work"), Path::new(".")).unwrap();
         assert_eq!(same.beyond_the_branch(), [folder("work")]);
     }
 }

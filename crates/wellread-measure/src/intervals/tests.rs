@@ -4,18 +4,19 @@ use super::*;
 use crate::rng::Rng;
 use proptest::prelude::*;
 
-const SETTINGS: Bootstrap = Bootstrap { resamples: 4_000, confidence: 0.95, seed: 7 };
+const SETTINGS: IntervalEstimator = IntervalEstimator { resamples: 4_000, confidence: 0.95, seed: 7 };
 
 #[test]
 fn same_seed_same_interval() {
     let samples: Vec<f64> = (0..50).map(|i| f64::from(1 + i * i % 37)).collect();
     // Medians and means are computed: nothing is drawn.
-    let other = Bootstrap { resamples: 100, seed: 8, ..SETTINGS };
+    let other = IntervalEstimator { resamples: 100, seed: 8, ..SETTINGS };
     assert_eq!(SETTINGS.median(&samples), other.median(&samples));
     assert_eq!(SETTINGS.mean(&samples), other.mean(&samples));
-    let ratio = |by: Bootstrap| by.ratio_of_medians(&samples[1..40], &samples[11..], Pairing::Unpaired);
+    let ratio =
+        |by: IntervalEstimator| by.ratio_of_medians(&samples[1..40], &samples[11..], Pairing::Unpaired);
     assert_eq!(ratio(SETTINGS), ratio(SETTINGS));
-    assert_ne!(ratio(SETTINGS), ratio(Bootstrap { seed: 8, ..SETTINGS }));
+    assert_ne!(ratio(SETTINGS), ratio(IntervalEstimator { seed: 8, ..SETTINGS }));
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn nothing_is_claimed_of_bad_or_too_few_values() {
     assert_eq!(SETTINGS.clustered_median(&[&[1.0], &[]]), None);
     let constant = SETTINGS.mean(&[2.0; 5]).unwrap();
     assert_eq!((constant.low, constant.estimate, constant.high), (2.0, 2.0, 2.0));
-    let absurd = Bootstrap { resamples: 0, confidence: f64::INFINITY, seed: 0 };
+    let absurd = IntervalEstimator { resamples: 0, confidence: f64::INFINITY, seed: 0 };
     assert!(absurd.median(&[1.0, 2.0, 3.0]).unwrap().contains(2.0));
 }
 
@@ -99,7 +100,7 @@ proptest! {
     fn median_interval_holds_the_median_and_stays_within_the_samples(
         samples in prop::collection::vec(1e-6_f64..1e3, 2..80), seed: u64
     ) {
-        let interval = Bootstrap { resamples: 500, confidence: 0.95, seed }.median(&samples).unwrap();
+        let interval = IntervalEstimator { resamples: 500, confidence: 0.95, seed }.median(&samples).unwrap();
         prop_assert_eq!(interval.estimate, median(&samples).unwrap());
         prop_assert!(interval.contains(interval.estimate));
         let inside = |end: f64| samples.iter().any(|s| *s <= end) && samples.iter().any(|s| *s >= end);
@@ -108,8 +109,8 @@ proptest! {
 
     #[test]
     fn ratio_of_a_set_with_itself_by_round_is_one(samples in prop::collection::vec(1e-6_f64..1e3, 2..40)) {
-        let settings = Bootstrap { resamples: 200, ..Bootstrap::default() };
-        let interval = settings.ratio_of_medians(&samples, &samples, Pairing::Paired).unwrap();
+        let estimator = IntervalEstimator { resamples: 200, ..IntervalEstimator::default() };
+        let interval = estimator.ratio_of_medians(&samples, &samples, Pairing::Paired).unwrap();
         prop_assert_eq!((interval.low, interval.estimate, interval.high), (1.0, 1.0, 1.0));
     }
 }

@@ -8,7 +8,7 @@
 //!  NAME/ ── then what the old set had and the new one has not goes
 //! ```
 //!
-//! No place far away renames a folder at once. A reader that opens the set while it is replaced may find objects of both. One that has it
+//! No remote place renames a folder at once. A reader that opens the set while it is replaced may find objects of both. One that has it
 //! open finds that objects were replaced, which is an error.
 
 use super::names::overwrite_hint;

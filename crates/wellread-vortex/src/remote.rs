@@ -86,7 +86,7 @@ impl Segments {
     }
 
     /// Where segments lie in the file: position and length.
-    pub fn places(&self, ids: &[SegmentId]) -> impl Iterator<Item = (u64, u64)> {
+    pub fn ranges(&self, ids: &[SegmentId]) -> impl Iterator<Item = (u64, u64)> {
         let specs = ids.iter().filter_map(|id| self.0.specs.get(**id as usize));
         specs.map(|spec| (spec.offset, u64::from(spec.length)))
     }
@@ -203,7 +203,7 @@ mod tests {
             assert_eq!(segments.0.fetched.lock().unwrap().bytes, 0);
         }
         assert!(runtime.block_on(segments.request(SegmentId::from(3))).is_err());
-        assert_eq!(segments.places(&ids([1, 7])).collect::<Vec<_>>(), [(2, 3)]);
+        assert_eq!(segments.ranges(&ids([1, 7])).collect::<Vec<_>>(), [(2, 3)]);
         segments.fetch(&mut ids([1])).unwrap();
         assert!(segments.0.fetched.lock().unwrap().segments.is_empty());
     }

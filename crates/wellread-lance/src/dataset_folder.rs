@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use wellread_store::entries::{self, Entry};
 use wellread_store::registry::Probe;
 use wellread_store::surface::option;
-use wellread_store::{Error, Result, place as files};
+use wellread_store::{Error, Result, place};
 
 /// The folder of manifests, which every dataset has.
 pub(crate) const VERSIONS: &str = "_versions";
@@ -36,7 +36,7 @@ fn any(_: &str) -> bool {
 
 /// Whether the folder is a dataset.
 fn is_dataset(folder: &Path) -> bool {
-    files::is_folder(&folder.join(VERSIONS))
+    place::is_folder(&folder.join(VERSIONS))
 }
 
 /// Whether a probe is of a dataset or a LanceDB folder.
@@ -53,7 +53,7 @@ pub(crate) fn holds_tables(path: &Path) -> bool {
 
 /// Names of the tables in a LanceDB folder, sorted.
 fn tables(folder: &Path) -> Result<Vec<String>> {
-    let listing = files::list(folder).map_err(|e| Error::io(folder, "cannot list the folder", &e))?;
+    let listing = place::list(folder).map_err(|e| Error::io(folder, "cannot list the folder", &e))?;
     let mut names = vec![];
     for entry in listing {
         let entry = entry.map_err(|e| Error::io(folder, "cannot list the folder", &e))?;
@@ -93,7 +93,7 @@ fn foreign_in_dataset(folder: &Path) -> Result<Option<String>> {
     for Entry { name, path, is_folder, .. } in entries::list(folder)? {
         let of_folder = FILES.iter().find(|(folder, _)| *folder == name).map(|(_, belongs)| *belongs);
         let other = (name.starts_with('_') || name == BRANCHES).then_some(any as BelongsHere);
-        let Some(belongs) = of_folder.or(other).filter(|_| files::is_folder(&path)) else {
+        let Some(belongs) = of_folder.or(other).filter(|_| place::is_folder(&path)) else {
             return Ok(Some(name));
         };
         if is_folder && let Some(foreign) = entries::foreign(&path, belongs)? {
@@ -105,7 +105,7 @@ fn foreign_in_dataset(folder: &Path) -> Result<Option<String>> {
 
 /// Refuses to replace a LanceDB folder with tables besides the one that a set of images is.
 pub(crate) fn refuse_tables(target: &Path) -> Result<()> {
-    if !files::is_folder(target) || is_dataset(target) {
+    if !place::is_folder(target) || is_dataset(target) {
         return Ok(());
     }
     match tables(target)?.as_slice() {
@@ -124,7 +124,7 @@ pub(crate) fn refuse_tables(target: &Path) -> Result<()> {
 /// No dataset is there. There are several without a name to choose by. There is no table of that name (the message
 /// lists those there are).
 pub(crate) fn dataset(path: &Path, table: Option<&str>) -> Result<PathBuf> {
-    let meta = files::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+    let meta = place::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
     if !meta.is_folder() {
         return Err(Error::new(path, "is a file; a Lance dataset is a folder")
             .hint("give the folder that holds _versions and data"));

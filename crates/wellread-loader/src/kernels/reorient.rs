@@ -22,7 +22,7 @@ const TILE: usize = LINE * TALL;
 struct Tile([u8; TILE]);
 
 /// The kernel.
-pub(super) struct Place<'a, R, W: Write<R>> {
+pub(super) struct Reorient<'a, R, W: Write<R>> {
     patch: &'a Patch<'a>,
     source: &'a [R],
     to: Orientation,
@@ -31,7 +31,7 @@ pub(super) struct Place<'a, R, W: Write<R>> {
     plane: &'a mut [W::Out],
 }
 
-impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
+impl<'a, R: Raw, W: Write<R>> Reorient<'a, R, W> {
     pub(super) fn new(
         level: Level,
         patch: &'a Patch<'a>,
@@ -224,7 +224,7 @@ fn reverse<R: Raw>(source: &[R], out: &mut [R]) {
     }
 }
 
-impl<R: Raw, W: Write<R>> Kernel for Place<'_, R, W> {
+impl<R: Raw, W: Write<R>> Kernel for Reorient<'_, R, W> {
     #[inline(always)]
     fn run(mut self) {
         let &Patch { rows, columns, stride, .. } = self.patch;
