@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from . import _check
+
 
 def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
     """The function from a native batch to the array of a library; imports the library."""
@@ -159,6 +161,30 @@ def listed(values: Any) -> list[Any]:
         if made[place] is not None:
             made[place] = flat[place]
     return made.reshape(values.shape).tolist()
+
+
+def of_pandas(values: Any) -> Any:
+    """Values of pandas' own types, which have missing values of their own, as NumPy's; others as they are."""
+    import numpy
+
+    dtype = type(getattr(values, "dtype", None))
+    return numpy.asarray(values) if dtype.__module__.partition(".")[0] == "pandas" else values
+
+
+def lack_some(values: Any, labels: list[Any]) -> bool:
+    """Whether labels of texts and other objects lack some, as NaN: torch would make a tensor of those of some batches
+    and not of others."""
+    are_objects = getattr(getattr(values, "dtype", None), "kind", None) == "O"
+    return are_objects and any(isinstance(label, float) and label != label for label in labels)
+
+
+def items(values: Any) -> list[Any]:
+    """Labels one by one, as Python's."""
+    import numpy
+
+    if getattr(getattr(values, "dtype", None), "kind", None) in ("m", "M"):
+        return listed(numpy.asarray(values))
+    return values.tolist() if hasattr(values, "tolist") else _check.several("labels", values)
 
 
 def of_column(as_: str, what: str = "labels") -> Callable[[Any], Any]:

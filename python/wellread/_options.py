@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +34,7 @@ _IMAGES_LOOKED_AT = 64
 # Rows that are looked at, at most, for the first one that can be read.
 _ROWS_LOOKED_AT = 16
 
-# What is wrong with one image alone. Each row would wait for a server that does not answer.
+# What is wrong with one image alone, unless the link to it failed: each row would wait for the same server.
 _OF_ONE_IMAGE = (errors.CorruptImageError, errors.UnsupportedImageError, errors.MissingError)
 
 # What computes with values, which therefore cannot stay as they are stored, where it is asked for.
@@ -206,16 +205,19 @@ def channels(given: Any, dataset, what: str) -> list[int] | None:
 def of_first_readable(look: Callable[[int], Any], length: int) -> Any:
     """Calls `look` for the first of `length` rows that it can read. The loader reports the other rows.
 
-    Raises the error of row 0 if none of the first 16 can be read. It goes on after an image that is damaged,
-    unsupported or missing, and raises every other error at once.
+    Raises the first error if none of the first 16 can be read. It goes on after an image that is damaged,
+    unsupported or missing. Every other error ends it, as that of a server that does not answer.
     """
-    try:
-        return look(0)
-    except _OF_ONE_IMAGE:
-        for row in range(1, min(length, _ROWS_LOOKED_AT)):
-            with contextlib.suppress(*_OF_ONE_IMAGE):
-                return look(row)
-        raise
+    first: errors.Error | None = None
+    for row in range(max(1, min(length, _ROWS_LOOKED_AT))):
+        try:
+            return look(row)
+        except _OF_ONE_IMAGE as error:
+            if error._is_of_link:
+                raise
+            first = first or error
+    assert first is not None
+    raise first
 
 
 def named_channels(given: Any, dataset, what: str = "channels") -> dict[str, Any]:

@@ -73,10 +73,20 @@ def _first_of(part: Any) -> Any:
 class Classes:
     """Labels as numbers of classes.
 
+    ``column`` is the column that they are of, ``advice`` how to take other rows.
+
     Raises ValueError where a row that is used has a label that is no class, or none at all.
     """
 
-    def __init__(self, values: Any, classes: Any, rows: Sequence[int]):
+    def __init__(
+        self,
+        values: Any,
+        classes: Any,
+        rows: Sequence[int],
+        *,
+        column: str | None = None,
+        advice: str = "give the rows that have one (rows=)",
+    ):
         import numpy
 
         if values.ndim != 1:
@@ -106,9 +116,9 @@ class Classes:
         unknown = used[self.numbers[used] < 0]
         if len(unknown):
             row = int(unknown[0])
-            advice = "give the rows that have one (rows=)"
             if _is_missing(labels[row]):
-                raise ValueError(f"row {row} has no label ({labels[row]}), so it is of no class: {advice}")
+                of = "" if column is None else f" in column {column!r}"
+                raise ValueError(f"row {row} has no label{of} ({labels[row]}), so it is of no class: {advice}")
             shown = ", ".join(map(repr, names[:8])) + (" …" if len(names) > 8 else "")
             raise ValueError(
                 f"row {row} has the label {labels[row]!r}, which is none of the {len(names)} classes ({shown}): add "
@@ -177,10 +187,14 @@ def given_labels(dataset: Dataset, labels: Any) -> Any:
         # Torch and JAX take the machine's byte order only.
         values = values.astype(values.dtype.newbyteorder("="))
     if values.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
-        mixed = {isinstance(value, (str, bytes)): type(value).__name__ for value in labels}
+        mixed: dict[bool, int] = {}
+        for row, value in enumerate(labels):
+            mixed.setdefault(isinstance(value, (str, bytes)), row)
         if len(mixed) > 1:
+            kinds = [type(labels[mixed[is_text]]).__name__ for is_text in (True, False)]
             raise ValueError(
-                f"labels mix {mixed[True]} and {mixed[False]}, of which NumPy makes texts: give values of one kind"
+                f"labels mix {' and '.join(kinds)} (rows {mixed[True]} and {mixed[False]}), of which NumPy makes "
+                "texts: give values of one kind, and None for a text that is missing"
             )
     if values.shape[:1] != (len(dataset),):
         raise ValueError(
@@ -278,7 +292,8 @@ class Beside:
                 values = self.given["labels"] = given_labels(dataset, labels)
             if has_classes:
                 used = range(len(dataset)) if rows is None else rows
-                self.classes = Classes(values, classes, used)
+                column = labels if isinstance(labels, str) else None
+                self.classes = Classes(values, classes, used, column=column)
                 self.given["classes"] = self.classes.names
                 values = self.classes.numbers
             self._parts["labels"] = lambda rows: convert(values[rows])

@@ -289,7 +289,8 @@ class Dataset(OpenSet):
                 SQLite ("experiment.sqlite:Per_Nuclei" names one of its tables). Or a set of label images, by its path
                 or as a Dataset, such as some rows of one (:meth:`select`). Each label is a cell, with its centroid
                 and area. Or a table in memory, as :meth:`with_columns` takes it: a pandas or polars frame, a pyarrow
-                table.
+                table. A UserWarning names columns that are left out: nested and binary values, and nulls without a
+                type.
             x, y: columns of the position. The default is those of CellProfiler or scikit-image, such as
                 ``Nuclei_Location_Center_X``.
             size: height and width of a crop in pixels. The pixel that the position lies in is at index ``size // 2``.
@@ -337,10 +338,16 @@ class Dataset(OpenSet):
         }
         open_masks = masks if isinstance(masks, Dataset) else None
         if isinstance(table, Dataset):
-            return _cells_of(self, table, choices, open_masks)
-        if not _tables.is_table(table):
-            return _cells_of(self, _check.path("table", table), choices, open_masks)
-        return _cells_of(self, _tables.with_index(table, choices["by"]), choices, open_masks)
+            source: Any = table
+        elif _tables.is_table(table):
+            source = _tables.with_index(table, choices["by"])
+        else:
+            source = _check.path("table", table)
+        dataset = _cells_of(self, source, choices, open_masks)
+        of_images = self._native.columns_left_out()
+        left_out = [column for column in dataset._native.columns_left_out() if column not in of_images]
+        _tell_left_out(self._path, left_out)
+        return dataset
 
     def with_columns(
         self,
@@ -359,10 +366,10 @@ class Dataset(OpenSet):
                 a type, are left out with a UserWarning that names them. A column of the table replaces a column of
                 the images with the same name.
             on: columns that both have, such as "Metadata_Well" or ("plate", "well"), by which many images may share a
-                row. Or a column of the table with the images' names (:meth:`name`) or those of their files, with or
-                without endings and folders. A UserWarning tells of folders that the images do not lie in. The index
-                of a pandas frame is a column by its name, or "index" if it has none. By default the table has one row
-                per image, in their order.
+                row. Or columns of the table with the images' names (:meth:`name`) or those of their files, with or
+                without endings and folders. ``wellread convert --join`` finds rows by the same rule. A UserWarning
+                tells of folders that the images do not lie in. The index of a pandas frame is a column by its name,
+                or "index" if it has none. By default the table has one row per image, in their order.
             unmatched: images without a row: "error" fails, "null" gives them nulls. It is an error in any case if no
                 image has a row.
 
@@ -372,20 +379,14 @@ class Dataset(OpenSet):
         Raises:
             TypeError: the table has no Arrow stream.
             wellread.ChoiceError: columns that are missing, two rows for an image, or an image without one. Also a
-                name of images in several folders, and another number of rows than images (a :class:`ValueError` too).
+                row that could be of either of two images, such as ``a.tif`` of ``P1/a.tif`` and ``P2/a.tif``. Another
+                number of rows than images (each is a :class:`ValueError` too).
         """
         names = [on] if isinstance(on, str) else _check.several("on", () if on is None else on, "columns")
         names = [_check.text(f"on[{i}]", name) for i, name in enumerate(names)]
         lone = _check.word("unmatched", unmatched, _options.LONE)
         dataset = _with_columns(self, _tables.with_index(table, names), names, lone)
-        left_out = dataset._left_out
-        if left_out:
-            names, verb = [name for name, _ in left_out], "is" if len(left_out) == 1 else "are"
-            warnings.warn(
-                f"{self._path}: of the table {_check.some(names)} cannot stand beside images and {verb} left out: "
-                f"{_check.kinds(left_out)}",
-                stacklevel=2,
-            )
+        _tell_left_out(self._path, dataset._left_out)
         if dataset._elsewhere is not None:
             warnings.warn(
                 f"{self._path}: the table names folders that the images do not lie in, such as {dataset._elsewhere}: "
@@ -425,6 +426,17 @@ class Dataset(OpenSet):
             shape, dtype = self._native.info(0)
             first = f"<br>{' x '.join(map(str, shape))} (TCZYX) {dtype}"
         return f"<b>wellread.Dataset</b> {escape(self._path)}<br>{self._images()}, {escape(self.format)}{first}"
+
+
+def _tell_left_out(path: str, left_out: Sequence[tuple[str, str]]) -> None:
+    """Says, to the caller of a method, which columns of its table are left out, and what they hold."""
+    if left_out:
+        names, verb = [name for name, _ in left_out], "is" if len(left_out) == 1 else "are"
+        warnings.warn(
+            f"{path}: of the table {_check.some(names)} cannot stand beside images and {verb} left out: "
+            f"{_check.kinds(left_out)}",
+            stacklevel=3,
+        )
 
 
 def _cells_of(images: Dataset, table: Any, choices: dict[str, Any], masks: Dataset | None) -> Dataset:

@@ -28,6 +28,8 @@ class Error(Exception):
     path: str | None
     row: int | None
     hint: str | None
+    # Whether a link or a server failed, and not this image: other images fail alike.
+    _is_of_link = False
 
     def __init__(
         self,

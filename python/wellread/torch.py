@@ -45,6 +45,8 @@ __all__ = ["DataLoader", "Dataset", "IterableDataset", "collate"]
 
 #: What torch has no type for; NumPy's are what Python has none for.
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, numpy.datetime64, numpy.timedelta64)
+#: The types of pandas' missing values, which is not imported for them.
+_MISSING = ("NAType", "NaTType")
 
 
 class DataLoader(_loader.DataLoader[B_co]):
@@ -118,7 +120,7 @@ class Rows(list[Any]):
 
 def collate(items: list[Any]) -> Any:
     """``collate_fn`` that does not copy images of one request; for others torch's default. Labels that torch makes no
-    tensor of are a list: dates, times, durations, and those some of which are None."""
+    tensor of are a list: dates, times, durations, and those some of which are missing."""
     if isinstance(items, Rows) and items.whole is not None:
         return items.whole
     pairs = all(isinstance(item, tuple) and len(item) == 2 for item in items)
@@ -133,7 +135,7 @@ def _makes_no_tensor(label: Any) -> bool:
     """Whether torch's default neither makes a tensor of it nor leaves it as it is."""
     if isinstance(label, (list, tuple)):
         return any(map(_makes_no_tensor, label))
-    return label is None or isinstance(label, _TIMES)
+    return label is None or isinstance(label, _TIMES) or type(label).__name__ in _MISSING
 
 
 def _is_of_numbers(labels: Any) -> bool:
@@ -150,8 +152,8 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         transform: a callable for each image, a tensor (C, Y, X). It is (T, C, Z, Y, X) where there is more than one
             time point or depth.
         labels: a column of the dataset, or an array of one value per row: items are (image, label). A batch of dates,
-            times, durations, or of truth values some of which are missing, needs :func:`collate`: torch's default
-            takes none of them.
+            times or durations needs :func:`collate`, and so do texts and truth values some of which are missing
+            (None, NaN, pandas' NA). Torch's default takes none of them.
         classes: True, or a list: labels are the numbers of classes, as those of :class:`wellread.DataLoader`.
         dtype: the type that images are converted to before the transform: "float32", with which torch computes,
             "float16", "bfloat16", "int32", "int64", "uint8" or "uint16". "stored" converts nothing: uint16 stays
@@ -183,19 +185,26 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         self._labels: list[Any] | None = None
         self._classes = None
         one = isinstance(labels, str)
-        values = self._images.column(labels) if one else labels
+        values = self._images.column(labels) if one else _arrays.of_pandas(labels)
         if values is not None:
-            self._labels = _items(values)
+            self._labels = _arrays.items(values)
             if len(self._labels) != len(self._images):
                 raise ValueError(f"labels must be one per row: {len(self._labels)} for {len(self._images)} images")
+            if isinstance(values, (list, tuple)) and any(isinstance(label, (str, bytes)) for label in values):
+                # Of texts and others a loader makes no labels, and says which rows have them.
+                _parts.given_labels(self._images, values)
         if classes is not None and classes is not False:
             if labels is None:
                 raise ValueError("classes are those of labels, which are not given")
             values = values if one else _parts.given_labels(self._images, labels)
-            self._classes = _parts.Classes(values, classes, range(len(self._images)))
+            column, advice = labels if one else None, "take the rows that have one (dataset.select)"
+            self._classes = _parts.Classes(values, classes, range(len(self._images)), column=column, advice=advice)
             self._labels, values = self._classes.numbers.tolist(), self._classes.numbers
         # Decided once: of truth values, one batch may have a missing one and the next none.
-        self._listed = not _is_of_numbers(values) and any(map(_makes_no_tensor, self._labels or ()))
+        given = self._labels or []
+        self._listed = not _is_of_numbers(values) and (
+            any(map(_makes_no_tensor, given)) or _arrays.lack_some(values, given)
+        )
 
     @property
     def images(self) -> _Images:
@@ -386,9 +395,3 @@ def _opened(dataset: Any, options: OpenOptions) -> _Images:
             raise TypeError(f"{', '.join(options)}: only where a path is given")
         return dataset
     return _Images(dataset, **options)
-
-
-def _items(values: Any) -> list[Any]:
-    if getattr(getattr(values, "dtype", None), "kind", None) in ("m", "M"):
-        return _arrays.listed(numpy.asarray(values))
-    return values.tolist() if hasattr(values, "tolist") else _check.several("labels", values)

@@ -1,6 +1,7 @@
 """Single-cell crops: against NumPy's slices of tifffile's images, of generated sets and of real ones."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -183,6 +184,50 @@ def test_tables_in_memory_are_tables_of_cells(sites):
         ds.cells(ds)
     with pytest.raises(TypeError, match="table"):
         ds.cells(3)
+
+
+def test_the_command_joins_by_the_same_rule(tmp_path, wellread):
+    pa = pytest.importorskip("pyarrow")
+    folder = tmp_path / "set"
+    (folder / "dir").mkdir(parents=True)
+    for name in ("w1", "dir/w1", "dir/w2"):
+        tifffile.imwrite(folder / f"{name}.tif", np.full((4, 4), 7, np.uint16))
+    ds = wr.Dataset(folder)
+    assert sorted(map(ds.name, range(3))) == ["dir/w1", "dir/w2", "w1"]
+    # A row with the whole name of an image is of no other one.
+    table = tmp_path / "table.csv"
+    table.write_text("file,dose\nw1.tif,1\nw2.png,2\n")
+    columns = pa.table({"file": ["w1.tif", "w2.png"], "dose": [1, 2]})
+    both = ds.with_columns(columns, on="file", unmatched="null")
+    wellread("convert", folder, tmp_path / "joined.parquet", "--join", table, "--on", "file")
+    joined = wr.Dataset(tmp_path / "joined.parquet")
+    doses = [dict(zip(map(one.name, range(3)), one.column("dose").tolist(), strict=True)) for one in (both, joined)]
+    for found in doses:
+        np.testing.assert_equal(found, {"w1": 1.0, "dir/w1": np.nan, "dir/w2": 2.0})
+
+
+def test_columns_of_a_table_that_are_left_out_are_named(sites, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    folder, images = sites
+    ds = wr.Dataset(folder / "images")
+    name = f"{next(iter(images))}.tif"
+    table = pa.table({"Image_FileName_DNA": [name], "x": [20.0], "y": [20.0], "thumb": [b"a"], "outline": [[1]]})
+    pq.write_table(table, tmp_path / "cells.parquet")
+    said = "of the table thumb, outline cannot stand beside images and are left out: binary values, nested values"
+    for source in (table, tmp_path / "cells.parquet"):
+        with pytest.warns(UserWarning, match=said) as told:
+            cells = ds.cells(source, size=(9, 11))
+        assert len(told) == 1 and told[0].filename == __file__
+        assert "x" in cells.columns and "thumb" not in cells.columns
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert len(pickle.loads(pickle.dumps(cells))) == 1
+    # Nothing is said where nothing is left out.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ds.cells(table.drop_columns(["thumb", "outline"]), size=(9, 11))
 
 
 def test_parquet_of_profiles_is_joined_by_metadata(sites, tmp_path, wellread):

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import wellread as wr
+from wellread import _options
 
 U16 = np.float32(1 / 65535)
 
@@ -205,6 +206,32 @@ def test_wrong_labels_are_named(parquet):
         with pytest.raises(ValueError, match="labels mix str and (int|float|bool)"):
             wr.DataLoader(parquet, 4, labels=mixed)
     assert next(iter(wr.DataLoader(parquet, 2, labels=["a", "b"] * 20)))[1] == ["a", "b"]
+
+
+def test_channels_by_name_wait_for_a_dead_server_once():
+    looked_at = []
+
+    def look(row, good, dead):
+        looked_at.append(row)
+        if row == good:
+            return "found"
+        error = wr.CorruptImageError(f"s3://plate/{row}.tif: row {row}: cannot read", row=row)
+        error._is_of_link = row == dead
+        raise error
+
+    def ask(good=None, dead=None):
+        looked_at.clear()
+        return _options.of_first_readable(lambda row: look(row, good, dead), 100)
+
+    assert ask(good=3) == "found" and looked_at == [0, 1, 2, 3]
+    with pytest.raises(wr.CorruptImageError) as error:
+        ask()
+    assert error.value.row == 0 and looked_at == list(range(16))
+    for dead in (0, 2):
+        with pytest.raises(wr.CorruptImageError) as error:
+            ask(good=5, dead=dead)
+        assert error.value.row == dead and looked_at == list(range(dead + 1))
+    assert not wr.CorruptImageError("of an image")._is_of_link
 
 
 @pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])

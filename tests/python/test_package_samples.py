@@ -285,7 +285,7 @@ def test_given_classes_keep_their_order(labelled):
 
 def test_labels_that_are_missing_are_of_no_class(labelled):
     ds = wr.Dataset(labelled)
-    with pytest.raises(ValueError, match=r"row 7 has no label \(nan\), so it is of no class"):
+    with pytest.raises(ValueError, match=r"row 7 has no label in column 'count' \(nan\), so it is"):
         wr.DataLoader(ds, labels="count", classes=True)
     rows = [row for row in range(40) if row != 7]
     loader = wr.DataLoader(ds, 39, labels="count", classes=True, rows=rows)
@@ -297,6 +297,16 @@ def test_labels_that_are_missing_are_of_no_class(labelled):
         wr.DataLoader(ds, labels=np.array(["a", 1] * 20, object), classes=True)
     with pytest.raises(ValueError, match="one label per row"):
         wr.DataLoader(ds, labels=np.zeros((40, 2)), classes=True)
+
+
+def test_torch_datasets_name_the_row_without_a_label(labelled):
+    said = r"row 7 has no label in column 'count' \(nan\), so it is of no class: take the rows .*dataset.select"
+    with pytest.raises(ValueError, match=said):
+        wellread.torch.Dataset(labelled, labels="count", classes=True)
+    pd = pytest.importorskip("pandas")
+    series = pd.Series([None if row == 3 else row % 2 for row in range(40)], dtype="Int64")
+    with pytest.raises(ValueError, match=r"row 3 has no label \((nan|<NA>)\)"):
+        wellread.torch.Dataset(labelled, labels=series, classes=True)
 
 
 def test_torch_datasets_know_classes_too(labelled):
@@ -408,7 +418,7 @@ def test_names_of_files_tell_images(labelled):
     table = pa.table({"Image_FileName_DNA": files[::-1], "order": list(range(40))})
     assert ds.with_columns(table, on="Image_FileName_DNA").column("order").tolist() == list(range(39, -1, -1))
     others = pa.table({"Image_FileName_DNA": ["other.tiff"], "order": [1]})
-    with pytest.raises(wr.ChoiceError, match="has no row for 40 of 40 images.*has other.tiff"):
+    with pytest.raises(wr.ChoiceError, match="no image has a row by Image_FileName_DNA.*rows have other.tiff"):
         ds.with_columns(others, on="Image_FileName_DNA", unmatched="null")
 
 

@@ -196,6 +196,41 @@ def test_labels_that_torch_has_no_type_for_are_lists(parquet):
     assert wellread.torch.collate([(torch.zeros(2), 4), (torch.ones(2), 5)])[1].tolist() == [4, 5]
 
 
+def test_labels_some_of_which_are_missing_are_those_of_a_loader(parquet):
+    pd = pytest.importorskip("pandas")
+    whole = [row % 3 for row in range(40)]
+    texts = [f"A{row}" for row in range(40)]
+
+    def without(values, missing, row):
+        return [missing if i == row else value for i, value in enumerate(values)]
+
+    for labels in (
+        pd.Series(without(whole, None, 0), dtype="Int64"),
+        pd.Series(without(whole, None, 0), dtype="Float64"),
+        pd.Series([None, *[True, False] * 19, True], dtype="boolean"),
+        pd.Series(without(texts, None, 0), dtype="string"),
+        pd.Series(without(texts, np.nan, 0), dtype=object),
+        pd.Series(without(texts, np.nan, 25), dtype=object),
+        pd.Series(without(texts, None, 0)).astype("category"),
+        without(texts, None, 0),
+        without(texts, pd.NA, 25),
+        without(whole, None, 25),
+        without(whole, pd.NA, 0),
+    ):
+        dataset = wellread.torch.Dataset(parquet, labels=labels)
+        loader = torch.utils.data.DataLoader(dataset, batch_size=20, collate_fn=wellread.torch.collate)
+        for (pixels, found), (_, wanted) in zip(loader, wr.torch.DataLoader(parquet, 20, labels=labels), strict=True):
+            assert pixels.shape == (20, 2, 48, 56) and type(found) is type(wanted)
+            # A missing value is unlike itself, so texts are compared.
+            assert list(map(str, found)) == list(map(str, wanted))
+    # Numbers with NaN are a tensor, and texts with NaN in a list are refused, as a loader does.
+    numbers = wellread.torch.Dataset(parquet, labels=without(list(map(float, whole)), np.nan, 0))
+    assert wellread.torch.collate(numbers.__getitems__([0, 1]))[1].isnan().tolist() == [True, False]
+    for make in (wellread.torch.Dataset, wr.torch.DataLoader):
+        with pytest.raises(ValueError, match=r"labels mix str and float \(rows 0 and 25\)"):
+            make(parquet, labels=without(texts, np.nan, 25))
+
+
 def test_labels_of_many_numbers_are_not_looked_at_one_by_one(parquet, monkeypatch):
     looked_at = []
     monkeypatch.setattr(wellread.torch, "_makes_no_tensor", looked_at.append)

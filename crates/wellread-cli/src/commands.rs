@@ -250,9 +250,12 @@ pub fn outside_of(source: &Path, option: &str, target: &Path) -> Outcome {
     )))
 }
 
+/// Most threads that an option takes.
+pub const MAX_THREADS: usize = 1024;
+
 /// Number of threads for whole-set operations: the machine's cores.
 pub fn default_jobs() -> usize {
-    wellread_worker::threads()
+    wellread_worker::threads().min(MAX_THREADS)
 }
 
 /// Parses a number of things of which there must be one at least.
@@ -264,9 +267,19 @@ pub fn parse_positive(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("{text:?} is no whole number of at least one"))
 }
 
-/// Parses a number of threads.
+/// Parses a number of threads that do all of the work, of which there must be one at least.
+pub fn parse_jobs(text: &str) -> Result<usize, String> {
+    match parse_threads(text) {
+        Ok(0) => Err(format!(
+            "without a thread nothing is done; give 1 to {MAX_THREADS}, or leave the option out for one per processor"
+        )),
+        Ok(threads) => Ok(threads),
+        Err(_) => Err(format!("{text:?} is no number of threads from 1 to {MAX_THREADS}")),
+    }
+}
+
+/// Parses a number of threads beside the one that takes batches, which does their work where there are none.
 pub fn parse_threads(text: &str) -> Result<usize, String> {
-    const MAX_THREADS: usize = 1024;
     let threads = text.trim().parse().ok().filter(|&n: &usize| n <= MAX_THREADS);
     threads.ok_or_else(|| format!("{text:?} is no number of threads from 0 to {MAX_THREADS}"))
 }
@@ -326,6 +339,9 @@ mod tests {
             (Ok(0.05), Ok(0.05), Ok(0.0))
         );
         assert!(["5", "-1%", "nan", "x%", "", "%", "inf"].iter().all(|text| parse_share(text).is_err()));
+        assert_eq!([parse_jobs("1"), parse_jobs(" 1024 "), parse_threads("0")], [Ok(1), Ok(1024), Ok(0)]);
+        assert!(parse_jobs("0").unwrap_err().contains("leave the option out for one per processor"));
+        assert!(["1025", "-1", "two", ""].iter().all(|text| parse_jobs(text).is_err()));
         assert!(parse_size("100").is_err() && parse_size("0x5").is_err());
         assert_eq!(parse_tczyx("1,2,3,4,5"), Ok([1, 2, 3, 4, 5]));
         assert!(parse_tczyx("1,2,3").is_err() && parse_tczyx("1,1,1,0,1").is_err());

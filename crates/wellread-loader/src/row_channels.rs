@@ -69,7 +69,7 @@ impl RowChannels {
     }
 
     /// Looks at the rows whose metadata is read together with that of others, where it is read once for all. A row's
-    /// error is reported when its turn comes.
+    /// error is reported when its turn comes. Each row would wait for a server that does not answer: the first one ends it.
     fn look_at_joint(&self) {
         let hints =
             (0..self.known.len()).filter_map(|row| Some((self.dataset.store().row_hints(row).ok()?, row)));
@@ -77,7 +77,9 @@ impl RowChannels {
         let mut rows: Vec<(u64, usize)> = joint.map(|(hints, row)| (hints.position(), row)).collect();
         rows.sort_unstable();
         for (_, row) in rows {
-            drop(self.is_moved(row));
+            if self.is_moved(row).is_err_and(|error| error.may_pass()) {
+                return;
+            }
         }
     }
 
@@ -149,22 +151,34 @@ impl Dataset {
     /// A transform as it is for the images of this set. It has what the set says of itself, and statistics in the order of its channels.
     ///
     /// # Errors
-    /// Statistics that lack a channel.
+    /// Statistics that lack a channel. A server that does not answer.
     pub(crate) fn transform_of_set(&self, transform: Transform) -> Result<Transform> {
         let transform = transform.for_set(self.store().hints());
         if !transform.has_named_statistics() {
             return Ok(transform);
         }
-        // The error of a row that cannot be read is reported when its turn comes.
-        let first = (0..self.len().min(TRIED)).find_map(|row| {
-            let there = names_of(self, row).ok()?;
-            // Images without names have as many channels all the same.
-            let channels = self.row_info(row).ok()?.shape.c();
-            let name = |channel: usize| there.get(channel).cloned().unwrap_or_default();
-            Some((0..channels).map(name).collect::<Vec<String>>())
-        });
+        let first = self.first_channels()?;
         let Some(there) = first else { return Ok(transform) };
         let placed = transform.with_statistics_of(&there);
         placed.map_err(|error| error.at(self.store().path(), None).choice())
+    }
+
+    /// The names of the channels of the first row that can be read. The error of one that cannot is reported when its turn comes.
+    ///
+    /// # Errors
+    /// A server that does not answer: each row would wait for it.
+    fn first_channels(&self) -> Result<Option<Vec<String>>> {
+        for row in 0..self.len().min(TRIED) {
+            match names_of(self, row).and_then(|there| Ok((there, self.row_info(row)?.shape.c()))) {
+                Ok((mut there, channels)) => {
+                    // Images without names have as many channels all the same.
+                    there.resize(channels, String::new());
+                    return Ok(Some(there));
+                }
+                Err(error) if self.is_far() && error.may_pass() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(None)
     }
 }

@@ -379,4 +379,12 @@ impl Dataset {
     fn column_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.opened.column_names(py)
     }
+
+    /// The columns that cannot stand beside the images, and what they hold.
+    fn columns_left_out(&self, py: Python<'_>) -> PyResult<Vec<(String, &'static str)>> {
+        self.opened.with(py, Activity::Opening, |dataset| {
+            let left_out = dataset.store().hints().columns_left_out();
+            Ok(left_out.into_iter().map(|column| (column.name, column.why)).collect())
+        })
+    }
 }

@@ -46,7 +46,10 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, doing: Activity) -> PyErr
         keywords.set_item("row", error.row_index())?;
         keywords.set_item("hint", error.hint_text())?;
         let class = module(py)?.getattr(name)?;
-        Ok(PyErr::from_value(class.call((error.to_string(),), Some(&keywords))?))
+        let made = class.call((error.to_string(),), Some(&keywords))?;
+        // Each image of the set would wait for the same server.
+        made.setattr("_is_of_link", error.may_pass() && place::is_registered(error.path()))?;
+        Ok(PyErr::from_value(made))
     };
     make().unwrap_or_else(|failed| failed)
 }

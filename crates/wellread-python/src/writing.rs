@@ -247,8 +247,7 @@ impl Parts {
                     options.features = features::all(source.store())?;
                 }
             }
-            let joined = set.joins();
-            set.commit(&parts, &options, joined)
+            set.commit(&parts, &options)
         })
     }
 

@@ -131,6 +131,9 @@ pub struct Format {
     /// Whether the format's tables have a column of this name themselves, so that none beside the images can:
     /// [`create`](crate::create) renames one that has it ([`crate::features::renamed`]).
     pub own_columns: fn(&str) -> bool,
+    /// Whether names of images tell a column, by its name and those of all columns. Then a set of this format keeps it in another one of this
+    /// format, though it has no place for columns.
+    pub names_tell: fn(&str, &[String]) -> bool,
     /// Whether such columns can be durations; [`create`](crate::create) makes whole numbers of them where they cannot.
     pub keeps_durations: bool,
     /// Whether times in seconds and dates in milliseconds are kept as such. [`create`](crate::create) makes times in milliseconds and

@@ -10,6 +10,7 @@
 use crate::{SetPart, Store};
 use std::collections::HashSet;
 use std::fmt;
+use wellread_image::ImageMetadata;
 
 /// Images that a command which reads all of a set looks at, at most: a small part of the time that it takes.
 pub const MOST: usize = 10_000;
@@ -41,7 +42,7 @@ impl fmt::Display for MixedChannels {
 /// agree, or have no names. `rows` and `channels` narrow the search to these rows and to the channels of these numbers.
 ///
 /// Beside the first image of each set, `most` images are looked at, all over the rows, and fewer where they lie behind a network.
-/// An image that cannot be read is passed over: the loader tells of it when its turn comes.
+/// An image that cannot be read is passed over: the loader tells of it when its turn comes. A server that does not answer ends the search.
 pub fn find(
     store: &dyn Store,
     rows: Option<&[usize]>,
@@ -49,9 +50,8 @@ pub fn find(
     most: usize,
 ) -> Option<MixedChannels> {
     let parts = store.hints().set_parts();
-    let names = |row: usize| -> Option<Vec<String>> {
-        let there = store.metadata(row).ok()?.channels.into_iter().map(|channel| channel.name);
-        let there: Vec<String> = there.collect();
+    let names = |metadata: ImageMetadata| -> Option<Vec<String>> {
+        let there: Vec<String> = metadata.channels.into_iter().map(|channel| channel.name).collect();
         let taken: Vec<String> = match channels {
             None => there,
             Some(numbers) => numbers.iter().map(|&n| there.get(n).cloned().unwrap_or_default()).collect(),
@@ -60,7 +60,12 @@ pub fn find(
     };
     let mut first: Option<(usize, Vec<String>)> = None;
     for row in looked_at(store, &parts, rows, most) {
-        let Some(there) = names(row) else { continue };
+        let metadata = match store.metadata(row) {
+            Ok(metadata) => metadata,
+            Err(error) if error.may_pass() && store.far().is_some() => return None,
+            Err(_) => continue,
+        };
+        let Some(there) = names(metadata) else { continue };
         match &first {
             None => first = Some((row, there)),
             Some((one, own)) if are_mixed(own, &there) => {

@@ -119,7 +119,7 @@ impl PartedSet {
         if is_by_image(self.format) { "" } else { self.format.set_ending }
     }
 
-    /// Whether the parts should become one table in [`Self::commit`], by their format.
+    /// Whether the parts become one table in [`Self::commit`]: where the format's library takes no folder of tables.
     pub fn joins(&self) -> bool {
         self.format.joins_parts
     }
@@ -136,14 +136,14 @@ impl PartedSet {
 
     /// Makes a set of the parts of these names, whose images follow one another in this order, and moves it to its
     /// place. Other parts are removed. `options` are those of the parts; `options.features` are columns of all images,
-    /// for a format that keeps them beside files of images. With `joined`, parts of a table become one table. Returns
-    /// the number of images.
+    /// for a format that keeps them beside files of images. Where the format [joins](Self::joins) parts, they become one
+    /// table. Returns the number of images.
     ///
     /// # Errors
     /// A part that is not there or cannot be read; a file that cannot be moved. Where no later run goes on with it,
     /// nothing is left then.
-    pub fn commit(self, parts: &[String], options: &WriteOptions, joined: bool) -> Result<usize> {
-        match self.put_together(parts, options, joined) {
+    pub fn commit(self, parts: &[String], options: &WriteOptions) -> Result<usize> {
+        match self.put_together(parts, options) {
             Ok((images, place)) => self.staged.commit_file(&place).map(|()| images),
             Err(error) => {
                 if !self.is_resumed {
@@ -160,12 +160,7 @@ impl PartedSet {
     }
 
     /// Puts the set together; the number of its images, and where it is in the folder of the set being written.
-    fn put_together(
-        &self,
-        parts: &[String],
-        options: &WriteOptions,
-        joined: bool,
-    ) -> Result<(usize, String)> {
+    fn put_together(&self, parts: &[String], options: &WriteOptions) -> Result<(usize, String)> {
         if parts.is_empty() {
             return Err(Error::new(self.staged.target(), "there is no image to write"));
         }
@@ -174,7 +169,7 @@ impl PartedSet {
         }
         let list = self.take_tables(parts)?;
         let images = list.parts(&self.set()).iter().map(|(_, images)| images).sum();
-        if joined {
+        if self.joins() {
             self.join(&list, options)?;
             return Ok((images, format!("{JOINED}/{}", self.name)));
         }

@@ -13,9 +13,9 @@ mod matching;
 mod name_rows;
 mod names;
 mod near;
+mod rows;
 mod spread;
 
-use crate::each_row;
 use crate::features::{joint_key, key_at, key_in_words, taken};
 use crate::found::Found;
 use crate::parquet::{PlainColumns, read_plain_columns};
@@ -24,9 +24,10 @@ use crate::{Error, LeftOut, Renamed, Result, Store, text_columns};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
 use matching::without;
-pub(crate) use matching::{ByNames, keys_beside, rows_of_keys, rows_of_names, some_keys, some_values};
+pub(crate) use matching::{some_keys, some_values};
 pub(crate) use name_rows::Profiles;
 pub(crate) use names::{files_of_sites, folders_of, parts};
+pub(crate) use rows::{RowsOfImages, rows_of_images};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -47,8 +48,6 @@ pub struct Joined {
     pub left_out: Vec<LeftOut>,
     /// The added columns whose name is not that of the table, where several have one name there.
     pub renamed: Vec<Renamed>,
-    /// Two images of different folders to which one profile went since it names no folder that tells them apart.
-    pub shared: Option<[String; 2]>,
     /// The name in a profile of an image of the set, whose folders are not those that the set lies in.
     pub other_folder: Option<String>,
 }
@@ -58,7 +57,9 @@ pub struct Joined {
 /// names. Images must have such columns. Many images may share a row. Else it is the row where one of them has the
 /// image's name, with or without its ending and folders. Folders that both names have must be the same, from the last
 /// one on. `P1/a.tif` is the profile of `P1/a` and of `a`, not of `P2/a`. Among several that fit, it takes the one with
-/// the most folders in common, those that a folder of images lies in counted too. Images without a profile get nulls.
+/// the most folders in common, those that a folder of images lies in counted too. A row with the whole name of an image is
+/// of that one alone. Images without a profile get nulls. Names that are numbers may be written in another way: 012 is 12.
+/// [`crate::with_columns::joined`] has the same rule.
 ///
 /// Whole names go first: where a folder holds `a.tif` and `a.tiff`, each has the profile of its file name. A profile of `a`
 /// is an error there. So are profiles of `a` and of `a.tif` for the one image `a` in the file `a.tif`.
@@ -68,7 +69,7 @@ pub struct Joined {
 ///
 /// # Errors
 /// No such table or column. Two profiles for one image. One profile that could be of either of two images that only
-/// their endings tell apart. No image with a profile.
+/// their endings or folders tell apart. No image with a profile.
 pub fn join(
     source: &dyn Store,
     profiles: &Path,
@@ -85,35 +86,9 @@ pub fn join(
     let no_key = |key: &String| no_column(profiles, &table, &left_out, key, " to join on");
     let key_column = |key: &String| table.column_by_name(key).cloned().ok_or_else(|| no_key(key));
     let key_columns: Vec<ArrayRef> = keys.iter().map(key_column).collect::<Result<_>>()?;
-    // Columns that both have, unless none of their values is in both: then they may be names all the same.
-    let wanted = keys_beside(source, &keys)?;
-    let by_keys = match &wanted {
-        Some(wanted) => rows_of_keys(source, profiles, (&keys[..], &key_columns[..]), wanted)?,
-        None => vec![],
-    };
-    let by_columns = by_keys.iter().any(Option::is_some);
-    let ByNames { rows: found, shared, other_folder } = if by_columns {
-        ByNames { rows: by_keys, shared: None, other_folder: None }
-    } else {
-        rows_of_names(source, profiles, &key_columns, &|_| true)?
-    };
-    let matched = found.iter().flatten().count();
-    if matched == 0 {
-        let images: Vec<String> =
-            (0..source.len().min(3)).map(|row| source.name(row)).collect::<Result<_>>()?;
-        let beside = wanted.as_ref().map_or_else(String::new, |wanted| {
-            format!(" and have {} there", some_keys(wanted.iter().flatten()))
-        });
-        let near = near_names(source, wanted.as_deref(), &key_columns);
-        let near = near.map_or_else(String::new, |near| format!(": {near}"));
-        return Err(Error::new(profiles, format_args!("no image has a profile by {}", keys.join(","))).hint(
-            format_args!(
-                "images are called {} …{beside}, profiles {}{near}; folders that both have must agree",
-                images.join(", "),
-                some_values(&key_columns)
-            ),
-        ));
-    }
+    let RowsOfImages { rows: found, keys: of_images, other_folder } =
+        rows_of_images(source, profiles, &keys, &key_columns)?;
+    let (by_columns, matched) = (of_images.is_some(), found.iter().flatten().count());
     let [images_alone, profiles_alone] = alone(source, &found, by_columns, &key_columns);
     let table = if columns.is_empty() {
         left_out.retain(|column| !is_pandas_index(&column.name));
@@ -133,7 +108,6 @@ pub fn join(
         columns: table.num_columns(),
         left_out,
         renamed,
-        shared,
         other_folder,
     };
     let rows = taken(&table, found).map_err(|e| Error::new(profiles, e))?;
@@ -170,24 +144,6 @@ fn alone(
         });
     }
     [images, profiles]
-}
-
-/// Two names, or values of columns that both have, that are nearly the same, and what they differ in.
-fn near_names(
-    source: &dyn Store,
-    wanted: Option<&[Option<String>]>,
-    key_columns: &[ArrayRef],
-) -> Option<String> {
-    let keys = wanted.into_iter().flatten().flatten().map(|key| key_in_words(key));
-    let names = each_row::names(source).flatten();
-    let rows = key_columns.first().map_or(0, Array::len);
-    let values = |row: usize| -> Vec<String> {
-        if wanted.is_some() {
-            return joint_key(key_columns, row).map(|key| key_in_words(&key)).into_iter().collect();
-        }
-        key_columns.iter().filter_map(|column| key_at(column, row)).collect()
-    };
-    near::nearest(keys.chain(names), (0..rows).flat_map(values))
 }
 
 /// The columns of these names, in their order, each once.

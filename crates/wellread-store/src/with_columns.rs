@@ -7,17 +7,20 @@
 //! ```
 
 use crate::features::{self, FeatureColumns};
-use crate::profiles::{keys_beside, rows_of_keys, rows_of_names, some_keys, some_values};
+use crate::profiles::{RowsOfImages, rows_of_images, some_keys, some_values};
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{Error, FeatureTable, Hints, LeftOut, Renamed, Result, Store, delegate_store};
 use arrow_array::{ArrayRef, RecordBatch};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The name of a table in memory in errors.
 pub(crate) const TABLE: &str = "<table>";
+
+/// Images without a row whose names are looked at for a message.
+const LOOKED_AT: usize = 100;
 
 /// A store with more columns beside the images of another one. Where both have a column of one name, the new one counts.
 pub struct WithColumns {
@@ -62,9 +65,9 @@ pub struct JoinedColumns {
 }
 
 /// The columns of a table with a row per image. Its rows are those of the images already, or they are found by the
-/// values of the columns `on`, which the images have too. A single column that the images do not have holds their
-/// names, or names of their files as [`crate::profiles::join`] takes them. Columns of nulls alone, of nested and of
-/// binary values are left out ([`left_out`]). With `nulls`, images that no row is of get nulls.
+/// values of the columns `on`, which the images have too. Columns that the images do not have hold their names, or names
+/// of their files: [`crate::profiles::join`] has the same rule. Columns of nulls alone, of nested and of binary values are
+/// left out ([`left_out`]). With `nulls`, images that no row is of get nulls.
 ///
 /// Whole numbers are the same as 1, 1.0 and "01". Many images may share a row.
 ///
@@ -78,43 +81,33 @@ pub fn joined(
     nulls: bool,
 ) -> Result<JoinedColumns> {
     let table = whole(batches)?;
-    let mut other_folder = None;
     if on.is_empty() {
         return if table.num_rows() == images.len() {
-            Ok(JoinedColumns { columns: table, other_folder })
+            Ok(JoinedColumns { columns: table, other_folder: None })
         } else {
             Err(no_row_per_image(images, table.num_rows()))
         };
     }
-    let (by_columns, wanted) = keys_of_images(images, on)?;
     let columns = key_columns(&table, on)?;
-    let mut rows = rows_of_keys(images, Path::new(TABLE), (on, &columns[..]), &wanted)?;
-    if !by_columns && rows.iter().any(Option::is_none) {
-        // Names of files, as profiles are joined: without ending and folders.
-        let found = rows_of_names(images, Path::new(TABLE), &columns, &|image| rows[image].is_none());
-        let found = found.map_err(Error::choice)?;
-        if let Some([one, other]) = &found.shared {
-            return Err(of_several_folders(on, one, other));
-        }
-        other_folder = found.other_folder;
-        rows = rows.into_iter().zip(found.rows).map(|(row, other)| row.or(other)).collect();
-    }
+    let RowsOfImages { rows, keys, other_folder } = rows_of_images(images, Path::new(TABLE), on, &columns)?;
+    let by_columns = keys.is_some();
     let without: Vec<usize> = (0..rows.len()).filter(|&image| rows[image].is_none()).collect();
-    if let Some(&first) = without.first()
-        && (!nulls || without.len() == rows.len())
-    {
+    if let Some(&first) = without.first().filter(|_| !nulls) {
         let (count, name) = (without.len(), images.name(first)?);
         let cause =
             format!("has no row for {count} of {}, the first is {name}", counted(images.len(), "image"));
-        let named = on.join(", ");
-        let ours = some_keys(without.iter().filter_map(|&image| wanted[image].as_ref()));
-        let sides =
-            format!("images without a row have {ours}, the column {named} has {}", some_values(&columns));
-        let hint = if without.len() == rows.len() {
-            sides
+        let ours = if let Some(keys) = &keys {
+            some_keys(without.iter().filter_map(|&image| keys[image].as_ref()))
         } else {
-            format!("{sides}; {} leaves its columns empty there", option_as("unmatched", "null"))
+            let names = without.iter().take(LOOKED_AT).map(|&image| images.name(image));
+            some_keys(names.collect::<Result<Vec<String>>>()?.iter())
         };
+        let hint = format!(
+            "images without a row have {ours}, the column {} has {}; {} leaves its columns empty there",
+            on.join(", "),
+            some_values(&columns),
+            option_as("unmatched", "null")
+        );
         return Err(Error::new(TABLE, cause).row(first).hint(hint).choice());
     }
     let schema = table.schema();
@@ -128,19 +121,6 @@ pub fn joined(
     let kept = features::chosen(Path::new(TABLE), std::slice::from_ref(&table), &kept)?;
     let columns = features::taken(&kept, rows).map_err(|e| Error::new(TABLE, e))?;
     Ok(JoinedColumns { columns, other_folder })
-}
-
-/// Why a row whose name is that of images in several folders stands beside none: the columns of one plate would be another's.
-fn of_several_folders(on: &[String], one: &str, other: &str) -> Error {
-    let cause =
-        format!("a name in column {:?} could be either of two images, {one} and {other}", on.join(", "));
-    Error::new(TABLE, cause)
-        .hint(format_args!(
-            "write the folders of images in front of their names; or, where rows are of images in all folders, name a column that \
-             both have ({})",
-            option("on")
-        ))
-        .choice()
 }
 
 /// The columns of the table that tell an image.
@@ -177,48 +157,6 @@ pub(crate) fn whole(batches: &[RecordBatch]) -> Result<FeatureColumns> {
         return Err(Error::new(TABLE, format_args!("has two columns {name:?}")).hint("rename one").choice());
     }
     features::gathered(Path::new(TABLE), batches, &names)
-}
-
-/// The key of each image, and whether that is columns that stand beside the images; else it is their names.
-fn keys_of_images(images: &dyn Store, on: &[String]) -> Result<(bool, Vec<Option<String>>)> {
-    if let Some(keys) = keys_beside(images, on)? {
-        return Ok((true, keys));
-    }
-    if let [_] = on {
-        return Ok((false, keys_of_names(images)?));
-    }
-    let there = images.hints().feature_names();
-    let missing = on.iter().filter(|name| !there.contains(name)).cloned().collect::<Vec<_>>().join(", ");
-    let cause = format!("the images have no column {missing} beside them");
-    Err(Error::new(images.path(), cause)
-        .hint(format_args!(
-            "name columns that both have ({}), or one of the table that holds the images' names",
-            option("on")
-        ))
-        .choice())
-}
-
-/// The names of all images as they are compared.
-///
-/// # Errors
-/// Two names that are one number, such as 012 and 12: a row of the table would be of both.
-fn keys_of_names(images: &dyn Store) -> Result<Vec<Option<String>>> {
-    let mut keys = Vec::with_capacity(images.len());
-    let mut first: HashMap<String, String> = HashMap::with_capacity(images.len());
-    for image in 0..images.len() {
-        let name = images.name(image)?;
-        let key = features::as_written(&name);
-        if let Some(other) = first.get(&key).filter(|other| **other != name) {
-            let cause = format!("the images {other:?} and {name:?} have one name where numbers are compared");
-            return Err(Error::new(images.path(), cause)
-                .row(image)
-                .hint(format_args!("rename one, or name columns that both have ({})", option("on")))
-                .choice());
-        }
-        first.entry(key.clone()).or_insert(name);
-        keys.push(Some(key));
-    }
-    Ok(keys)
 }
 
 impl Store for WithColumns {

@@ -1,7 +1,7 @@
 //! `wellread checksum PATH`
 
 use super::on::OnArgs;
-use super::{OpenArgs, default_jobs, parse_threads};
+use super::{OpenArgs, default_jobs, parse_jobs};
 use crate::output::{Outcome, Ui};
 use std::path::PathBuf;
 
@@ -18,8 +18,8 @@ pub struct Args {
     path: PathBuf,
     #[command(flatten)]
     open: OpenArgs,
-    /// Threads.
-    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
+    /// Threads, one at least; by default one for each processor.
+    #[arg(long, default_value_t = default_jobs(), value_parser = parse_jobs)]
     jobs: usize,
     #[command(flatten)]
     on: OnArgs,

@@ -163,7 +163,6 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "images_with_profile": joined.as_ref().map(|j| j.matched),
         "images_without_profile": joined.as_ref().map(|j| &j.images_alone),
         "profiles_without_image": joined.as_ref().map(|j| &j.profiles_alone),
-        "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
         "profile_of_another_folder": joined.as_ref().and_then(|j| j.other_folder.as_ref()),
         "columns_left_out": left_out.iter().map(|column| &column.name).collect::<Vec<_>>(),
         "columns_renamed": renamed.iter().map(|column| [&column.from, &column.to]).collect::<Vec<_>>(),

@@ -30,7 +30,7 @@ pub struct Args {
     /// Images of a batch; by default 16, fewer if images are large.
     #[arg(help_heading = "A set of your own", long, requires = "data", value_parser = parse_positive)]
     batch_size: Option<usize>,
-    /// Threads that read ahead.
+    /// Threads that read ahead. With 0 each batch is read when it is asked for.
     #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().workers, value_parser = parse_threads)]
     workers: usize,
     /// Take the centre of every image, of this size.

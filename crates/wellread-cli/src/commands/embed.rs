@@ -7,8 +7,8 @@ use super::command_line::{command_line, without};
 use super::result_file::local_path;
 use super::trace::TraceArgs;
 use super::{
-    OpenArgs, default_jobs, identity, is_same_file, left_out, on, outside_of, parse_positive, parse_seconds,
-    parse_threads,
+    OpenArgs, default_jobs, identity, is_same_file, left_out, on, outside_of, parse_jobs, parse_positive,
+    parse_seconds, parse_threads,
 };
 use crate::output::{Failure, Outcome, Ui};
 use indicatif::ProgressBar;
@@ -23,7 +23,7 @@ use wellread_infer::embed::{self, EmbedOptions, Event, FeatureLayout, ModelName,
 use wellread_measure::path_text::text;
 use wellread_store::features::left_out_in_words;
 use wellread_store::words::counted;
-use wellread_store::{Store, mixed_channels, staged};
+use wellread_store::{LeftOut, Store, mixed_channels, staged};
 
 /// Images of a batch.
 const BATCH_SIZE: usize = 64;
@@ -80,7 +80,8 @@ pub struct Args {
     /// Images of a batch; a model that takes only one size decides.
     #[arg(long, default_value_t = BATCH_SIZE, value_parser = parse_positive)]
     batch_size: usize,
-    /// Threads that read images; by default one for each processor.
+    /// Threads that read images; by default one for each processor. With 0 the command reads each batch when the model
+    /// asks for it.
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     workers: Option<usize>,
     /// Images that cannot be read, or whose features are NaN or infinite: raise fails, skip leaves them out and lists
@@ -112,8 +113,8 @@ pub struct Args {
     /// environment, or python3. wellread need not be installed there.
     #[arg(help_heading = "Model", long)]
     python: Option<PathBuf>,
-    /// Threads of the model; by default all processors.
-    #[arg(help_heading = "Model", long, value_name = "N", value_parser = parse_positive)]
+    /// Threads of the model, one at least; by default one for each processor.
+    #[arg(help_heading = "Model", long, value_name = "N", value_parser = parse_jobs)]
     threads: Option<usize>,
     /// Seconds after which a model that does not answer is ended.
     #[arg(help_heading = "Model", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = parse_seconds)]
@@ -215,8 +216,8 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
             scaled.join(", ")
         ));
     }
-    let others = store.hints().columns_left_out();
-    if args.columns.is_none() && !others.is_empty() {
+    let others = if args.columns.is_none() { store.hints().columns_left_out() } else { vec![] };
+    if !others.is_empty() {
         ui.warn(format!("note: columns are left out: {}", left_out_in_words(&others)));
     }
     if matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None)) {
@@ -226,7 +227,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     if let Some(on) = args.nodes.on() {
         let (summary, cluster) = on_nodes::run(on, (&args.nodes, program), (store, &options), &tell, ui)
             .map_err(|failure| with_kept(failure, args))?;
-        return report(&summary, Some(&cluster), ui);
+        return report(&summary, &others, Some(&cluster), ui);
     }
     let bar = ui.progress(store.len() as u64, "embedding");
     let done = embed::run(store, &options, &|event| {
@@ -237,7 +238,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     });
     bar.finish_and_clear();
     let summary = done.map_err(|error| with_kept(on_nodes::said(&error), args))?;
-    report(&summary, None, ui)
+    report(&summary, &others, None, ui)
 }
 
 /// Says what happens, above the bar.
@@ -279,12 +280,13 @@ fn with_kept(failure: Failure, args: &Args) -> Failure {
     }
 }
 
-/// Says what came of it, and what the nodes of a cluster did.
-fn report(summary: &Summary, cluster: Option<&Value>, ui: Ui) -> Outcome {
+/// Says what came of it, which columns of the set are left out, and what the nodes of a cluster did.
+fn report(summary: &Summary, others: &[LeftOut], cluster: Option<&Value>, ui: Ui) -> Outcome {
     let done = (summary.images + summary.left_out.len()).saturating_sub(summary.resumed);
     let rate = (summary.seconds > 0.0).then(|| done as f64 / summary.seconds);
     let mut document = serde_json::json!({
         "out": text(&summary.out), "images": summary.images, "features": summary.features,
+        "columns_left_out": others.iter().map(|column| &column.name).collect::<Vec<_>>(),
         "images_skipped": summary.left_out.len(), "skipped": summary.left_out,
         "images_resumed": summary.resumed, "complete_before": summary.complete,
         "seconds": summary.seconds, "images_per_second": rate,

@@ -6,7 +6,7 @@ mod text;
 use super::nodes::NodeArgs;
 use super::result_file::local_path;
 use super::trace::TraceArgs;
-use super::{SiteArgs, listed, parse_positive, parse_threads};
+use super::{MAX_THREADS, SiteArgs, listed, parse_jobs, parse_positive, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ pub struct Args {
     /// Channels of the images to take, such as 0,1,1; by default the first three, or the only one three times.
     #[arg(long, value_delimiter = ',')]
     channels: Option<Vec<usize>>,
-    /// Threads of the loader that reads the images.
+    /// Threads of the loader that reads the images. With 0 it reads each batch when it is asked for.
     #[arg(long, default_value_t = Config::default().loader_workers, value_parser = parse_threads)]
     workers: usize,
     /// Folder of the results.
@@ -100,8 +100,8 @@ pub struct Args {
     /// python3. wellread need not be installed there.
     #[arg(help_heading = "Frameworks", long)]
     python: Option<PathBuf>,
-    /// Threads of every framework; by default all processors.
-    #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().threads, value_parser = parse_positive)]
+    /// Threads of every framework, one at least; by default one for each processor.
+    #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().threads.min(MAX_THREADS), value_parser = parse_jobs)]
     threads: usize,
     /// Seconds after which a framework that does not answer is ended; its row says so. Importing and loading may take
     /// two minutes in any case.

@@ -3,7 +3,7 @@
 use super::on::{self, Found, On, OnArgs};
 use super::result_file::local_path;
 use super::trace::TraceArgs;
-use super::{OpenArgs, default_jobs, listed, outside_of, parse_threads};
+use super::{OpenArgs, default_jobs, listed, outside_of, parse_jobs};
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
 use wellread_loader::stats::{ChannelStats, Group, GroupStats, PERCENTILES, Stats};
@@ -39,8 +39,8 @@ pub struct Args {
     /// JSON file for all results, histograms included.
     #[arg(long, visible_alias = "output", value_name = "FILE", value_parser = local_path())]
     out: Option<PathBuf>,
-    /// Threads.
-    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
+    /// Threads, one at least; by default one for each processor.
+    #[arg(long, default_value_t = default_jobs(), value_parser = parse_jobs)]
     jobs: usize,
     #[command(flatten)]
     on: OnArgs,

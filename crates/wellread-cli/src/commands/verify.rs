@@ -3,7 +3,7 @@
 mod sets;
 
 use super::on::OnArgs;
-use super::{OpenArgs, default_jobs, parse_threads};
+use super::{OpenArgs, default_jobs, parse_jobs};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use sets::Opened;
 use std::collections::{BTreeMap, HashSet};
@@ -55,8 +55,8 @@ pub struct Args {
     show: usize,
     #[command(flatten)]
     open: OpenArgs,
-    /// Threads.
-    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
+    /// Threads, one at least; by default one for each processor.
+    #[arg(long, default_value_t = default_jobs(), value_parser = parse_jobs)]
     jobs: usize,
     #[command(flatten)]
     on: OnArgs,

@@ -1,6 +1,6 @@
 //! Options of writing a set: `convert` and `generate`.
 
-use super::{default_jobs, parse_tczyx, parse_threads};
+use super::{default_jobs, parse_jobs, parse_tczyx};
 use crate::output::Ui;
 use clap::ValueEnum as _;
 use wellread_store::{Compression, Format, Tune, WriteOptions};
@@ -30,8 +30,8 @@ pub struct WriteArgs {
     /// Replace an existing target.
     #[arg(long)]
     pub overwrite: bool,
-    /// Threads for compression.
-    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
+    /// Threads for compression, one at least; by default one for each processor.
+    #[arg(long, default_value_t = default_jobs(), value_parser = parse_jobs)]
     pub jobs: usize,
 }
 
@@ -87,7 +87,7 @@ impl WriteArgs {
             },
             variant: self.variant.clone(),
             overwrite: self.overwrite,
-            jobs: self.jobs.max(1),
+            jobs: self.jobs,
             features: None,
             resume: None,
             checksums: !self.no_checksums,

@@ -233,7 +233,7 @@ fn a_plan_is_joined_by_columns_that_both_have() {
     let join = ["--join", arg(&other), "--on", "Metadata_Well"];
     let refused = wellread(&[&["convert", arg(&plate), arg(&target)], &join[..]].concat());
     assert_ne!(refused.code, 0);
-    for part in ["no image has a profile by Metadata_Well", "A01, B02", "profiles C01"] {
+    for part in ["no image has a row by Metadata_Well", "A01, B02", "rows have C01"] {
         assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
     }
 }
@@ -336,7 +336,7 @@ fn a_join_tells_images_apart_by_the_endings_of_their_files() {
     // Without the ending, or with that of another file, it could be of either.
     for name in ["a", "a.png"] {
         let refused = joined(&[(name, "A1"), ("b", "B2")]);
-        assert_eq!(refused.code, 1, "{}", refused.stdout);
+        assert_eq!(refused.code, 2, "{}", refused.stdout);
         assert!(refused.stderr.contains("row 0 fits two images, a.tif and a.tiff"), "{}", refused.stderr);
         assert!(refused.stderr.contains("give the whole name of each image"), "{}", refused.stderr);
     }
@@ -347,12 +347,12 @@ fn a_join_tells_images_apart_by_the_endings_of_their_files() {
     // Its name without the ending is as much its own: one of the two profiles would be lost.
     for rows in [[("a", "B2"), ("a.tif", "A1")], [("a.tif", "A1"), ("a", "B2")]] {
         let refused = joined(&rows);
-        assert_eq!(refused.code, 1, "{}", refused.stdout);
-        let cause = "rows 0 and 1 both have the profile of the image \"a\"";
+        assert_eq!(refused.code, 2, "{}", refused.stdout);
+        let cause = "rows 0 and 1 are both of the image \"a\"";
         assert!(refused.stderr.contains(cause), "{}", refused.stderr);
     }
     let refused = joined(&[("a.png", "C3"), ("a.tif", "A1"), ("a", "B2")]);
-    assert!(refused.code == 1 && refused.stderr.contains("rows 1 and 2 both"), "{}", refused.stderr);
+    assert!(refused.code == 2 && refused.stderr.contains("rows 1 and 2 are both"), "{}", refused.stderr);
 }
 
 fn write_parquet<'a>(path: &std::path::Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {

@@ -113,6 +113,25 @@ fn generated_sets_depend_on_the_seed_alone() {
     assert_ne!(sums("c", &["--seed", "1"]), sums("d", &["--seed", "2"]));
 }
 
+/// One rule for every option that counts threads which do all of the work; `--workers 0` reads without others.
+#[test]
+fn no_thread_at_all_is_refused_with_what_to_do() {
+    for args in [
+        &["checksum", "set", "--jobs", "0"][..],
+        &["verify", "set", "--jobs", "0"],
+        &["stats", "set", "--jobs", "0"],
+        &["convert", "set", "set.parquet", "--jobs", "0"],
+        &["generate", "set", "--jobs", "0"],
+        &["embed", "set", "--model", "resnet50", "--out", "set.parquet", "--threads", "0"],
+        &["infer", "--threads", "0"],
+    ] {
+        let refused = wellread(args);
+        let said = refused.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let hint = "give 1 to 1024, or leave the option out for one per processor";
+        assert!(refused.code == 2 && said.contains(hint), "{args:?}: {said}");
+    }
+}
+
 #[test]
 fn masks_are_written_beside_the_images() {
     let dir = tempfile::tempdir().unwrap();

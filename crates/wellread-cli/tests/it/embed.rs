@@ -5,6 +5,7 @@ use crate::support::{Breakable, arg, generate, json, leftovers, wellread};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
+use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::HashMap;
 use std::path::Path;
@@ -134,6 +135,29 @@ fn features_are_those_of_the_model_and_stand_beside_the_columns_of_the_set() {
     again.push("--allow-nan");
     let other = wellread(&again);
     assert!(other.code == 1 && other.stderr.contains("other options"), "{}", other.stderr);
+}
+
+/// Columns that the table has no place for are named in the document, as those of a conversion are.
+#[test]
+fn columns_of_the_set_that_are_left_out_are_in_the_document() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let (made, _) = read(&set.join("images.parquet"));
+    let images = made.column_by_name("ome_image").unwrap();
+    let columns = [("ome_image", images.clone(), true), ("second", images.clone(), true)];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let two = dir.path().join("two.parquet");
+    let file = std::fs::File::create(&two).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let out = dir.path().join("profiles.parquet");
+    let said = json(&command(&two, &out, dir.path(), &["--column", "ome_image"]));
+    assert_eq!((&said["images"], &said["columns_left_out"]), (&2.into(), &serde_json::json!(["second"])));
+    let out = dir.path().join("other.parquet");
+    let said = json(&command(&set.join("images.parquet"), &out, dir.path(), &[]));
+    assert_eq!(said["columns_left_out"], serde_json::json!([]));
 }
 
 #[test]

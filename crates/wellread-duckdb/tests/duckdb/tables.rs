@@ -309,7 +309,7 @@ fn one_query_returns_features_and_pixels() {
     assert_eq!((joined.matched, joined.images, joined.columns), (4, 6, 4));
     assert_eq!(join("Image_FileName_DAPI").unwrap().1.matched, 2);
     assert!(join("nothing").unwrap_err().to_string().contains("Image_FileName_DAPI"));
-    assert!(join("Image_Metadata_Well_x").unwrap_err().to_string().contains("no image has a profile"));
+    assert!(join("Image_Metadata_Well_x").unwrap_err().to_string().contains("no image has a row by"));
     let options = WriteOptions { features: Some(features), ..WriteOptions::default() };
     let (table, file) = (dir.path().join("plate.duckdb"), dir.path().join("plate.parquet"));
     write(&table, "duckdb", &options, &images).unwrap();

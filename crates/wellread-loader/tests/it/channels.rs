@@ -1,14 +1,16 @@
 //! Channels that are asked for by name stand where they stand in each image.
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_image::{Channel, ImageMetadata, PixelType, Shape};
 use wellread_loader::{
     Dataset, GroupFields, GroupStats, ItemContext, Loader, MemoryStore, Normalize, Scale, Stats, Targets,
     Transform,
 };
 use wellread_store::concat::Concat;
-use wellread_store::{Store, mixed_channels};
+use wellread_store::{Error, Result, Store, delegate_store, mixed_channels};
 
 /// Images whose channel number `c` of row `r` has the value `10 * r + c` everywhere.
 fn images(name: &str, channels: &[&[&str]]) -> MemoryStore {
@@ -226,6 +228,40 @@ fn statistics_go_by_names() {
         error.is_choice() && error.to_string().contains("no statistics of the channel \"ER\""),
         "{error}"
     );
+}
+
+/// Images in a bucket that no longer answers.
+struct Dead {
+    inner: MemoryStore,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Store for Dead {
+    delegate_store!(self => self.inner; format, path, len, row_info, layout, files, has_checksums, hints);
+    delegate_store!(self => self.inner; row_hints, read);
+
+    fn far(&self) -> Option<&Path> {
+        Some(Path::new("s3://bucket/set"))
+    }
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        Err(Error::io("s3://bucket/set", "cannot read", &late).row(row).unreadable())
+    }
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_asked_once() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let dead = || Dead { inner: images("set", &[MIXED[0]; 20]), asked: Arc::clone(&asked) };
+    assert_eq!(mixed_channels::find(&dead(), None, None, 64), None);
+    assert_eq!(asked.swap(0, Ordering::Relaxed), 1);
+    let folder = tempfile::tempdir().unwrap();
+    let transform = Transform::default().normalize_with(normalize(folder.path(), &[("DNA", 2.0, 2.0)]));
+    let dataset = Dataset::from_store(Box::new(dead()));
+    let error = Loader::builder(&dataset).batch_size(2).transform(transform).build().unwrap_err();
+    assert_eq!((error.row_index(), error.may_pass()), (Some(0), true), "{error}");
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn the_list_of_a_sets_parts_is_there_before_them() {
         let rows = Subset::of(Arc::clone(&source), vec![2 * number, 2 * number + 1]);
         write_part(&rows, &set.part(name), "parquet", &options, how, true, &mut |_| ()).unwrap();
     }
-    assert_eq!(set.commit(&names, &options, false).unwrap(), 40);
+    assert_eq!(set.commit(&names, &options).unwrap(), 40);
     let changes = server::changes("parted/set.parquet/");
     assert_eq!((changes.len(), &*changes[0]), (21, "PUT parted/set.parquet/wellread-parts.json"));
     assert_eq!(open(target, &OpenOptions::default()).unwrap().len(), 40);

@@ -1,7 +1,7 @@
 //! PNG and JPEG as a format.
 
 use super::layout::{self, NAMING};
-use super::{store, text_chunk, writer};
+use super::{splits, store, text_chunk, writer};
 use crate::entries::{self, Entry, EntryRole};
 use crate::{Format, name_index, place};
 
@@ -19,6 +19,7 @@ pub static FORMAT: Format = Format {
     keeps_features_at: |_| false,
     joins_parts: false,
     own_columns: |_| false,
+    names_tell: splits::tells,
     keeps_durations: false,
     keeps_seconds: true,
     keeps_zoned_nanoseconds: true,
@@ -55,6 +56,17 @@ fn belongs(entry: &Entry) -> EntryRole {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_tell_classes_and_splits_and_not_what_a_file_says() {
+        let of_names = ["class", "label", "split"].map(str::to_owned);
+        assert_eq!(of_names.clone().map(|name| (FORMAT.names_tell)(&name, &of_names)), [true; 3]);
+        let of_file = ["class", "label", "class_name", "dose"].map(str::to_owned);
+        let told = of_file.clone().map(|name| (FORMAT.names_tell)(&name, &of_file));
+        assert_eq!(told, [true, false, false, false]);
+        assert!(!(crate::tiff::FORMAT.names_tell)("class", &of_names));
+    }
+
     use crate::{ImageView, WriteOptions};
     use wellread_image::{ImageMetadata, PixelType, Shape};
 

@@ -115,6 +115,13 @@ pub(super) fn column_names<'p>(
     names.into_iter().map(str::to_owned).collect()
 }
 
+/// Whether names of images tell a column again, of these all. They tell classes and splits, and no names of a file of labels. Numbers of
+/// classes count those of the file, too.
+pub(super) fn tells(column: &str, columns: &[String]) -> bool {
+    ["class", "split"].contains(&column)
+        || column == "label" && !columns.iter().any(|name| name == "class_name")
+}
+
 /// The columns of these names. `class` is the folder; `label` is its place among all classes by name, from 0, those of
 /// `Labels.json` included. `class_name` is its name in `Labels.json`, and `split` the split.
 ///

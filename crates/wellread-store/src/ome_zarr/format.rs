@@ -18,6 +18,7 @@ pub static FORMAT: Format = Format {
     keeps_features_at: |_| true,
     joins_parts: false,
     own_columns: |name| name == series::IMAGE,
+    names_tell: |_, _| false,
     keeps_durations: false,
     keeps_seconds: false,
     keeps_zoned_nanoseconds: true,

@@ -15,6 +15,7 @@ use crate::features::{FeatureColumns, Index, joint_key, key_at, key_in_words};
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Values of a side that a message shows.
@@ -91,16 +92,12 @@ pub(crate) struct ByNames {
     pub other_folder: Option<String>,
 }
 
-/// The row of each image that `is_wanted`, by its name in one of `columns`: see [`super::join`].
+/// The row of each image, by its name in one of `columns`: see [`super::join`]. A row with the whole name of an image is of no other image
+/// whose name it has but for folders.
 ///
 /// # Errors
 /// Two rows of one image, one that could be of either of two images that only their endings tell apart.
-pub(crate) fn rows_of_names(
-    source: &dyn Store,
-    path: &Path,
-    columns: &[ArrayRef],
-    is_wanted: &dyn Fn(usize) -> bool,
-) -> Result<ByNames> {
+pub(crate) fn rows_of_names(source: &dyn Store, path: &Path, columns: &[ArrayRef]) -> Result<ByNames> {
     let images: Vec<String> = each_row::names(source).collect::<Result<_>>()?;
     let namesakes = Namesakes::of(source, &images)?;
     // The table may name any file of an image of several.
@@ -124,14 +121,8 @@ pub(crate) fn rows_of_names(
     }
     let base = folders_of(source);
     let base: Vec<&str> = base.iter().map(String::as_str).collect();
-    let mut found = Vec::with_capacity(images.len());
-    let mut spread = Spread::default();
-    let mut other_folder = None;
+    let mut matches: Vec<Option<ProfileMatch>> = Vec::with_capacity(images.len());
     for (image, name) in images.iter().enumerate() {
-        if !is_wanted(image) {
-            found.push(None);
-            continue;
-        }
         let at = if let Some(files) = sites.as_ref().and_then(|sites| sites.get(image)) {
             rows.of_any(&base, std::iter::once(name).chain(files))
         } else if let Some([full, other]) = namesakes.images.get(&image) {
@@ -161,12 +152,24 @@ pub(crate) fn rows_of_names(
             }
         };
         let at = at.map_err(|[first, second]| {
-            let cause = format_args!("rows {first} and {second} both have the profile of the image {name:?}");
+            let cause = format_args!("rows {first} and {second} are both of the image {name:?}");
             Error::new(path, cause).hint(
                 "one row per image: aggregate rows of the same image; images of several plates are told apart by folders, in the \
-                 images' names (convert the folder above) and in the column",
+                 images' names (open the folder above) and in the column",
             )
         })?;
+        matches.push(at);
+    }
+    let taken: HashSet<(usize, Option<&str>)> = images
+        .iter()
+        .zip(&matches)
+        .filter_map(|(name, at)| at.as_ref().filter(|at| at.is_whole).map(|at| (at.row, file_of(name))))
+        .collect();
+    let mut found = Vec::with_capacity(images.len());
+    let mut spread = Spread::default();
+    let mut other_folder = None;
+    for (name, at) in images.iter().zip(matches) {
+        let at = at.filter(|at| at.is_whole || !taken.contains(&(at.row, file_of(name))));
         if let Some(at) = &at {
             spread.see(at.row, at.folders, name);
             other_folder =
@@ -175,6 +178,11 @@ pub(crate) fn rows_of_names(
         found.push(at.map(|at| at.row as u64));
     }
     Ok(ByNames { rows: found, shared: spread.shared, other_folder })
+}
+
+/// The last part of an image's name, without the ending of a file.
+fn file_of(name: &str) -> Option<&str> {
+    parts(name).pop()
 }
 
 /// The columns of a table but those of `names`.

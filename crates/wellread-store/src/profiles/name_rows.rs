@@ -24,6 +24,8 @@ pub(crate) struct ProfileMatch {
     pub(crate) row: usize,
     /// How many folders of the image's name the profile's name has.
     pub(super) folders: usize,
+    /// Whether the profile's name has all of the image's name.
+    pub(super) is_whole: bool,
     /// Folders of the profile's name of which nothing says that they are the image's.
     pub(super) unconfirmed: Option<String>,
 }
@@ -43,9 +45,9 @@ impl Profiles {
         let mut first: Option<ProfileMatch> = None;
         for name in names {
             let Some(at) = self.of(base, &parts(name))? else { continue };
-            match &first {
+            match &mut first {
                 Some(first) if first.row != at.row => return Err([first.row, at.row]),
-                Some(_) => {}
+                Some(first) => first.is_whole |= at.is_whole,
                 None => first = Some(at),
             }
         }
@@ -74,9 +76,10 @@ impl Profiles {
         let own = name.len() - 1;
         let exact = |name: &[&str], folders: usize| match self.whole.get(&end(name, folders))? {
             [Some(first), Some(second)] => Some(Err([*first, *second])),
-            [first, _] => {
-                first.map(|row| Ok(ProfileMatch { row, folders: folders.min(own), unconfirmed: None }))
-            }
+            [first, _] => first.map(|row| {
+                let is_whole = folders >= own;
+                Ok(ProfileMatch { row, folders: folders.min(own), is_whole, unconfirmed: None })
+            }),
         };
         (own..full.len())
             .rev()
@@ -102,7 +105,9 @@ impl Profiles {
         let unconfirmed = (most == 0 && !base.is_empty()).then(|| folders.clone());
         match best.find(|(other, _)| other != row) {
             Some((other, _)) => Some(Err([*row, *other])),
-            None => Some(Ok(ProfileMatch { row: *row, folders: name.len() - 1, unconfirmed })),
+            None => {
+                Some(Ok(ProfileMatch { row: *row, folders: name.len() - 1, is_whole: false, unconfirmed }))
+            }
         }
     }
 }

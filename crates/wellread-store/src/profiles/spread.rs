@@ -6,8 +6,8 @@ use std::collections::HashMap;
 /// Profiles that went to images of different folders.
 #[derive(Default)]
 pub(super) struct Spread {
-    /// By rows of profiles: the first image that each went to.
-    first: HashMap<usize, String>,
+    /// By rows of profiles and files of images: the first image that each went to.
+    first: HashMap<(usize, String), String>,
     /// Two images of different folders that one went to.
     pub shared: Option<[String; 2]>,
 }
@@ -15,16 +15,19 @@ pub(super) struct Spread {
 impl Spread {
     /// The profile of row `row` goes to this image, of whose folders it names so many.
     pub fn see(&mut self, row: usize, folders: usize, image: &str) {
-        if self.shared.is_some() || parts(image).len() - 1 == folders {
+        let mut name = parts(image);
+        // Channels of one field are files of other names, and share their profile as they should.
+        let Some(file) = name.pop().filter(|_| self.shared.is_none()) else { return };
+        if name.len() == folders {
             return;
         }
-        match self.first.get(&row) {
-            // Channels of one field lie side by side, and share their profile as they should.
+        let key = (row, file.to_owned());
+        match self.first.get(&key) {
             Some(other) if folders_in(other) != folders_in(image) => {
                 self.shared = Some([other.clone(), image.to_owned()]);
             }
             Some(_) => (),
-            None => drop(self.first.insert(row, image.to_owned())),
+            None => drop(self.first.insert(key, image.to_owned())),
         }
     }
 }
@@ -52,6 +55,9 @@ mod tests {
         spread.see(2, 0, "images/f1_DAPI");
         spread.see(2, 0, "images/f1_GFP");
         assert_eq!(spread.shared, None, "channels in one folder");
+        spread.see(3, 0, "DAPI/f1_DAPI");
+        spread.see(3, 0, "GFP/f1_GFP");
+        assert_eq!(spread.shared, None, "channels in a folder each");
         spread.see(1, 0, "P2/a");
         assert_eq!(spread.shared, Some(["P1/a".to_owned(), "P2/a".to_owned()]));
     }

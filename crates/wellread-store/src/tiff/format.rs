@@ -18,6 +18,7 @@ pub static FORMAT: Format = Format {
     keeps_features_at: |_| false,
     joins_parts: false,
     own_columns: |_| false,
+    names_tell: |_, _| false,
     keeps_durations: false,
     keeps_seconds: true,
     keeps_zoned_nanoseconds: true,

@@ -142,9 +142,9 @@ fn what_cannot_be_told_is_refused() {
     let why =
         |on: &[String]| joined(&images(), std::slice::from_ref(&plan), on, false).unwrap_err().to_string();
     assert!(why(&on(&["well"])).contains("rows 0 and 1 are alike in well, and both are of image-0"));
-    assert!(why(&on(&["dose"])).contains("has no row for 3 of 3 images, the first is image-0"));
+    assert!(why(&on(&["dose"])).contains("no image has a row by dose"));
     assert!(why(&on(&["site", "well"])).contains("has no column \"site\""));
-    assert!(why(&on(&["a", "b"])).contains("no column a, b beside them"));
+    assert!(why(&on(&["a", "b"])).contains("has no column \"a\""));
     assert!(why(&[]).contains("has 2 rows for 3 images"));
     let keys = batch(vec![("well", texts(&["A01", "B02"]))]);
     let error = joined(&images(), &[keys], &on(&["well"]), false).unwrap_err();
@@ -174,12 +174,67 @@ fn names_of_files_are_names_of_images() {
     assert!(two.unwrap_err().is_choice());
     let none = joined(&called, &[table(&["c.tif", "d.tif", "e.tif"])], &on(&["file"]), true).unwrap_err();
     let said = none.to_string();
-    assert!(none.is_choice() && said.contains("has no row for 3 of 3 images"), "{said}");
-    assert!(said.contains("have a_DAPI, b_DAPI, b_GFP, the column file has c.tif, d.tif, e.tif"), "{said}");
+    assert!(none.is_choice() && said.contains("no image has a row by file"), "{said}");
+    assert!(said.contains("called a_DAPI, b_DAPI, b_GFP …, rows have c.tif, d.tif, e.tif"), "{said}");
     let error = joined(&called, &[table(&["b_GFP.tiff", "c", "d"])], &on(&["file"]), false).unwrap_err();
     assert!(
         error.to_string().contains("have a_DAPI, b_DAPI, the column file has b_GFP.tiff, c, d; unmatched")
     );
+}
+
+/// The values of `dose`, or the error, of a table from both surfaces: in memory, and as the file of a join.
+fn by_both(images: &[&str], rows: &[&str]) -> [std::result::Result<Vec<Option<String>>, String>; 2] {
+    let called = Named(batch(vec![("called", texts(images))]));
+    let lines: Vec<String> = (0..rows.len()).map(|row| format!("{},{row}\n", rows[row])).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("profiles.csv");
+    std::fs::write(&path, format!("file,dose\n{}", lines.concat())).unwrap();
+    let doses: Vec<i64> = (0..).take(rows.len()).collect();
+    let table = batch(vec![("file", texts(rows)), ("dose", numbers(&doses))]);
+    let said = |error: &Error| {
+        assert!(error.is_choice(), "{error}");
+        error.to_string().replace(&path.display().to_string(), TABLE)
+    };
+    let memory = joined(&called, &[table], &on(&["file"]), true);
+    let file = crate::profiles::join(&called, &path, "file", &[]);
+    [memory, file.map(|(columns, _)| columns)]
+        .map(|found| found.map(|columns| values(&columns, "dose")).map_err(|error| said(&error)))
+}
+
+#[test]
+fn a_table_in_memory_and_a_file_give_images_the_same_rows() {
+    let doses = |rows: &[i64]| -> Vec<Option<String>> {
+        rows.iter().map(|&row| (row >= 0).then(|| row.to_string())).collect()
+    };
+    let cases: [(&[&str], &[&str], &[i64]); 7] = [
+        // A row with the whole name of an image is of no other one.
+        (&["w1", "dir/w1.tif"], &["w1", "dir/w1.tif"], &[0, 1]),
+        (&["w1", "dir/w1.tif"], &["w1"], &[0, -1]),
+        (&["w1", "dir/w1.tif"], &["dir/w1.tif"], &[-1, 0]),
+        (&["w1", "dir/w1.tif"], &["w1.png", "dir/w1"], &[0, 1]),
+        // Numbers, however they are written.
+        (&["012", "7"], &["7", "12"], &[1, 0]),
+        (&["a", "b"], &["b.tif", "x/a.tif"], &[1, 0]),
+        (&["a"], &["a.tif", "a"], &[1]),
+    ];
+    for (images, rows, wanted) in cases {
+        let [memory, file] = by_both(images, rows);
+        assert_eq!(memory, Ok(doses(wanted)), "{images:?} {rows:?}");
+        assert_eq!(memory, file, "{images:?} {rows:?}");
+    }
+    let refused: [(&[&str], &[&str], &str); 5] = [
+        (&["P1/a", "P2/a"], &["a.tif"], "could be either of two images, P1/a and P2/a"),
+        (&["a"], &["a.png", "a.jpg"], "rows 0 and 1 are both of the image \"a\""),
+        (&["a.tif", "a.tiff"], &["a"], "row 0 fits two images, a.tif and a.tiff"),
+        (&["012", "12"], &["12", "3"], "\"012\" and \"12\" have one name where numbers are compared"),
+        (&["a"], &["A.tif"], "a and A.tif differ in capital letters"),
+    ];
+    for (images, rows, part) in refused {
+        let [memory, file] = by_both(images, rows);
+        assert_eq!(memory, file, "{images:?} {rows:?}");
+        let error = memory.unwrap_err();
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn images_in_files_of_their_own_lie_where_one_writer_puts_them() {
         part(&set, &rows(&source, 0, 3), format, "of a task that was taken for dead");
         assert!(!target.exists(), "{format}");
         let parts = ["a", "b", "c"].map(str::to_owned);
-        assert_eq!(set.commit(&parts, &WriteOptions::default(), false).unwrap(), 23);
+        assert_eq!(set.commit(&parts, &WriteOptions::default()).unwrap(), 23);
         assert!(files(&target) == files(&whole), "{format}");
         assert_eq!(sums(&*open(&target, &OpenOptions::default()).unwrap()), sums(&*source), "{format}");
         let left = std::fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name());
@@ -94,7 +94,7 @@ fn tables_of_parts_are_one_set_whose_images_are_called_as_before() {
         part(&set, &rows(&source, from, to), "parquet", name);
     }
     let parts = ["first", "second"].map(str::to_owned);
-    assert_eq!(set.commit(&parts, &WriteOptions::default(), false).unwrap(), 23);
+    assert_eq!(set.commit(&parts, &WriteOptions::default()).unwrap(), 23);
     let names: Vec<_> = files(&target).into_keys().collect();
     assert_eq!(names, ["part-00000.parquet", "part-00001.parquet", "wellread-parts.json"].map(PathBuf::from));
     for format in [None, Some("parquet".to_owned())] {
@@ -104,7 +104,7 @@ fn tables_of_parts_are_one_set_whose_images_are_called_as_before() {
     // It may be replaced as a set that was written at once.
     let again = PartedSet::begin(&target, "parquet", true, None).unwrap();
     part(&again, &rows(&source, 4, 6), "parquet", "all");
-    assert_eq!(again.commit(&["all".to_owned()], &WriteOptions::default(), false).unwrap(), 2);
+    assert_eq!(again.commit(&["all".to_owned()], &WriteOptions::default()).unwrap(), 2);
     assert_eq!(sums(&*open(&target, &OpenOptions::default()).unwrap()), sums(&*source)[4..6]);
     // A part that is gone is missed.
     std::fs::remove_file(target.join("part-00000.parquet")).unwrap();
@@ -121,20 +121,6 @@ fn formats_say_what_becomes_of_parts() {
         let set = PartedSet::begin(&dir.path().join(format), format, false, None).unwrap();
         assert_eq!((set.joins(), set.keeps_columns()), (false, keeps_columns), "{format}");
     }
-}
-
-#[test]
-fn parts_become_one_table_where_that_is_asked_for() {
-    let dir = tempfile::tempdir().unwrap();
-    let source = source(dir.path());
-    let target = dir.path().join("set.parquet");
-    let set = PartedSet::begin(&target, "parquet", false, None).unwrap();
-    part(&set, &rows(&source, 0, 10), "parquet", "first");
-    part(&set, &rows(&source, 10, 23), "parquet", "second");
-    let parts = ["first", "second"].map(str::to_owned);
-    assert_eq!(set.commit(&parts, &WriteOptions::default(), true).unwrap(), 23);
-    assert!(target.is_file());
-    assert_eq!(sums(&*open(&target, &OpenOptions::default()).unwrap()), sums(&*source));
 }
 
 #[test]
@@ -158,7 +144,7 @@ fn what_a_run_has_left_is_gone_on_with_where_it_is_asked_for() {
     // A run that does not go on removes it.
     let set = begin(None);
     assert!(!holds(&first, &path, "parquet", 1));
-    let error = set.commit(&[name], &WriteOptions::default(), false).unwrap_err().to_string();
+    let error = set.commit(&[name], &WriteOptions::default()).unwrap_err().to_string();
     assert!(error.contains("part-00000.parquet"), "{error}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the source alone");
 }
@@ -219,7 +205,7 @@ fn a_target_may_be_called_as_any_folder_of_the_parts() {
         part(&set, &rows(&source, 9, 23), format, "b");
         part(&set, &rows(&source, 0, 3), format, "of a task that was taken for dead");
         let parts = ["a", "b"].map(str::to_owned);
-        let images = set.commit(&parts, &WriteOptions::default(), false);
+        let images = set.commit(&parts, &WriteOptions::default());
         assert_eq!(images.unwrap_or_else(|e| panic!("{format} {name}: {e}")), 23);
         assert_eq!(
             sums(&*open(&target, &OpenOptions::default()).unwrap()),
@@ -264,7 +250,7 @@ fn two_parts(target: &Path, source: &Arc<dyn Store>) {
         part(&set, &rows(source, from, to), "parquet", &name);
         name
     });
-    set.commit(&parts, &WriteOptions::default(), false).unwrap();
+    set.commit(&parts, &WriteOptions::default()).unwrap();
 }
 
 /// Somebody may put a picture, or another table, into the folder.

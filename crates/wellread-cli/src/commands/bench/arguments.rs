@@ -112,7 +112,7 @@ pub struct Args {
     /// Batch sizes.
     #[arg(help_heading = "Data loader: batches", long, value_delimiter = ',', default_value = listed(&Config::default().batch_sizes), value_parser = parse_positive)]
     batch_sizes: Vec<usize>,
-    /// Worker threads.
+    /// Numbers of worker threads. With 0 the loader reads each batch when it is asked for.
     #[arg(help_heading = "Data loader: batches", long, value_delimiter = ',', default_value = listed(&Config::default().workers), value_parser = parse_threads)]
     workers: Vec<usize>,
     /// Measure later epochs of one loader instead of opening anew in every round.
@@ -143,7 +143,7 @@ pub struct Args {
     /// Batch size.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().batch_size, value_parser = parse_positive)]
     batch_size: usize,
-    /// Worker threads of the loader.
+    /// Worker threads of the loader. With 0 it reads each batch when it is asked for.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().loop_workers, value_parser = parse_threads)]
     loop_workers: usize,
     /// Most memory of a loader: batches ahead, images that it decodes, caches. It reads fewer batches ahead until that

@@ -6,9 +6,6 @@ use wellread_store::features::{self, FeatureColumns};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Format, LeftOut, Renamed, Store, profiles, registry};
 
-/// The format whose names of images tell columns, as the classes.
-const IMAGE_FOLDER: &str = "image-folder";
-
 /// The columns that are written beside the images.
 pub(super) struct Features {
     /// Feature columns, a row per image.
@@ -129,12 +126,6 @@ pub(super) fn features_of(
             let (names, table) = (found.profiles_alone.named(), profiles.display());
             notes.push(Note::Warn(format!("warning: of {table} {rows} of no image of this set: {names}")));
         }
-        if let Some([one, other]) = &found.shared {
-            notes.push(Note::Say(format!(
-                "note: one profile is put beside images of different folders, such as {one} and {other}, since its name \
-                 has no folder that tells them apart"
-            )));
-        }
         if let Some(name) = &found.other_folder {
             notes.push(Note::Say(format!(
                 "note: profiles name folders that {} does not lie in, such as {name}: the rest of the names \
@@ -211,15 +202,14 @@ fn cannot_join(format: &Format, target: &Path, images: usize) -> String {
     format!("--join needs a format with columns beside the images: {can} ({}{of_one} has none)", format.name)
 }
 
-/// Names of columns that a target without columns has not. From image folder to image folder, the images' names tell the class and
-/// the split again. They do not tell what a file of labels says.
+/// Names of columns that a target without columns has not. Where it has the source's format, names of images may tell some again, as
+/// the classes of an image folder.
 fn lost(source: &dyn Store, columns: &FeatureColumns, format: &Format) -> Vec<String> {
     let schema = columns.schema();
     let mut names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-    if source.format() == IMAGE_FOLDER && format.name == IMAGE_FOLDER {
-        let has_file = names.iter().any(|name| name == "class_name");
-        let is_told = |name: &str| ["class", "split"].contains(&name) || (name == "label" && !has_file);
-        names.retain(|name| !is_told(name));
+    if source.format() == format.name {
+        let all = names.clone();
+        names.retain(|name| !(format.names_tell)(name, &all));
     }
     names
 }

@@ -27,6 +27,7 @@ pub static FORMAT: Format = Format {
     keeps_features_at: |_| false,
     joins_parts: false,
     own_columns: tables::is_own,
+    names_tell: |_, _| false,
     keeps_durations: true,
     keeps_seconds: false,
     keeps_zoned_nanoseconds: true,
