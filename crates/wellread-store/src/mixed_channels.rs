@@ -62,7 +62,7 @@ pub fn find(
     for row in looked_at(store, &parts, rows, most) {
         let metadata = match store.metadata(row) {
             Ok(metadata) => metadata,
-            Err(error) if error.may_pass() && store.far().is_some() => return None,
+            Err(error) if error.may_pass() && store.remote_path().is_some() => return None,
             Err(_) => continue,
         };
         let Some(there) = names(metadata) else { continue };
