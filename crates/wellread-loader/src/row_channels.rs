@@ -175,7 +175,7 @@ impl Dataset {
                     there.resize(channels, String::new());
                     return Ok(Some(there));
                 }
-                Err(error) if self.is_far() && error.may_pass() => return Err(error),
+                Err(error) if self.is_remote() && error.may_pass() => return Err(error),
                 Err(_) => {}
             }
         }
