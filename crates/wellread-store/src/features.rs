@@ -12,9 +12,11 @@
 mod differing;
 mod durations;
 mod index;
+mod joint;
 mod plain;
 mod row_id;
 mod seconds;
+mod times;
 mod unique;
 mod values;
 
@@ -22,6 +24,7 @@ pub use differing::differing;
 pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds};
 pub(crate) use durations::{relabelled, with_durations};
 pub(crate) use index::Index;
+pub(crate) use joint::{as_written, joint_key, refuse_other_kinds};
 #[cfg(feature = "sqlite")]
 pub(crate) use plain::BYTES;
 pub use plain::left_out_in_words;
@@ -29,6 +32,7 @@ pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns
 pub(crate) use row_id::RowId;
 pub(crate) use seconds::finer;
 pub use seconds::without_seconds;
+use times::time_at;
 pub use unique::{is_own_of_tables, renamed};
 pub(crate) use unique::{unique_names, unique_schema};
 use values::{plain_values, too_long};
@@ -259,13 +263,17 @@ pub(crate) fn joined(values: &[String]) -> String {
     values.iter().map(|value| escaped(value)).collect::<Vec<_>>().join(SEPARATOR)
 }
 
-/// A plain value as text, decimals with all their digits; `None` where there is none.
+/// A plain value as text, decimals with all their digits; `None` where there is none. Times have one text in all units. Durations are
+/// numbers of their unit: formats without such a type have these in their place.
 pub(crate) fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
     if column.is_null(row) {
         return None;
     }
     if let Some(decimal) = decimal_at(column, row) {
         return Some(decimal);
+    }
+    if let Some(time) = time_at(column, row) {
+        return Some(time);
     }
     let array: &dyn Array = column;
     downcast_primitive_array!(
@@ -284,29 +292,6 @@ fn decimal_at(column: &ArrayRef, row: usize) -> Option<String> {
         DataType::Decimal256(_, _) => Some(column.as_primitive::<Decimal256Type>().value_as_string(row)),
         _ => None,
     }
-}
-
-/// A value as both sides write it: whole numbers without a fraction or zeros in front, so that 1, 1.0 and 01 are the same.
-pub(crate) fn as_written(value: &str) -> String {
-    let whole = value.strip_suffix(".0").unwrap_or(value);
-    if !whole.is_empty() && whole.bytes().all(|b| b.is_ascii_digit()) {
-        let digits = whole.trim_start_matches('0');
-        return if digits.is_empty() { "0".to_owned() } else { digits.to_owned() };
-    }
-    value.trim().to_owned()
-}
-
-/// The values of some columns in a row as one text; `None` where one of them is null. Decimals have no zeros at their end, so that
-/// 0.50 is the 0.5 of a float.
-pub(crate) fn joint_key(columns: &[ArrayRef], row: usize) -> Option<String> {
-    let values = columns.iter().map(|column| {
-        let value = key_at(column, row)?;
-        if column.data_type().is_decimal() && value.contains('.') {
-            return Some(as_written(value.trim_end_matches('0').trim_end_matches('.')));
-        }
-        Some(as_written(&value))
-    });
-    values.collect::<Option<Vec<_>>>().map(|values| joined(&values))
 }
 
 /// The columns of `names`, in that order, each of the first batch that has it; the batches have equally many rows.

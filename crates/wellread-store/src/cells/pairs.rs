@@ -10,7 +10,7 @@
 //! ```
 
 use crate::each_row;
-use crate::features::{Index, joint_key};
+use crate::features::{Index, joint_key, refuse_other_kinds};
 use crate::masks::beginnings;
 use crate::profiles::{self, files_of_sites};
 use crate::surface::option;
@@ -47,6 +47,7 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         let (beside, rows) = of(beside.as_ref(), images);
         let of_key = Index::new(&beside, rows);
         let (columns, rows) = of(columns.as_ref(), labels);
+        refuse_other_kinds(labels.path(), (by, &columns), (by, &beside))?;
         for label in 0..rows {
             match joint_key(&columns, label).map_or(Ok(None), |key| of_key.find(&key)) {
                 Ok(Some(image)) => put(image, label)?,

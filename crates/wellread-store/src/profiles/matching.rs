@@ -11,7 +11,7 @@ use super::name_rows::{ProfileMatch, Profiles};
 use super::names::{Namesakes, files_of_sites, folders_of, full_name, full_parts, parts};
 use super::spread::Spread;
 use crate::each_row;
-use crate::features::{FeatureColumns, Index, joint_key, key_at, key_in_words};
+use crate::features::{FeatureColumns, Index, joint_key, key_at, key_in_words, refuse_other_kinds};
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -22,13 +22,21 @@ use std::path::Path;
 const SHOWN: usize = 3;
 
 /// The values of the columns `on` of each image, `None` where one is null; nothing where images lack one of the columns.
-pub(crate) fn keys_beside(images: &dyn Store, on: &[String]) -> Result<Option<Vec<Option<String>>>> {
+///
+/// # Errors
+/// Columns of the table, `path`, that hold numbers where those of the images hold times, or the reverse.
+pub(crate) fn keys_beside(
+    images: &dyn Store,
+    path: &Path,
+    (on, of_table): (&[String], &[ArrayRef]),
+) -> Result<Option<Vec<Option<String>>>> {
     let there = images.hints().feature_names();
     if !on.iter().all(|name| there.contains(name)) {
         return Ok(None);
     }
     let beside = images.hints().features(on)?;
     let columns = beside.as_ref().map_or(&[][..], RecordBatch::columns);
+    refuse_other_kinds(path, (on, of_table), (on, columns))?;
     Ok(Some((0..images.len()).map(|image| joint_key(columns, image)).collect()))
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct RowsOfImages {
 /// The row of each image, by the values of `columns`, which are called `on`: see [`super::join`].
 ///
 /// # Errors
-/// Two rows of one image. A name that could be of either of two images. No image with a row.
+/// Two rows of one image. A name that could be of either of two images. No image with a row. Times against numbers.
 pub(crate) fn rows_of_images(
     source: &dyn Store,
     path: &Path,
@@ -40,7 +40,7 @@ pub(crate) fn rows_of_images(
     columns: &[ArrayRef],
 ) -> Result<RowsOfImages> {
     // Columns that both have, unless none of their values is in both: then they may be names all the same.
-    let keys = keys_beside(source, on)?;
+    let keys = keys_beside(source, path, (on, columns))?;
     if let Some(wanted) = &keys {
         let rows = rows_of_keys(source, path, (on, columns), wanted)?;
         if rows.is_empty() || rows.iter().any(Option::is_some) {
