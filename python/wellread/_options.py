@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +75,24 @@ def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str] | None]:
         return [by], None
     if isinstance(by, tuple):
         return [_check.text(f"{name}[{i}]", column) for i, column in enumerate(by)], None
-    return None, [str(key) for key in _check.several(name, by, "a column, a tuple of columns, or a list of keys")]
+    return None, [_key(key) for key in _check.several(name, by, "a column, a tuple of columns, or a list of keys")]
+
+
+def _key(value: Any) -> str:
+    """The text of a key. A time is written as that of a column, whatever its unit: midnight is the day."""
+    if str(value) == "NaT":
+        return "NaT"
+    if isinstance(value, datetime.datetime):
+        zone = value.utcoffset()
+        # The fraction of pandas has nanoseconds.
+        text = (value if zone is None else value.astimezone(datetime.timezone.utc)).isoformat().removesuffix("+00:00")
+    elif type(value).__name__ == "datetime64":
+        text = str(value)
+    else:
+        return str(value)
+    day, _, clock = text.partition("T")
+    clock = clock.rstrip("0").rstrip(".") if "." in clock else clock
+    return day if clock in ("", "00:00:00") else f"{day}T{clock}"
 
 
 def order(

@@ -367,9 +367,10 @@ class Dataset(OpenSet):
                 the images with the same name.
             on: columns that both have, such as "Metadata_Well" or ("plate", "well"), by which many images may share a
                 row. Or columns of the table with the images' names (:meth:`name`) or those of their files, with or
-                without endings and folders. ``wellread convert --join`` finds rows by the same rule. A UserWarning
-                tells of folders that the images do not lie in. The index of a pandas frame is a column by its name,
-                or "index" if it has none. By default the table has one row per image, in their order.
+                without endings and folders. ``wellread convert --join`` finds rows by the same rule. Times pair by
+                their value in time, in any unit; a time against a number is an error. A UserWarning tells of folders
+                that the images do not lie in. The index of a pandas frame is a column by its name, or "index" if it
+                has none. By default the table has one row per image, in their order.
             unmatched: images without a row: "error" fails, "null" gives them nulls. It is an error in any case if no
                 image has a row.
 

@@ -69,7 +69,7 @@ pub struct JoinedColumns {
 /// of their files: [`crate::profiles::join`] has the same rule. Columns of nulls alone, of nested and of binary values are
 /// left out ([`left_out`]). With `nulls`, images that no row is of get nulls.
 ///
-/// Whole numbers are the same as 1, 1.0 and "01". Many images may share a row.
+/// Whole numbers are the same as 1, 1.0 and "01". Times are the same in each unit, and no numbers. Many images may share a row.
 ///
 /// # Errors
 /// Columns that are not there or there twice. Other numbers of rows than images where no column is named. Two rows for

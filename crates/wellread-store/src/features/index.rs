@@ -5,7 +5,7 @@
 //!  columns of the other ─ joint_key ─▶ find ─▶ its row, none, or two that it could be of
 //! ```
 //!
-//! Whole numbers are the same as 1, 1.0 and "01". A row with a null among its values is found by no key.
+//! Whole numbers are the same as 1, 1.0 and "01", times in each unit. A row with a null among its values is found by no key.
 
 use super::joint_key;
 use arrow_array::ArrayRef;

@@ -94,7 +94,7 @@ fn moment((seconds, nanoseconds): (i64, u64)) -> String {
 
 /// The day of this number in the Gregorian calendar, 1970-01-01 being 0.
 fn day(number: i64) -> String {
-    // In eras of 400 years from the first of March of year 0 on: the day of a leap year is the last of its year.
+    // Years begin with March here, so that the day of a leap year is the last. An era has 400 years.
     let from_march = number + 719_468;
     let (era, of_era) = (from_march.div_euclid(146_097), from_march.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

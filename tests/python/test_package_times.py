@@ -1,0 +1,132 @@
+"""Columns of times in joins and splits: their values count, whatever the unit, from Python."""
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import tifffile
+import wellread as wr
+
+START = 1_577_836_800_000
+IMAGES = 24
+
+
+@pytest.fixture
+def images(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for number in range(IMAGES):
+        tifffile.imwrite(folder / f"im_{number:02}.tif", np.full((4, 4), number, np.uint8))
+    return wr.Dataset(folder)
+
+
+def at(unit, scale):
+    """A second between two images, from 2020 on; `scale` are ticks in a millisecond."""
+    ticks = [int((START + 1000 * row) * scale) for row in range(IMAGES)]
+    return pa.array(ticks, pa.timestamp(unit))
+
+
+UNITS = [("s", 0.001), ("ms", 1), ("us", 1000), ("ns", 1_000_000)]
+
+
+@pytest.mark.parametrize(("unit", "scale"), UNITS)
+def test_joins_compare_the_values_of_times(images, unit, scale):
+    of_images = images.with_columns(pa.table({"at": at("ms", 1)}))
+    dose = list(range(IMAGES))
+    table = pa.table({"at": at(unit, scale)[::-1], "dose": dose[::-1]})
+    assert of_images.with_columns(table, on="at").column("dose").tolist() == dose
+
+
+def test_a_table_of_cells_is_matched_by_times_in_other_units(images, tmp_path):
+    of_images = images.with_columns(pa.table({"at": at("ms", 1)}))
+    table = pa.table({"at": at("us", 1000)[3:5], "X": [2.0, 2.0], "Y": [2.0, 2.0]})
+    pq.write_table(table, tmp_path / "cells.parquet")
+    cells = of_images.cells(tmp_path / "cells.parquet", size=2, by="at", x="X", y="Y")
+    assert [int(cells[row].max()) for row in range(2)] == [3, 4]
+    numbers = table.set_column(0, "at", pa.array([START, START + 1000]))
+    pq.write_table(numbers, tmp_path / "numbers.parquet")
+    with pytest.raises(wr.ChoiceError, match="times and numbers are never equal"):
+        of_images.cells(tmp_path / "numbers.parquet", size=2, by="at", x="X", y="Y")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (pa.timestamp("ms"), pa.int64()),
+        (pa.int64(), pa.timestamp("us")),
+        (pa.duration("s"), pa.int64()),
+        (pa.duration("s"), pa.timestamp("s")),
+        (pa.time32("s"), pa.int32()),
+    ],
+)
+def test_times_are_not_joined_with_numbers(images, ours, theirs):
+    values = list(range(IMAGES))
+    of_images = images.with_columns(pa.table({"key": pa.array(values, ours)}))
+    table = pa.table({"key": pa.array(values, theirs), "dose": values})
+    with pytest.raises(wr.ChoiceError, match='"key" has Arrow.s type .* the images. column "key" has .*cast one'):
+        of_images.with_columns(table, on="key", unmatched="null")
+
+
+@pytest.mark.parametrize(
+    ("coarse", "fine", "scale"),
+    [
+        (pa.duration("s"), pa.duration("ms"), 1000),
+        (pa.time32("s"), pa.time32("ms"), 1000),
+        (pa.time64("us"), pa.time64("ns"), 1000),
+    ],
+)
+def test_durations_and_times_of_day_pair_by_their_value(images, coarse, fine, scale):
+    values = list(range(IMAGES))
+    of_images = images.with_columns(pa.table({"key": pa.array(values, coarse)}))
+    raw = pa.table({"key": pa.array([1000 + value for value in values], fine), "dose": values})
+    # Equal numbers of another unit: 1 s is 1000 ms, the first row here.
+    found = of_images.with_columns(raw, on="key", unmatched="null").column("dose")
+    assert found[1] == 0 and np.isnan(np.delete(found, 1)).all()
+    same = pa.table({"key": pa.array([value * scale for value in values], fine), "dose": values})
+    assert of_images.with_columns(same, on="key").column("dose").tolist() == values
+
+
+def test_zero_has_no_sign_in_joins(images):
+    values = [float(value) for value in range(IMAGES)]
+    of_images = images.with_columns(pa.table({"key": values}))
+    below = pa.table({"key": [-value for value in values], "dose": values})
+    found = of_images.with_columns(below, on="key", unmatched="null").column("dose")
+    assert found[0] == 0 and np.isnan(found[1:]).all()
+    whole = images.with_columns(pa.table({"key": [-value for value in range(IMAGES)]}))
+    assert whole.with_columns(below, on="key").column("dose").tolist() == values
+
+
+def test_a_split_by_times_is_the_same_in_each_unit_and_from_their_values(images):
+    sets = [images.with_columns(pa.table({"at": at(unit, scale)})) for unit, scale in UNITS]
+    parts = [ds.split((0.5, 0.5), by="at", seed=3) for ds in sets]
+    assert all(len(part) > 0 for part in parts[0])
+    assert parts[1:] == parts[:1] * 3
+    zoned = pa.array([START + 1000 * row for row in range(IMAGES)], pa.timestamp("ms", "Europe/Berlin"))
+    assert images.with_columns(pa.table({"at": zoned})).split((0.5, 0.5), by="at", seed=3) == parts[0]
+    for ds in sets:
+        assert ds.split((0.5, 0.5), by=ds.column("at"), seed=3) == parts[0]
+    utc = datetime.timezone.utc
+    moments = [datetime.datetime.fromtimestamp(START // 1000 + row, utc) for row in range(IMAGES)]
+    east = datetime.timezone(datetime.timedelta(hours=5))
+    for keys in (moments, [m.replace(tzinfo=None) for m in moments], [m.astimezone(east) for m in moments]):
+        assert images.split((0.5, 0.5), by=keys, seed=3) == parts[0]
+    # The key of a time is its text.
+    texts = [m.replace(tzinfo=None).isoformat() for m in moments]
+    texts[0] = "2020-01-01"
+    assert images.split((0.5, 0.5), by=texts, seed=3) == parts[0]
+
+
+@pytest.mark.parametrize("format", ["parquet", "duckdb"])
+def test_a_split_by_times_is_the_same_in_each_format(images, tmp_path, wellread, format):
+    utc = pa.array([START + 1000 * row for row in range(IMAGES)], pa.timestamp("ms", "UTC"))
+    names = [images.name(row) for row in range(IMAGES)]
+    pq.write_table(pa.table({"name": names, "at": utc}), tmp_path / "times.parquet")
+    out = tmp_path / f"set.{format}"
+    wellread("convert", tmp_path / "images", out, "--join", tmp_path / "times.parquet", "--on", "name")
+    ds = wr.Dataset(out)
+    by_name = {name: row for row, name in enumerate(names)}
+    wanted = images.with_columns(pa.table({"at": at("ns", 1_000_000)})).split((0.5, 0.5), by="at", seed=3)
+    found = ds.split((0.5, 0.5), by="at", seed=3)
+    assert [sorted(by_name[ds.name(row)] for row in part) for part in found] == wanted
