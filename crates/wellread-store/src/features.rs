@@ -16,7 +16,7 @@ mod joint;
 mod plain;
 mod row_id;
 mod seconds;
-mod times;
+mod time_keys;
 mod unique;
 mod values;
 
@@ -32,7 +32,7 @@ pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns
 pub(crate) use row_id::RowId;
 pub(crate) use seconds::finer;
 pub use seconds::without_seconds;
-use times::time_at;
+use time_keys::time_at;
 pub use unique::{is_own_of_tables, renamed};
 pub(crate) use unique::{unique_names, unique_schema};
 use values::{plain_values, too_long};

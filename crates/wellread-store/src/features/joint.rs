@@ -8,7 +8,7 @@
 //!  a time against a number   ─▶ an error
 //! ```
 
-use super::times::duration_at;
+use super::time_keys::duration_at;
 use super::{joined, key_at};
 use crate::{Error, Result};
 use arrow_array::{Array, ArrayRef};
