@@ -176,7 +176,7 @@ pub(crate) fn whole(batches: &[RecordBatch]) -> Result<FeatureColumns> {
     if let Some(name) = names.iter().find(|name| !seen.insert(name.as_str())) {
         return Err(Error::new(TABLE, format_args!("has two columns {name:?}")).hint("rename one").choice());
     }
-    features::gathered(Path::new(TABLE), batches, &names)
+    features::gathered(Path::new(TABLE), batches, &names, false)
 }
 
 /// The key of each image, and whether that is columns that stand beside the images; else it is their names.
