@@ -1,5 +1,6 @@
 """Where an iteration is: errors and Ctrl-C lose no batch, and a state that was loaded stays as it is."""
 
+import contextlib
 import copy
 import pickle
 import shutil
@@ -7,7 +8,9 @@ import signal
 
 import numpy as np
 import pytest
+import torch
 import wellread as wr
+from wellread import _device
 
 ROWS = list(range(40))
 
@@ -115,6 +118,37 @@ def test_ctrl_c_after_a_batch_was_taken_loses_none(parquet):
     iterator._take = take
     next(iterator)
     assert loader.state_dict()["position"] == 15
+
+
+class NoStream(contextlib.nullcontext):
+    """A stream, or an event, of a machine without CUDA."""
+
+    def wait_event(self, event):
+        pass
+
+    def record(self, stream):
+        pass
+
+
+@pytest.mark.parametrize("call", [1, 3, 8])
+def test_batches_that_are_moved_ahead_of_an_error_are_not_lost(parquet, monkeypatch, call):
+    """As with CUDA, where the next batch is on its way to the device when a transform fails."""
+    for name in ("Stream", "stream", "Event", "current_stream"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: NoStream())
+    loader = wr.DataLoader(parquet, 5, as_="torch", labels=ROWS, batch_transform=in_call(call, fail))
+    iterator = iter(loader)
+    iterator._mover = _device._Ahead(torch.device("cpu"))
+    for number in range(1, call):
+        next(iterator)
+        place = (0, 5 * number)
+        assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == place
+    with pytest.raises(RuntimeError):
+        next(iterator)
+    state = loader.state_dict()
+    assert (state["epoch"], state["position"]) == (0, 5 * (call - 1))
+    assert rest_of(parquet, state) == ROWS[5 * (call - 1) :]
+    assert len(list(iterator)) == 8 - call
+    assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (1, 0)
 
 
 def test_a_transform_sees_the_place_after_the_batch_before_its_own(parquet):
