@@ -306,7 +306,7 @@ class _Ahead:
         if isinstance(current, BaseException):
             raise current
         moved, labels, event, _, progress = current
-        iterator.core.delivered = progress
+        iterator.core.moved = progress
         self._next = self._begin(iterator)
         stream = self._torch.cuda.current_stream(self._device)
         stream.wait_event(event)

@@ -35,8 +35,11 @@ class Core:
         self._last: tuple[int, int] | None = None
         self._left_out: list[tuple[int, str]] = []
         self._to_close = [None]
-        # Where batches are moved ahead of their delivery: where the one delivered last was.
+        # The place after the batch delivered last, while a later one is on its way or was lost on it. None where that
+        # is the place after the batch taken last.
         self.delivered: tuple[int, int] | None = None
+        # Where batches are moved ahead of their delivery: the place after the one that was moved.
+        self.moved: tuple[int, int] | None = None
 
     def progress(self) -> tuple[int, int]:
         if self.delivered is not None:
@@ -71,7 +74,7 @@ class Core:
             # None where an interrupted call has closed it: that call kept the place.
             if now is not None:
                 self._left_out = self.native.skipped()[1]
-                self._last = (now[0] + 1, 0) if ended else self.place()
+                self._last = (now[0] + 1, 0) if ended else self.progress()
             self.native.close()
             if self.lending is not None:
                 self.lending.end()
@@ -117,6 +120,20 @@ class Iterator(Generic[B_co]):
         return self
 
     def __next__(self) -> B_co:
+        core = self.core
+        if core.delivered is None:
+            # An error or Ctrl-C leaves it there: a batch counts once it is delivered.
+            core.delivered = core.place()
+        try:
+            batch = self._deliver()
+        except StopIteration:
+            if core.is_closed():
+                core.delivered = None
+            raise
+        core.delivered = core.moved
+        return batch
+
+    def _deliver(self) -> B_co:
         if self._take is not None:
             batch = self._take()
             if batch is None:

@@ -244,7 +244,8 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
     @property
     def epoch(self) -> int:
         """The epoch that the next iteration runs."""
-        return self._built.epoch
+        built, resumed = self._built, self._resumed_from
+        return built.epoch if self._resumed is None or resumed is None else json.loads(resumed)["epoch"]
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch that the next iteration runs. Iterations count up by themselves."""
@@ -312,8 +313,10 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         """
         if self._ended is not None:
             return dict(self._ended[0])
-        core = self._resumed.core if self._resumed is not None else self._latest
-        native = self._built
+        if self._resumed is not None and self._resumed_from is not None:
+            # As it was loaded, also where its rest has no image for this rank.
+            return json.loads(self._resumed_from)
+        core, native = self._latest, self._built
         if core is None:
             return json.loads(native.state(native.epoch, 0))
         # That of the ranks that it was begun with, unless the loader is being closed.

@@ -79,20 +79,19 @@ def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str] | None]:
 
 
 def _key(value: Any) -> str:
-    """The text of a key. A time is written as that of a column, whatever its unit: midnight is the day."""
+    """The text of a key. A time is written as that of a column, in whatever unit."""
     if str(value) == "NaT":
         return "NaT"
     if isinstance(value, datetime.datetime):
-        zone = value.utcoffset()
-        # The fraction of pandas has nanoseconds.
-        text = (value if zone is None else value.astimezone(datetime.timezone.utc)).isoformat().removesuffix("+00:00")
+        # As a time of UTC where it has a zone. The fraction of pandas has nanoseconds.
+        zoned = value.utcoffset() is not None
+        text = (value.astimezone(datetime.timezone.utc) if zoned else value).isoformat().removesuffix("+00:00")
+        zone = "Z" if zoned else ""
     elif type(value).__name__ == "datetime64":
-        text = str(value)
+        text, zone = str(value), ""
     else:
         return str(value)
-    day, _, clock = text.partition("T")
-    clock = clock.rstrip("0").rstrip(".") if "." in clock else clock
-    return day if clock in ("", "00:00:00") else f"{day}T{clock}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + zone
 
 
 def order(

@@ -68,16 +68,16 @@ class DataLoader(LoaderBase[B_co]):
         dtype: "float32", "float16", "bfloat16" or "stored" (uint16 stays uint16). float16 ends at 65504: unscaled
             pixels beyond that are infinite.
         scale: "unit" takes the range of the stored type to [0, 1]. A number multiplies the values. (low, high) takes
-            a range of stored values to [0, 1]: one for all channels, or lists of one per channel. None leaves values
-            as they are. "device" gives the values of "unit", but moves the stored type and scales on the device
-            (torch and JAX). "auto" is "unit", and None with dtype="stored".
+            a range of stored values to [0, 1]. It is one for all channels, or lists of one per delivered channel, in
+            the order of ``channels``. None leaves values as they are. "device" gives the values of "unit", but moves
+            the stored type and scales on the device (torch and JAX). "auto" is "unit", and None with dtype="stored".
         percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles. NaN
             and infinite values do not count; infinite ones are clipped to 0 and 1.
-        normalize: (mean, std) of the scaled values, numbers or lists of one per channel. "image" takes each channel
-            of each image by its own. Or a file of ``wellread stats --out``; with ``--by Metadata_Plate`` it takes
-            each image by the numbers of its plate. The numbers of a file go by the names of channels, if both have
-            names. A name that the file lacks is an error, and images whose channels are in another order follow the
-            first.
+        normalize: (mean, std) of the scaled values: numbers, or lists of one per delivered channel, in the order of
+            ``channels``. "image" takes each channel of each image by its own. Or a file of ``wellread stats --out``;
+            with ``--by Metadata_Plate`` it takes each image by the numbers of its plate. The numbers of a file go by
+            the names of channels, if both have names. A name that the file lacks is an error, and images whose
+            channels are in another order follow the first.
         channels: indices or names of the channels to take, in this order. The loader looks a name up in each image,
             which may have its channels in another order. An image that lacks the name is an error.
         crop, random_crop: (height, width) or one number: the centre, or a random part.

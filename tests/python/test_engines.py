@@ -268,6 +268,27 @@ def test_zones_of_times_are_kept(wellread, tmp_path, zone):
         assert found.cast(pa.int64()).to_pylist() == [1_700_000_000_000_001, None], name
 
 
+def test_times_that_others_do_not_have_are_named(wellread, tmp_path):
+    """DuckDB's infinity was the year 294247, and the year 9999 in INT96, as Spark writes it, was 1816."""
+    images = pa.array([image(i)[1] for i in range(3)], struct_type(pa.uint16()))
+    numbers = {"infinite": (1 << 63) - 1, "far": 253_402_214_400_000_000, "day": 1_795_219_200_000_000}
+    said = {"infinite": "has the time infinity", "far": "has the time 9999-12-31T00:00:00 in INT96"}
+    for name, number in numbers.items():
+        path = tmp_path / f"{name}.parquet"
+        seen = pa.array([0, None, number], pa.int64()).cast(pa.timestamp("us"))
+        table = pa.table({"seen": seen, "image": images})
+        pq.write_table(table, path, use_deprecated_int96_timestamps=name == "far")
+        if name not in said:
+            keys = [group["key"] for group in wellread("stats", path, "--by", "seen")["groups"]]
+            assert keys == [["1970-01-01T00:00:00"], [None], ["2026-11-21T00:00:00"]]
+            continue
+        with pytest.raises(wr.Error, match=f'row 2: the column "seen" {said[name]}') as failed:
+            wr.Dataset(path).column("seen")
+        assert "wellread convert --without-column" in str(failed.value)
+        assert "--without-column" in wellread("convert", path, tmp_path / "b.parquet", code=1)
+        wellread("convert", path, tmp_path / f"without-{name}.parquet", "--without-column", "seen")
+
+
 def test_zones_of_times_in_seconds_are_kept(wellread, tmp_path):
     """pyarrow writes seconds as milliseconds to Parquet, and Arrow's schema beside them says seconds."""
     images = pa.array([image(i)[1] for i in range(2)], struct_type(pa.uint16()))

@@ -556,6 +556,13 @@ def test_masks_stay_0_and_1(sites, tmp_path, wellread):
     got = np.concatenate(list(wr.DataLoader(cells, 5, channels=[2, 1, 0], scale=None, normalize=([10, 20], [5, 4]))))
     assert np.array_equal(got[:, 0], masks)
     assert np.allclose(got[:, 1], (stored[:, 1] - 10.0) / 5) and np.allclose(got[:, 2], (stored[:, 0] - 20.0) / 4)
+    # Lists of both kinds, one of which leaves the mask out.
+    choices = {"channels": [2, 1, 0], "scale": ([0, 100], [1000, 2100]), "normalize": ([9, 0.1, 0.2], [9, 5, 4])}
+    got = np.concatenate(list(wr.DataLoader(cells, 5, **choices)))
+    assert np.array_equal(got[:, 0], masks)
+    first, second = np.clip(stored[:, 1] / 1000, 0, 1), np.clip((stored[:, 0] - 100.0) / 2000, 0, 1)
+    assert np.allclose(got[:, 1], (first - 0.1) / 5, atol=1e-6)
+    assert np.allclose(got[:, 2], (second - 0.2) / 4, atol=1e-6)
     with pytest.raises(wr.ChoiceError, match="means"):
         wr.DataLoader(cells, 5, normalize=([1] * 4, [1] * 4))
 

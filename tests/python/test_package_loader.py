@@ -93,6 +93,16 @@ def test_choices_of_the_transform(parquet):
     assert np.allclose(own.mean((2, 3)), 0, atol=1e-4) and np.allclose(own.std((2, 3)), 1, atol=1e-3)
     ranged = all_rows(wr.DataLoader(ds, 8, scale=(0, 1000)))
     assert np.allclose(ranged, np.clip(every / 1000, 0, 1), atol=1e-6)
+    ranges = ([0, 100], [1000, 2000])
+    turned = all_rows(wr.DataLoader(ds, 8, channels=[1, 0], scale=ranges))
+    # They are of the channels that are selected.
+    assert np.allclose(turned[:, 0], np.clip(every[:, 1] / 1000, 0, 1), atol=1e-6)
+    assert np.allclose(turned[:, 1], np.clip((every[:, 0] - 100) / 1900, 0, 1), atol=1e-6)
+    both = all_rows(wr.DataLoader(ds, 8, channels=[1, 0], scale=ranges, normalize=([0.1, 0.2], [2, 4])))
+    assert np.allclose(both, (turned - np.array([[[0.1]], [[0.2]]])) / np.array([[[2]], [[4]]]), atol=1e-6)
+    for choices in ({"scale": ranges}, {"normalize": ([0.1, 0.2], [2, 4])}):
+        with pytest.raises(wr.ChoiceError, match="given for 2 channels, but there are 1"):
+            wr.DataLoader(ds, 8, channels=[1], **choices)
     stretched = all_rows(wr.DataLoader(ds, 8, percentiles=(0, 100)))
     assert stretched.min() == 0 and np.allclose(stretched.max((2, 3)), 1, atol=1e-6)
     augmented = wr.DataLoader(ds, 8, random_crop=32, flip=True, turns="quarter", rotate=10, seed=5)

@@ -8,11 +8,12 @@ use crate::sql::{literal, quoted};
 use crate::table_ref::{TABLE, mark};
 use crate::types::{as_taken, sql_type};
 use arrow_array::RecordBatch;
-use arrow_schema::Schema;
+use arrow_schema::{DataType, Schema};
 use duckdb::Connection;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use wellread_image::ome_arrow::{COLUMN, ROW_ID};
+use wellread_store::features::{FeatureColumns, first_outside};
 use wellread_store::journal::Journal;
 use wellread_store::place::{exists, is_remote};
 use wellread_store::spool;
@@ -315,8 +316,32 @@ fn check_columns(path: &Path, options: &WriteOptions) -> Result<()> {
         };
         if let Some(problem) = problem {
             return Err(Error::new(path, problem).choice().hint(format_args!(
-                "rename the column, or leave it out: {} names the columns of joined profiles that are taken",
-                option("columns")
+                "rename the column, or leave it out: {} names the columns of joined profiles that are taken, {} those of the \
+                 set that are not",
+                option("columns"),
+                option("without_column")
+            )));
+        }
+    }
+    check_times(path, columns)
+}
+
+/// Refuses times that the appender would make nulls of, or others: it casts these types.
+fn check_times(path: &Path, columns: &FeatureColumns) -> Result<()> {
+    const MICROS: i64 = i64::MAX / 1_000_000;
+    const DAYS: i64 = i32::MAX as i64 * 86_400;
+    for (field, column) in columns.schema_ref().fields().iter().zip(columns.columns()) {
+        let (seconds, what) = match column.data_type() {
+            DataType::Timestamp(_, Some(_)) => (-MICROS..MICROS, "times with a zone"),
+            DataType::Date64 => (-DAYS..DAYS, "dates"),
+            _ => continue,
+        };
+        if let Some((row, text)) = first_outside(column, &seconds) {
+            let cause =
+                format!("the column {:?} has {text}, which DuckDB's {what} do not hold", field.name());
+            return Err(Error::new(path, cause).row(row).choice().hint(format_args!(
+                "put another time or NULL in its place, or leave the column out ({})",
+                option("without_column")
             )));
         }
     }

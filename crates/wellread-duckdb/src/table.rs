@@ -221,6 +221,10 @@ impl ImageTable for DuckTable {
         self.left_out.clone()
     }
 
+    fn has_infinity(&self) -> bool {
+        !matches!(self.source, Source::Parquet)
+    }
+
     fn types_are_trusted(&self) -> bool {
         self.is_trusted
     }

@@ -8,7 +8,7 @@ use crate::postprocess::{FinalNormalize, PostProcess};
 use crate::row_channels::RowChannels;
 use crate::row_fields::RowFields;
 use crate::row_groups::RowGroups;
-use crate::transform::affine::{affine, first_affine, is_between, is_clipped, mean_and_std};
+use crate::transform::affine::{ChannelNumbers, affine, first_affine, is_between, is_clipped, mean_and_std};
 use crate::transform::{Normalize, Scale, Transform};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl CompiledTransform {
         let channels = transform.channels.clone().unwrap_or_else(|| (0..info.shape.c()).collect());
         let runs = runs_of(&channels);
         let mask = transform.mask(info.shape.c());
-        let affine = (0..channels.len()).map(|c| match numbers(transform, &channels, mask, c) {
+        let affine = (0..channels.len()).map(|c| match numbers(&channels, mask, c) {
             Some(numbers) => first_affine(transform, info.dtype, numbers, None, 1.0),
             None => Affine::IDENTITY,
         });
@@ -248,7 +248,7 @@ impl CompiledTransform {
 
     /// The factor and summand of an output channel for a row of this group under a brightness.
     fn affine_at(&self, channel: usize, group: Option<u32>, brightness: f32) -> Affine {
-        match numbers(&self.transform, &self.channels, self.mask, channel) {
+        match numbers(&self.channels, self.mask, channel) {
             Some(numbers) => first_affine(&self.transform, self.dtype, numbers, group, f64::from(brightness)),
             None => Affine::IDENTITY,
         }
@@ -256,7 +256,7 @@ impl CompiledTransform {
 
     /// The normalisation of an output channel for a row of this group, where it is the last step.
     fn last_affine(&self, channel: usize, group: u32) -> Option<Affine> {
-        let Some(numbers) = numbers(&self.transform, &self.channels, self.mask, channel) else {
+        let Some(numbers) = numbers(&self.channels, self.mask, channel) else {
             return Some(Affine::IDENTITY);
         };
         let (mean, std) = mean_and_std(&self.transform, self.dtype, numbers, Some(group))?;
@@ -264,19 +264,14 @@ impl CompiledTransform {
     }
 }
 
-/// Number of an output channel in lists of one value per selected channel, which may leave the mask out, and the stored channel.
-/// `None` for the mask.
-fn numbers(transform: &Transform, channels: &[usize], mask: Option<usize>, c: usize) -> Option<[usize; 2]> {
+/// Where the numbers of an output channel stand in lists; `None` for the mask, which has none.
+fn numbers(channels: &[usize], mask: Option<usize>, c: usize) -> Option<ChannelNumbers> {
     let stored = channels[c];
     if Some(stored) == mask {
         return None;
     }
-    let leaves_out = match &transform.normalize {
-        Some(Normalize::Given { mean, .. }) => mean.len() < channels.len(),
-        _ => false,
-    };
-    let stains = || channels[..c].iter().filter(|&&before| Some(before) != mask).count();
-    Some([if leaves_out { stains() } else { c }, stored])
+    let without_mask = channels[..c].iter().filter(|&&before| Some(before) != mask).count();
+    Some(ChannelNumbers { selected: c, without_mask, count: channels.len(), stored })
 }
 
 /// Neighbouring channels that are delivered one after the other, in runs.
@@ -319,7 +314,7 @@ fn post_process(
             // Values here belong to no group: images bring their own.
             Some(_) => {
                 let each = (0..channels.len()).map(|c| {
-                    let moments = numbers(transform, channels, mask, c)
+                    let moments = numbers(channels, mask, c)
                         .and_then(|numbers| mean_and_std(transform, dtype, numbers, None));
                     let (mean, std) = moments.unwrap_or((0.0, 1.0));
                     affine(1.0 / std, -mean / std)

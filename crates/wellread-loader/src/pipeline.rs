@@ -29,8 +29,10 @@ pub struct Batches {
     context: Option<ItemContext>,
     /// Without workers, batches that were read together with an earlier one.
     ready: VecDeque<BatchBuffer>,
-    /// The batch delivered next, from where the iteration began.
+    /// The batch that comes next, from where the iteration began.
     next: usize,
+    /// The batches that the state is past: an error is none.
+    past: usize,
     /// An error that ends the iteration, delivered first.
     start_error: Option<Error>,
     ended: bool,
@@ -50,6 +52,7 @@ impl Batches {
             context: None,
             ready: VecDeque::new(),
             next: 0,
+            past: 0,
             start_error: None,
             ended: false,
             skipped: Skipped::default(),
@@ -105,12 +108,12 @@ impl Batches {
     /// made of these ([`Loader::state_at`](crate::Loader::state_at)); a program that asks at every batch and
     /// saves few states needs no more.
     pub fn progress(&self) -> (u64, usize) {
-        (self.shared.epoch, self.shared.steps.after(self.next))
+        (self.shared.epoch, self.shared.steps.after(self.past))
     }
 
-    /// Where the iteration is, to be saved: after the batch delivered last, whatever has been read ahead.
-    /// [`Loader::resume`](crate::Loader::resume) goes on from there. Ranks that have delivered equally many
-    /// batches have the same state.
+    /// Where the iteration is, to be saved: after the batch delivered last, whatever has been read ahead. A batch that
+    /// is an error was not delivered. [`Loader::resume`](crate::Loader::resume) goes on from there. Ranks that have
+    /// delivered equally many batches have the same state.
     pub fn state(&self) -> LoaderState {
         let Inner { plan, dataset, .. } = &*self.shared.loader;
         let (epoch, position) = self.progress();
@@ -320,21 +323,22 @@ impl Batches {
                 Err(error) => return Poll::Ready(Some(Err(error))),
                 Ok(filled) => {
                     if let Some(batch) = self.batch(index, filled) {
+                        self.past = self.next;
                         return Poll::Ready(Some(Ok(batch)));
                     }
                     if self.shared.steps.world > 1 {
                         self.ended = true;
                         return Poll::Ready(Some(Err(self.fewer_batches_error(index))));
                     }
+                    self.past = self.next;
                 }
             }
             if self.nothing_is_readable() {
                 self.ended = true;
-                let (consecutive_failed, path) =
-                    (self.consecutive_failed, self.shared.loader.dataset.store().path());
+                let path = self.shared.loader.dataset.store().path();
                 let cause = format_args!(
-                    "none of {consecutive_failed} images in a row can be read; {}",
-                    self.skipped
+                    "none of {} images in a row can be read; {}",
+                    self.consecutive_failed, self.skipped
                 );
                 let error = Error::new(path, cause).hint("check that the set is there and complete");
                 return Poll::Ready(Some(Err(error)));
@@ -387,13 +391,8 @@ impl Drop for Batches {
 
 impl fmt::Debug for Batches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Batches(epoch {}, batch {} of {}, {})",
-            self.shared.epoch,
-            self.position(),
-            self.shared.steps.before() + self.shared.batches,
-            counted(self.workers(), "thread")
-        )
+        let (epoch, position, threads) = (self.epoch(), self.position(), counted(self.workers(), "thread"));
+        let batches = self.shared.steps.before() + self.shared.batches;
+        write!(f, "Batches(epoch {epoch}, batch {position} of {batches}, {threads})")
     }
 }

@@ -16,7 +16,7 @@ mod joint;
 mod plain;
 mod row_id;
 mod seconds;
-mod time_keys;
+mod times;
 mod unique;
 mod values;
 
@@ -32,16 +32,15 @@ pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns
 pub(crate) use row_id::RowId;
 pub(crate) use seconds::finer;
 pub use seconds::without_seconds;
-use time_keys::time_at;
+pub use times::first_outside;
 pub use unique::{is_own_of_tables, renamed};
 pub(crate) use unique::{unique_names, unique_schema};
-use values::{plain_values, too_long};
+use values::{decimal_at, plain_values, too_long};
 
 use crate::hints::{LeftOut, Renamed};
 use crate::words::counted;
 use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, downcast_primitive_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use std::path::Path;
@@ -122,7 +121,13 @@ pub(crate) fn taken(
 }
 
 /// One batch of several with the same columns, or of several of each column: those of `names`, in a form that every engine takes.
-pub(crate) fn gathered(path: &Path, batches: &[RecordBatch], names: &[String]) -> Result<RecordBatch> {
+/// `has_infinity` says that the largest number of nanoseconds is infinity, as in DuckDB.
+pub(crate) fn gathered(
+    path: &Path,
+    batches: &[RecordBatch],
+    names: &[String],
+    has_infinity: bool,
+) -> Result<RecordBatch> {
     let whole = || -> std::result::Result<RecordBatch, ArrowError> {
         let mut fields = vec![];
         let mut columns = vec![];
@@ -139,6 +144,9 @@ pub(crate) fn gathered(path: &Path, batches: &[RecordBatch], names: &[String]) -
     let whole =
         whole().map_err(|e| Error::new(path, format_args!("cannot read the feature columns: {e}")))?;
     for (name, column) in names.iter().zip(whole.columns()) {
+        if let Some((row, what)) = times::no_time(column, has_infinity) {
+            return Err(times::refusal(path, name, &what).row(row));
+        }
         let Some((row, number)) = too_long(column) else { continue };
         let cause =
             format!("the column {name:?} has {number}: it has more digits than {}", column.data_type());
@@ -263,17 +271,13 @@ pub(crate) fn joined(values: &[String]) -> String {
     values.iter().map(|value| escaped(value)).collect::<Vec<_>>().join(SEPARATOR)
 }
 
-/// A plain value as text, decimals with all their digits; `None` where there is none. Times have one text in all units. Durations are
-/// numbers of their unit: formats without such a type have these in their place.
+/// A plain value as text, decimals with all their digits, dates and times in ISO 8601; `None` where there is none.
 pub(crate) fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
     if column.is_null(row) {
         return None;
     }
-    if let Some(decimal) = decimal_at(column, row) {
-        return Some(decimal);
-    }
-    if let Some(time) = time_at(column, row) {
-        return Some(time);
+    if let Some(text) = decimal_at(column, row).or_else(|| times::text_at(column, row)) {
+        return Some(text);
     }
     let array: &dyn Array = column;
     downcast_primitive_array!(
@@ -281,17 +285,6 @@ pub(crate) fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
         DataType::Boolean => Some(array.as_boolean().value(row).to_string()),
         _ => text(array, row).map(str::to_owned)
     )
-}
-
-/// A decimal with its point, as 0.50; `None` in columns of other types.
-fn decimal_at(column: &ArrayRef, row: usize) -> Option<String> {
-    match column.data_type() {
-        DataType::Decimal32(_, _) => Some(column.as_primitive::<Decimal32Type>().value_as_string(row)),
-        DataType::Decimal64(_, _) => Some(column.as_primitive::<Decimal64Type>().value_as_string(row)),
-        DataType::Decimal128(_, _) => Some(column.as_primitive::<Decimal128Type>().value_as_string(row)),
-        DataType::Decimal256(_, _) => Some(column.as_primitive::<Decimal256Type>().value_as_string(row)),
-        _ => None,
-    }
 }
 
 /// The columns of `names`, in that order, each of the first batch that has it; the batches have equally many rows.

@@ -25,6 +25,9 @@ static SURFACE: AtomicU8 = AtomicU8::new(0);
 /// Options that are arguments in Python and have no flag.
 const WITHOUT_FLAG: [&str; 1] = ["rows"];
 
+/// Options that are flags of `wellread convert` and no arguments in Python.
+const WITHOUT_ARGUMENT: [&str; 1] = ["without_column"];
+
 /// Says, once at the start of a program, whom its messages are for. Texts made before stay as they are.
 pub fn set(surface: Surface) {
     SURFACE.store(surface as u8, Ordering::Relaxed);
@@ -84,6 +87,9 @@ impl NamedOption<'_> {
                     Some(value) => write!(f, " {value}"),
                 }
             }
+            (Surface::Python, _) if WITHOUT_ARGUMENT.contains(&name) => {
+                write!(f, "wellread convert --{}", name.replace('_', "-"))
+            }
             (Surface::Python, None) => write!(f, "{name}="),
             (Surface::Python, Some("true")) => write!(f, "{name}=True"),
             (Surface::Python, Some(value)) => {
@@ -115,6 +121,10 @@ mod tests {
         assert_eq!(shown(option("on")), ["on", "--on", "on="]);
         assert_eq!(shown(option("cells.by")), ["by", "--cells-by", "by="]);
         assert_eq!(shown(option("rows")), ["rows", "rows", "rows="]);
+        assert_eq!(
+            shown(option("without_column")),
+            ["without_column", "--without-column", "wellread convert --without-column"]
+        );
         assert_eq!(shown(option_as("read_as", "tiff")), ["format tiff", "--read-as tiff", "format=\"tiff\""]);
         assert_eq!(
             shown(option_as("cells.unmatched", "skip")),

@@ -111,10 +111,10 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether digits are a code rather than a number: 01 is another site than 1 where both are there.
+/// Whether digits are a code rather than a number: 01 is another site than 1 where both are there. 0012E4 is one, too.
 fn is_code(text: &str) -> bool {
-    let digits = text.trim_start_matches('-');
-    digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit())
+    let digits = text.trim_start_matches(['-', '+']).as_bytes();
+    matches!(digits, [b'0', second, ..] if second.is_ascii_digit()) && !text.contains(['.', ','])
 }
 
 /// Whether a text is a whole number of any size.
@@ -327,6 +327,16 @@ mod tests {
         assert_eq!(unsigned.iter().collect::<Vec<_>>(), [Some((1 << 63) + 1), None]);
         let text = batch.column(2).as_any().downcast_ref::<StringArray>().unwrap();
         assert_eq!(text.value(0), "18446744073709551616");
+    }
+
+    #[test]
+    fn zeros_in_front_make_a_code() {
+        for code in ["01", "0012", "-01", "+012", "0012E4"] {
+            assert!(is_code(code), "{code}");
+        }
+        for number in ["0", "0.5", "-0.5", "10", "0e5", "1E5", "00.5", "01,5", "A01"] {
+            assert!(!is_code(number), "{number}");
+        }
     }
 
     #[test]

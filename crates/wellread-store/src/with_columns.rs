@@ -156,7 +156,7 @@ pub(crate) fn whole(batches: &[RecordBatch]) -> Result<FeatureColumns> {
     if let Some(name) = names.iter().find(|name| !seen.insert(name.as_str())) {
         return Err(Error::new(TABLE, format_args!("has two columns {name:?}")).hint("rename one").choice());
     }
-    features::gathered(Path::new(TABLE), batches, &names)
+    features::gathered(Path::new(TABLE), batches, &names, false)
 }
 
 impl Store for WithColumns {

@@ -29,6 +29,7 @@
 //! | `rows` | where rows lie; their images handed on from there |
 //! | `plan` | which pieces hold the rows of a batch, and their parts as its arrays |
 //! | `table` | [`VortexTable`] |
+//! | `times` | dates and times that the library does not take |
 //! | `writer`, `strategy` | files written; how they are cut and compressed |
 //!
 //! Lance and DuckDB also read past their libraries, and share code with this crate:
@@ -45,6 +46,7 @@ mod rows;
 mod session;
 mod strategy;
 mod table;
+mod times;
 mod tree;
 mod types;
 mod writer;

@@ -9,6 +9,7 @@ use crate::rows::Located;
 use crate::session::{Cause, Session};
 use crate::tree::{Column, Series, Source};
 use crate::types::{MASK, Type};
+use std::cell::Cell;
 use vortex::array::VortexSessionExecute;
 use vortex::layout::segments::SegmentId;
 use wellread_store::direct::{ALL, Run, Wanted, append};
@@ -25,9 +26,13 @@ pub(crate) struct Plan<'a> {
     pub looked_up: usize,
     /// How many of them are in a batch.
     pub taken: usize,
+    /// Which series is being read, and the first row of those that are.
+    reading: Cell<Option<(usize, usize)>>,
 }
 
 struct Selected<'a> {
+    /// Name of the field, which a mask does not have.
+    name: Option<&'a str>,
     series: &'a Series,
     wanted: &'a Wanted,
     located: Located,
@@ -42,18 +47,23 @@ pub(crate) enum Pick<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn take(&mut self, series: &'a Series, wanted: &'a Wanted) -> usize {
-        self.series.push(Selected { series, wanted, located: Located::default(), parts: vec![] });
+    fn take(&mut self, name: Option<&'a str>, series: &'a Series, wanted: &'a Wanted) -> usize {
+        self.series.push(Selected { name, series, wanted, located: Located::default(), parts: vec![] });
         self.series.len() - 1
     }
 
     /// Adds what `wanted` needs of a column, of which `of` is the type.
     pub fn pick(&mut self, column: &'a Column, of: &'a Type, wanted: &'a Wanted) -> Result<Pick<'a>, Cause> {
         let (validity, fields) = match column {
-            Column::Series(series) => return Ok(Pick::Series { at: self.take(series, wanted), of }),
+            Column::Series(series) => {
+                return Ok(Pick::Series {
+                    at: self.take(Some(of.field.name().as_str()), series, wanted),
+                    of,
+                });
+            }
             Column::Struct { validity, fields } => (validity, fields),
         };
-        let validity = validity.as_ref().map(|v| self.take(v, &ALL));
+        let validity = validity.as_ref().map(|v| self.take(None, v, &ALL));
         let mut picked = Vec::with_capacity(of.below.len());
         // Both are in the file's order.
         let mut fields = fields.iter();
@@ -66,6 +76,12 @@ impl<'a> Plan<'a> {
             picked.push(self.pick(column, of, wanted)?);
         }
         Ok(Pick::Struct { validity, of, fields: picked })
+    }
+
+    /// The name of the column that was being read when a read failed, and a row of it.
+    pub fn being_read(&self) -> Option<(&'a str, usize)> {
+        let (at, row) = self.reading.get()?;
+        Some((self.series.get(at)?.name?, row))
     }
 
     /// The segments of the pieces of some rows, of all series, without those of pieces that are kept.
@@ -87,7 +103,8 @@ impl<'a> Plan<'a> {
     /// a list has to be known before its elements can be asked for.
     pub fn look_up(&mut self, rows: &[usize], source: &Source) -> Result<(), Cause> {
         (self.looked_up, self.taken) = (0, 0);
-        for Selected { series, wanted, located, parts } in &mut self.series {
+        for (at, Selected { series, wanted, located, parts, .. }) in self.series.iter_mut().enumerate() {
+            self.reading.set(rows.first().map(|&row| (at, row)));
             // Parts of the batch so far refer to them.
             if parts.is_empty() {
                 located.release();
@@ -109,7 +126,7 @@ impl<'a> Plan<'a> {
             return None;
         }
         let mut bytes = 0;
-        for Selected { series, wanted, located: Located { held, found }, parts } in &mut self.series {
+        for Selected { series, wanted, located: Located { held, found }, parts, .. } in &mut self.series {
             let (number, at) = found[self.taken];
             append(parts, number, at..at + 1);
             bytes += if series.is_nested() { weight(&held[number].piece, &(at..at + 1), wanted) } else { 8 };
@@ -145,6 +162,8 @@ impl<'a> Plan<'a> {
 
     fn gathered(&self, at: usize, of: &Type, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
         let Selected { located: Located { held, .. }, parts, .. } = &self.series[at];
+        let first = parts.first().map(|run| held[run.part].first_row() + run.values.start);
+        self.reading.set(first.map(|row| (at, row)));
         let part = |run: &Run<usize>| Part { piece: &held[run.part].piece, rows: run.values.clone() };
         let parts: Vec<_> = parts.iter().map(part).collect();
         gather.array(&parts, of)

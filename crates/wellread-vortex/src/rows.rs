@@ -26,6 +26,13 @@ pub(crate) struct Held {
     span: Range<usize>,
 }
 
+impl Held {
+    /// The row of the table that is the piece's first one.
+    pub fn first_row(&self) -> usize {
+        self.span.start
+    }
+}
+
 /// Where some rows of a series lie.
 #[derive(Default)]
 pub(crate) struct Located {

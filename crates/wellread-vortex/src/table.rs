@@ -6,6 +6,7 @@ use crate::gather::{LEVELS, Room};
 use crate::plan::Plan;
 use crate::rows::{Closed, ImageList, Located};
 use crate::session::{Cause, Session, reading};
+use crate::times;
 use crate::tree::{Column, Source, plain};
 use crate::types::Type;
 use std::collections::HashMap;
@@ -290,7 +291,8 @@ impl VortexTable {
                     return Ok(None);
                 }
                 plan.batch(&pick, room).map(Some)
-            })?;
+            });
+            let batch = batch.map_err(|error| times::named(error, plan.being_read()))?;
             match batch {
                 Some(batch) => each(batch)?,
                 None => return Ok(()),

@@ -2,6 +2,7 @@
 
 use crate::session::{Cause, Session};
 use crate::strategy::{Codec, Plan};
+use crate::times;
 use crossbeam_channel::Receiver;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -22,9 +23,10 @@ use wellread_store::{Error, Result, WriteOptions};
 /// A writer of images to a Vortex file at `target`.
 ///
 /// # Errors
-/// A target that exists and may not be replaced; a compression that Vortex does not have.
+/// A target that exists and may not be replaced; a compression, a time or a zone that Vortex does not have.
 pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<TableWriter> {
     let codec = Codec::of(target, options.compression)?;
+    times::check(target, options.features.as_ref())?;
     let plan = Plan { codec, tune: options.tune, jobs: options.jobs };
     let staged = Staged::new(target, options.overwrite)?;
     let name = target.to_owned();

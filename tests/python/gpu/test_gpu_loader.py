@@ -161,6 +161,29 @@ def test_an_iteration_that_is_left_goes_on_from_its_place(parquet):
     assert all(torch.equal(a, b) for a, b in zip(whole, first + list(resumed), strict=True))
 
 
+def test_an_error_of_a_transform_on_the_device_loses_no_batch(parquet):
+    calls = []
+
+    def fails_at_3(batch):
+        calls.append(batch)
+        if len(calls) == 3:
+            raise RuntimeError("of the transform")
+        return batch
+
+    choices = {"shuffle": True, "seed": 9, "as_": "torch", "device": "cuda", "pin_memory": True}
+    whole = list(wr.DataLoader(parquet, 6, **choices))
+    stopped = wr.DataLoader(parquet, 6, **choices, batch_transform=fails_at_3)
+    iterator = iter(stopped)
+    first = [next(iterator) for _ in range(2)]
+    with pytest.raises(RuntimeError, match="of the transform"):
+        next(iterator)
+    state = stopped.state_dict()
+    assert state["position"] == 12
+    resumed = wr.DataLoader(parquet, 6, **choices)
+    resumed.load_state_dict(state)
+    assert all(torch.equal(a, b) for a, b in zip(whole, first + list(resumed), strict=True))
+
+
 def test_jax_takes_batches_to_its_gpu(parquet, jax_gpu):
     if not jax_gpu:
         pytest.skip("no jax here that has a GPU")

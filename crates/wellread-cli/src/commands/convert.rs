@@ -13,7 +13,7 @@ use super::write_options::WriteArgs;
 use super::{OpenArgs, identity, left_out, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
-use complete::{Finding, SameImages, size};
+use complete::{Finding, SameImages, bytes_of_pixels};
 use features::{Features, JoinUnmatched, Joining, features_of, parse_join_unmatched};
 use layouts::LayoutArg;
 use on_cluster::OnValues;
@@ -23,7 +23,6 @@ use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_types};
-use wellread_store::each_row;
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{
     Error, Format, Store, WriteOptions, labels, masks, mixed_channels, place, registry, staged, unkept,
@@ -88,6 +87,9 @@ pub struct Args {
     /// Add these columns of the profiles alone; by default all.
     #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join", value_delimiter = ',')]
     columns: Vec<String>,
+    /// Leave these columns of the source out, without reading them; by default all go along.
+    #[arg(long, visible_alias = "without-columns", value_name = "COLUMN[,COLUMN…]", value_delimiter = ',')]
+    without_column: Vec<String>,
     /// Layout of OME-Arrow Parquet: nested is one table (format parquet), dataset is a folder of tables of chunks
     /// (format ome-arrow-dataset). --layout nested and --layout dataset mean the same; they say nothing of the source.
     #[arg(long, value_enum, conflicts_with = "format")]
@@ -103,6 +105,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
     refuse_ignored(&args.write, format)?;
     let OnValues { on, keys } = on_cluster::of(&args.on, args.join.is_some())?;
+    on_cluster::refuse_without(on.as_ref(), &args.without_column)?;
     args.write.say_what_is_ignored(format, ui);
     let open = layouts::of_source(&args.open);
     let mut source = open.open(&args.source, ui)?;
@@ -156,7 +159,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let unmatched = args.join_unmatched.unwrap_or_default();
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns, unmatched });
     let Features { columns, joined, left_out, renamed, notes } =
-        features_of(&*source, joining.as_ref(), (format, args.target.as_path()))?;
+        features_of(&*source, &args.without_column, joining.as_ref(), (format, args.target.as_path()))?;
     // What is beside the images, and what is left out.
     let beside = serde_json::json!({
         "feature_columns": columns.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),
@@ -325,11 +328,6 @@ fn looks_of(source: &dyn Store) -> Vec<String> {
     layout.map_or_else(Vec::new, |layout| layout.lost_looks())
 }
 
-/// Bytes of the pixels of so many images, from the first on.
-fn bytes_of_pixels(source: &dyn Store, images: usize) -> wellread_store::Result<u64> {
-    each_row::infos(source, images).map(|info| info.map(size)).sum()
-}
-
 /// The message of a failed conversion: the reason, and the files that it left.
 fn failed(
     error: wellread_store::Error,
@@ -386,6 +384,7 @@ fn resume_note(
         "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on.first(),
         "cells": cells,
         "columns": args.columns,
+        "without": args.without_column,
         "skipped": skipped,
         "wellread": env!("CARGO_PKG_VERSION"),
     })

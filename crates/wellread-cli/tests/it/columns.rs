@@ -355,7 +355,8 @@ fn a_join_tells_images_apart_by_the_endings_of_their_files() {
     assert!(refused.code == 2 && refused.stderr.contains("rows 1 and 2 are both"), "{}", refused.stderr);
 }
 
-fn write_parquet<'a>(path: &std::path::Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {
+/// Writes columns as a table.
+pub fn write_parquet<'a>(path: &std::path::Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {
     let columns = columns.into_iter().map(|(name, column)| (name, column, true));
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let file = std::fs::File::create(path).unwrap();

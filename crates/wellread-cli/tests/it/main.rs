@@ -6,6 +6,7 @@ mod bench;
 mod cells;
 mod column_names;
 mod columns;
+mod columns_of_times;
 mod compare;
 mod convert;
 mod data;

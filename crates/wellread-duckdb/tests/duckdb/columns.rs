@@ -1,12 +1,18 @@
 //! Columns of types that Arrow has not, or has otherwise.
 
-use crate::{IMAGE, columns_back, database};
+use crate::{IMAGE, columns_back, database, made, write};
 use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
-use arrow_array::types::{Decimal128Type, Int64Type, Time64MicrosecondType, Time64NanosecondType};
-use arrow_array::{ArrayRef, Time64NanosecondArray};
+use arrow_array::types::{
+    Decimal128Type, Int64Type, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+};
+use arrow_array::{
+    ArrayRef, Date64Array, RecordBatch, Time64NanosecondArray, TimestampMicrosecondArray,
+    TimestampSecondArray,
+};
 use std::sync::Arc;
-use wellread_store::{OpenOptions, open, open_all, read_image};
+use wellread_image::{PixelType, Shape};
+use wellread_store::{OpenOptions, WriteOptions, open, open_all, read_image};
 
 #[test]
 fn columns_that_arrow_cannot_tell_are_left_out() {
@@ -70,6 +76,83 @@ fn times_of_day_keep_their_nanoseconds() {
     let column: ArrayRef = Arc::new(times.clone());
     for (format, back) in columns_back(&column) {
         assert_eq!(back.as_primitive::<Time64NanosecondType>(), &times, "{format}");
+    }
+}
+
+/// Infinity is a time of DuckDB alone: others have a number there, as of the year 294247.
+#[test]
+fn infinite_times_are_refused_by_name_and_far_years_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.duckdb");
+    database(
+        &path,
+        &format!(
+            "CREATE TABLE images AS SELECT CASE i WHEN 1 THEN 'infinity' ELSE '2026-01-02' END::TIMESTAMP AS until, \
+             CASE i WHEN 2 THEN '-infinity' END::DATE AS since, CASE i WHEN 0 THEN 'infinity' END::TIMESTAMPTZ AS zoned, \
+             CASE i WHEN 1 THEN '-infinity' END::TIMESTAMP::TIMESTAMP_S AS seconds, CASE i WHEN 2 THEN '-infinity' END::TIMESTAMP::TIMESTAMP_MS AS millis, \
+             CASE i WHEN 0 THEN 'infinity' END::TIMESTAMP::TIMESTAMP_NS AS nanos, DATE '12026-11-21' AS far, \
+             TIMESTAMP '200000-01-01 00:00:00.5' AS further, {IMAGE} AS ome_image FROM range(3) t(i)"
+        ),
+    );
+    let store = open(&path, &OpenOptions::default()).unwrap();
+    for (name, row, what) in [
+        ("until", 1, "infinity"),
+        ("since", 2, "-infinity"),
+        ("zoned", 0, "infinity"),
+        ("seconds", 1, "-infinity"),
+        ("millis", 2, "-infinity"),
+        ("nanos", 0, "infinity"),
+    ] {
+        let error = store.hints().features(&[name.to_owned()]).unwrap_err();
+        let text = error.to_string();
+        assert_eq!(error.row_index(), Some(row), "{text}");
+        assert!(
+            text.contains(&format!("the column {name:?} has the time {what}, which other tables")),
+            "{text}"
+        );
+        assert!(
+            text.contains("put NULL or another time in its place") && !text.contains("corrupt"),
+            "{text}"
+        );
+    }
+    let key = |name: &str| wellread_store::features::keys(&*store, &[name.to_owned()]).unwrap().remove(0);
+    assert_eq!((key("far").as_str(), key("further").as_str()), ("+012026-11-21", "+200000-01-01T00:00:00.5"));
+    // Pixels and other columns are there all the same.
+    assert_eq!(read_image(&*store, 2).unwrap().1, [2, 0, 0xea, 3]);
+}
+
+/// The appender would make nulls of times that microseconds do not hold.
+#[test]
+fn times_that_the_appender_does_not_hold_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.duckdb");
+    let fits = 9_223_372_036_853;
+    let seconds = |last: i64| -> ArrayRef {
+        Arc::new(TimestampSecondArray::from(vec![Some(0), None, Some(last)]).with_timezone("UTC"))
+    };
+    for (column, said) in [
+        (seconds(fits + 1), "+294247-01-10T04:00:54Z, which DuckDB's times with a zone do not hold"),
+        (
+            Arc::new(Date64Array::from(vec![0, 0, i64::MAX / 2])) as ArrayRef,
+            "which DuckDB's dates do not hold",
+        ),
+    ] {
+        let beside = Some(RecordBatch::try_from_iter([("seen", column)]).unwrap());
+        let with = WriteOptions { features: beside, ..WriteOptions::default() };
+        let images: Vec<_> = (0..3).map(|row| made(row, Shape::plane(8, 8), PixelType::U8)).collect();
+        let error = write(&path, "duckdb", &with, &images).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("row 2: the column \"seen\" has ") && text.contains(said), "{text}");
+        assert!(error.is_choice() && !path.exists(), "{text}");
+    }
+    for (format, back) in columns_back(&seconds(fits)) {
+        let expected = TimestampMicrosecondArray::from(vec![Some(0), None, Some(fits * 1_000_000)]);
+        assert_eq!(
+            back.as_primitive::<TimestampMicrosecondType>().values()[2],
+            expected.value(2),
+            "{format}"
+        );
+        assert!(back.is_null(1), "{format}");
     }
 }
 

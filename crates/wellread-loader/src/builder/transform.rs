@@ -78,7 +78,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// Normalises, after scaling, by one mean and standard deviation for all channels or one per channel.
+    /// Normalises, after scaling, by one mean and standard deviation for all channels or one per (selected) channel.
     pub fn normalize(mut self, mean: impl Into<Vec<f32>>, std: impl Into<Vec<f32>>) -> Self {
         self.transform = self.transform.normalize(mean, std);
         self

@@ -27,7 +27,7 @@ pub struct GroupStats {
 /// The statistics of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// The values of the columns, as text; absent ones are null.
+    /// The values of the columns, as text, dates and times in ISO 8601; absent ones are null.
     pub key: Vec<Option<String>>,
     /// The statistics of its images.
     pub stats: Stats,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   file ──Stats::open──▶ Stats ─┬─normalize──▶ Normalize::Channels, of channels with names, or Normalize::Stored
-//!                                └─range──────▶ Scale::Channels, likewise, or Scale::Range
+//!                                └─range──────▶ Scale::Channels, likewise, or Scale::Stored
 //!   file of groups ──GroupStats::open──▶ Normalize::Groups
 //! ```
 
@@ -131,7 +131,7 @@ impl Stats {
         if names.is_any() {
             return Ok(Scale::Channels(Arc::new(ChannelRange::new(path, names, [ends.0, ends.1]))));
         }
-        Ok(Scale::Range { low: ends.0, high: ends.1 })
+        Ok(Scale::Stored { low: ends.0, high: ends.1 })
     }
 
     fn not_empty(&self, path: &Path) -> Result<()> {

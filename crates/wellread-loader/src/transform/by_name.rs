@@ -65,7 +65,7 @@ impl Transform {
             Scale::Channels(of) => {
                 let places = of.names.positions(&of.path, &images)?;
                 let [low, high] = in_image_order(&places, &of.low, &of.high);
-                Scale::Range { low, high }
+                Scale::Stored { low, high }
             }
             other => other,
         };

@@ -106,7 +106,7 @@ impl Transform {
             Scale::By(factor) if !factor.is_finite() => {
                 refuse(format!("the scale is {factor}"), "give a finite number")
             }
-            Scale::Range { low, high } => Self::check_range(low, high),
+            Scale::Range { low, high } | Scale::Stored { low, high } => Self::check_range(low, high),
             Scale::Channels(of) => Self::check_range(&of.low, &of.high),
             Scale::Percentiles { low, high } if !(0.0 <= *low && low < high && *high <= 100.0) => refuse(
                 format!("the percentiles to scale by are {low} and {high}"),
@@ -120,7 +120,7 @@ impl Transform {
         if low.len() != high.len() || low.is_empty() {
             return refuse(
                 format!("{} lower and {} upper ends of the range to scale", low.len(), high.len()),
-                "give one of each, or one of each per channel of the stored images",
+                "give one of each, or one of each per channel",
             );
         }
         let bad = low.iter().zip(high).find(|(l, h)| !(l.is_finite() && h.is_finite() && l < h));
@@ -326,6 +326,9 @@ impl Transform {
             },
             match &self.scale {
                 Scale::Range { low, .. } => {
+                    Some(("ranges to scale", low.len(), selected, "(selected) channel"))
+                }
+                Scale::Stored { low, .. } => {
                     Some(("ranges to scale", low.len(), stored, "channel of the stored images"))
                 }
                 Scale::Channels(of) => {

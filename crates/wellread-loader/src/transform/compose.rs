@@ -171,7 +171,7 @@ impl Transform {
         self
     }
 
-    /// Normalises, after scaling, by one mean and standard deviation for all channels or one per channel.
+    /// Normalises, after scaling, by one mean and standard deviation for all channels or one per (selected) channel.
     pub fn normalize(self, mean: impl Into<Vec<f32>>, std: impl Into<Vec<f32>>) -> Self {
         self.normalize_with(Normalize::Given { mean: mean.into(), std: std.into() })
     }

@@ -102,14 +102,21 @@ pub enum Scale {
     /// `v * factor`.
     By(f32),
     /// `low..high` to `[0, 1]`, what lies beyond to 0 or 1: percentiles of the set, say ([`Scale::from_stats`]). In units
-    /// of stored values: one of each for all channels, or one per channel of the stored image.
+    /// of stored values: one of each for all channels, or one per (selected) channel, as [`Normalize::Given`].
     Range {
         /// The value that becomes 0.
         low: Vec<f32>,
         /// The value that becomes 1; above `low`.
         high: Vec<f32>,
     },
-    /// As [`Scale::Range`], with ends of channels by name, in whatever order the channels of an image are.
+    /// As [`Scale::Range`], with one of each per channel of the stored image (or one for all): statistics of a set.
+    Stored {
+        /// The value that becomes 0.
+        low: Vec<f32>,
+        /// The value that becomes 1; above `low`.
+        high: Vec<f32>,
+    },
+    /// As [`Scale::Stored`], with ends of channels by name, in whatever order the channels of an image are.
     Channels(Arc<ChannelRange>),
     /// As [`Scale::Range`], with the percentiles of each channel of each image as delivered (after crop, resize and
     /// rotation), interpolated as NumPy does. An image of one value becomes 0. NaN and infinite values do not count: NaN stays,

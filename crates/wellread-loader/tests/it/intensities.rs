@@ -73,6 +73,40 @@ fn normalisation_per_image_and_by_stored_statistics() {
     }
 }
 
+/// Ranges given by hand go by the channels that are selected, as means do. Those of statistics go by the stored ones.
+#[test]
+fn ranges_go_by_selected_channels() {
+    let dataset = dataset();
+    let (low, high) = (vec![0.0, 1000.0, 5000.0], vec![60_000.0, 40_000.0, 50_000.0]);
+    let ends = [(0.0, 60_000.0), (1000.0, 40_000.0), (5000.0, 50_000.0)];
+    let to_unit = |(low, high): (f64, f64), v: f64| ((v - low) / (high - low)).clamp(0.0, 1.0);
+    let of_two = || Transform::default().channels([2, 0]);
+    let plain = sample(&dataset, 2, &of_two());
+    let given = Scale::Range { low: low[..2].to_vec(), high: high[..2].to_vec() };
+    let got = sample(&dataset, 2, &of_two().scale_with(given.clone()));
+    close(&got, &map(&plain, |c, _, v| to_unit(ends[c], v)), 1e-5);
+    let got = sample(&dataset, 2, &of_two().scale_with(given.clone()).normalize([0.1, 0.2], [2.0, 4.0]));
+    let mean_and_std = [(0.1, 2.0), (0.2, 4.0)];
+    let normal = |c: usize, v: f64| (to_unit(ends[c], v) - mean_and_std[c].0) / mean_and_std[c].1;
+    close(&got, &map(&plain, |c, _, v| normal(c, v)), 1e-5);
+    let stored = Scale::Stored { low: low.clone(), high: high.clone() };
+    let got = sample(&dataset, 2, &of_two().scale_with(stored.clone()));
+    close(&got, &map(&plain, |c, _, v| to_unit(ends[[2, 0][c]], v)), 1e-5);
+    // All channels have one order.
+    let all = Scale::Range { low, high };
+    let of_all = |scale| sample(&dataset, 2, &Transform::default().scale_with(scale));
+    assert_eq!(of_all(all.clone()), of_all(stored));
+    for (transform, said) in [
+        (Transform::default().channels([1]).scale_with(given.clone()), "but there are 1"),
+        (of_two().scale_with(all), "but there are 2"),
+        (Transform::default().scale_with(given), "but there are 3"),
+    ] {
+        let error = transform.output_shape(SHAPE).unwrap_err().to_string();
+        assert!(error.contains("ranges to scale") && error.contains(said), "{error}");
+        assert!(error.contains("one per (selected) channel"), "{error}");
+    }
+}
+
 #[test]
 fn percentiles_are_those_of_numpy_and_clip() {
     let dataset = dataset();

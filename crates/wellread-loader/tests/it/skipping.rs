@@ -78,6 +78,27 @@ fn a_state_counts_skipped_images() {
     assert!(batches.next().is_none());
 }
 
+/// The state stays before a batch that is an error, so that its other images are not lost.
+#[test]
+fn a_state_counts_delivered_batches_alone() {
+    for workers in [0, 2] {
+        let mut store = TestStore::new(images(12, Shape::plane(4, 4), PixelType::U8));
+        store.faults = [5, 11].map(|row| (row, Fault::Fail)).to_vec();
+        let loader = Loader::builder(&store.dataset()).batch_size(3).workers(workers).build().unwrap();
+        let mut batches = loader.iter();
+        assert_eq!(batches.next().unwrap().unwrap().rows(), [0, 1, 2]);
+        assert!(batches.next().unwrap().is_err());
+        assert_eq!((batches.state().position(), batches.remaining()), (3, 2));
+        let mut again = loader.resume(&batches.state()).unwrap();
+        assert!(again.next().unwrap().is_err(), "the batch of rows 3, 4 and 5");
+        assert_eq!(again.state(), batches.state());
+        assert_eq!(batches.next().unwrap().unwrap().rows(), [6, 7, 8]);
+        assert_eq!(batches.state().position(), 9);
+        assert!(batches.next().unwrap().is_err() && batches.next().is_none());
+        assert_eq!((batches.state().position(), batches.remaining()), (9, 0));
+    }
+}
+
 /// Ranks have equally many steps, whatever cannot be read, or say why not.
 #[test]
 fn ranks_keep_step_or_say_so() {

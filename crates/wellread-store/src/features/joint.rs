@@ -3,12 +3,11 @@
 //! ```text
 //!  1, 1.0, "01"              ─▶ 1
 //!  1.50 (decimal), 1.5       ─▶ 1.5
-//!  1500 ms, 1.5 s (duration) ─▶ 1.5 s
-//!  timestamps in any unit    ─▶ 2020-01-31T08:30:00
+//!  timestamps in any unit    ─▶ 2020-01-31T08:30:00, or 2020-01-31 for midnight
+//!  durations in any unit     ─▶ PT1.5S
 //!  a time against a number   ─▶ an error
 //! ```
 
-use super::time_keys::duration_at;
 use super::{joined, key_at};
 use crate::{Error, Result};
 use arrow_array::{Array, ArrayRef};
@@ -28,24 +27,28 @@ pub(crate) fn as_written(value: &str) -> String {
 }
 
 /// The values of some columns in a row as one text; `None` where one of them is null. Decimals have no zeros at their end, so that
-/// 0.50 is the 0.5 of a float. Times and durations are the same in each unit, also those that a text writes.
+/// 0.50 is the 0.5 of a float. Times are the same in each unit, with a zone or as a text. A time without a zone is of UTC.
 pub(crate) fn joint_key(columns: &[ArrayRef], row: usize) -> Option<String> {
     let values = columns.iter().map(|column| {
         let value = key_at(column, row)?;
-        let kind = column.data_type();
-        if kind.is_decimal() && value.contains('.') {
+        if column.data_type().is_decimal() && value.contains('.') {
             return Some(as_written(value.trim_end_matches('0').trim_end_matches('.')));
         }
-        if let Some(duration) = duration_at(column, row) {
-            return Some(duration);
-        }
         let value = as_written(&value);
-        Some(match value.strip_suffix("T00:00:00") {
-            Some(day) if Kind::of(kind) == Kind::Text => day.to_owned(),
-            _ => value,
+        Some(match Kind::of(column.data_type()) {
+            Kind::Moment | Kind::Text => plain_time(&value).map_or_else(|| value.clone(), str::to_owned),
+            Kind::TimeOfDay | Kind::Duration | Kind::Number => value,
         })
     });
     values.collect::<Option<Vec<_>>>().map(|values| joined(&values))
+}
+
+/// A date and time in ISO 8601 without the zone of UTC, and midnight without its hours: the day. `None` for other texts.
+fn plain_time(value: &str) -> Option<&str> {
+    let (day, _) = value.split_once('T')?;
+    let is_day = day.len() >= 10 && day.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'-' | b'+'));
+    let time = value.strip_suffix('Z').unwrap_or(value);
+    is_day.then(|| time.strip_suffix("T00:00:00").unwrap_or(time))
 }
 
 /// Values that can be equal.

@@ -19,8 +19,8 @@ use std::sync::Arc;
 const DAY: i64 = 86_400_000;
 
 /// The batch with times in milliseconds in place of those in seconds, and dates in days in place of those in milliseconds. A time that
-/// milliseconds do not hold, such as DuckDB's infinity, becomes the last or first one that they hold. So the type does not depend on the
-/// values, and parts of a set agree.
+/// milliseconds do not hold becomes the last or first one that they hold. Columns with such times are refused before, where they are
+/// read. So the type does not depend on the values, and parts of a set agree.
 ///
 /// # Errors
 /// Arrow's error.

@@ -66,6 +66,17 @@ pub(super) fn too_long(column: &ArrayRef) -> Option<(usize, String)> {
     Some((row, number))
 }
 
+/// A decimal with its point, as 0.50; `None` in columns of other types.
+pub(super) fn decimal_at(column: &ArrayRef, row: usize) -> Option<String> {
+    match column.data_type() {
+        DataType::Decimal32(_, _) => Some(column.as_primitive::<Decimal32Type>().value_as_string(row)),
+        DataType::Decimal64(_, _) => Some(column.as_primitive::<Decimal64Type>().value_as_string(row)),
+        DataType::Decimal128(_, _) => Some(column.as_primitive::<Decimal128Type>().value_as_string(row)),
+        DataType::Decimal256(_, _) => Some(column.as_primitive::<Decimal256Type>().value_as_string(row)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -36,6 +36,7 @@
 //! | `general`, `check` | the slow path that takes everything, and what must hold before it may |
 //! | `store`, `reading` | [`ParquetStore`]: row groups; which path reads which row |
 //! | `plain`, `columns` | columns of plain values, read; which stand beside the images |
+//! | `int96` | times of Spark that nanoseconds do not hold |
 //! | `writer` | [`ParquetWriter`] |
 //! | [`dataset`] | another layout: the folder of tables that `ome-arrow` calls a dataset |
 
@@ -51,6 +52,7 @@ mod file;
 mod footer;
 mod format;
 mod general;
+mod int96;
 mod layout;
 mod levels;
 mod load;

@@ -2,6 +2,7 @@
 
 use super::file::{PositionalFile, guarded};
 use super::footer::footer;
+use super::int96;
 use super::pages_ahead;
 use super::sums::check_sums;
 use crate::features::{self, other_columns, plain_columns, unique_names, unique_schema};
@@ -137,6 +138,9 @@ pub(super) fn read_columns(
     for group in 0..groups.len() {
         check_sums(file, metadata, group, leaves.iter().copied())?;
     }
+    for leaf in &wanted {
+        int96::check(file, metadata, leaf.number, &leaf.name)?;
+    }
     let of_leaves = |run: Range<usize>| -> Result<Vec<RecordBatch>> {
         let wanted = &wanted[run];
         let mask = ProjectionMask::leaves(schema, wanted.iter().map(|leaf| leaf.number));
@@ -169,7 +173,7 @@ pub(super) fn read_columns(
     if batches.is_empty() {
         return Err(Error::new(file.path(), "the table has no rows"));
     }
-    let batch = features::gathered(file.path(), &batches, names)?;
+    let batch = features::gathered(file.path(), &batches, names, false)?;
     // Arrow's own schema is left aside but for what Parquet has no type for.
     let pairs = metadata.metadata().file_metadata().key_value_metadata();
     let declared = guarded(file, "cannot read the Arrow schema", || declared_schema(schema, pairs));
@@ -215,8 +219,13 @@ fn with_names(batch: &RecordBatch, leaves: &[Leaf]) -> std::result::Result<Recor
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Int64Type, TimestampNanosecondType};
     use arrow_schema::{DataType, TimeUnit};
     use parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema};
+    use parquet::data_type::{Int64Type as Whole, Int96, Int96Type};
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
 
     #[test]
@@ -229,5 +238,53 @@ mod tests {
         let pair = KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(&arrow));
         let found = declared_schema(&schema, Some(&vec![pair])).unwrap();
         assert_eq!(found.fields(), arrow.fields());
+    }
+
+    /// A table of three rows: a column of numbers, and times in INT96, of which the second row has none.
+    fn table(path: &Path, days: [i64; 2]) {
+        let schema =
+            parse_message_type("message table { required int64 count; optional int96 seen; }").unwrap();
+        let file = std::fs::File::create(path).unwrap();
+        let properties = Arc::new(WriterProperties::default());
+        let mut writer = SerializedFileWriter::new(file, Arc::new(schema), properties).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut counts = group.next_column().unwrap().unwrap();
+        counts.typed::<Whole>().write_batch(&[1, 2, 3], None, None).unwrap();
+        counts.close().unwrap();
+        let time = |day: i64| {
+            let mut time = Int96::new();
+            // Nanoseconds of the day in the lower words, then the number of the day; 1970 began with this one.
+            time.set_data(5, 0, (2_440_588 + day) as u32);
+            time
+        };
+        let mut seen = group.next_column().unwrap().unwrap();
+        seen.typed::<Int96Type>().write_batch(&days.map(time), Some(&[1, 0, 1]), None).unwrap();
+        seen.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+    }
+
+    #[test]
+    fn times_that_nanoseconds_do_not_hold_are_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("spark.parquet");
+        let [count, seen] = ["count", "seen"].map(|name| [name.to_owned()]);
+        table(&path, [1, 106_751]);
+        let found = read_plain(&path, &seen).unwrap();
+        let nanos = found.column(0).as_primitive::<TimestampNanosecondType>();
+        assert_eq!(
+            nanos.iter().collect::<Vec<_>>(),
+            [Some(86_400_000_000_005), None, Some(9_223_286_400_000_000_005)]
+        );
+        // The last day of the year 9999, which Spark users take for no end.
+        table(&path, [1, 2_932_896]);
+        let error = read_plain(&path, &seen).unwrap_err().to_string();
+        assert!(
+            error.contains("row 2: the column \"seen\" has the time 9999-12-31T00:00:00 in INT96"),
+            "{error}"
+        );
+        assert!(error.contains("times in microseconds") && !error.contains("corrupt"), "{error}");
+        let counts = read_plain(&path, &count).unwrap();
+        assert_eq!(counts.column(0).as_primitive::<Int64Type>().values(), &[1, 2, 3]);
     }
 }

@@ -1,6 +1,6 @@
 //! Columns beside sites: plate, well, site and what else the names or a table say.
 
-use crate::features::SITE;
+use crate::features::{PLATE, SITE, WELL};
 use crate::text_columns::Kinds;
 use arrow_array::{ArrayRef, Int64Array, StringArray};
 use std::sync::Arc;
@@ -71,6 +71,11 @@ pub(super) fn numbered(columns: Vec<TextColumn>) -> Vec<TextColumn> {
     columns.into_iter().map(number).collect()
 }
 
+/// Whether a column of a table has names of plates or wells, or barcodes. Those of another plate may have letters, or zeros in front.
+pub(super) fn is_identifier(name: &str) -> bool {
+    [PLATE, WELL].contains(&name) || name.to_ascii_lowercase().contains("barcode")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,12 +103,28 @@ mod tests {
         let identifiers = of([texts[0].as_str(), texts[1].as_str()]);
         assert_eq!(identifiers.array().as_primitive::<UInt64Type>().values(), &whole);
         assert_eq!(identifiers.of(&[1]).array().as_primitive::<UInt64Type>().values(), &whole[1..]);
-        for text in [["01", "2"], ["A01", "2"], ["123456789012345678901", "2"], ["A01", "NA"]] {
+        for text in [
+            ["01", "2"],
+            ["0012", "1234"],
+            ["+012", "1"],
+            ["0012E4", "1E5"],
+            ["A01", "2"],
+            ["123456789012345678901", "2"],
+            ["A01", "NA"],
+        ] {
             assert_eq!(of(text).array().as_string::<i32>().value(0), text[0]);
         }
         assert!(of(["True", "false"]).array().as_boolean().value(0));
         assert!(of(["A01", "NA"]).array().is_null(1));
         assert_eq!(of(["NA", "nan"]).array().as_string::<i32>().null_count(), 2);
+    }
+
+    #[test]
+    fn plates_wells_and_barcodes_are_identifiers() {
+        for name in [PLATE, WELL, "Metadata_Barcode", "Metadata_Assay_Plate_Barcode", "Metadata_barcode_2"] {
+            assert!(is_identifier(name), "{name}");
+        }
+        assert!(!is_identifier(SITE) && !is_identifier("Metadata_Dose"));
     }
 
     #[test]

@@ -14,7 +14,6 @@ use super::paths;
 use super::store;
 use super::unnamed;
 use crate::delimited::{self, Table};
-use crate::features::{PLATE, WELL};
 use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Missing, OpenOptions};
 use crate::hints::SiteTable;
@@ -351,7 +350,7 @@ fn columns_of(table: &Table, map: &[(String, String)]) -> Vec<TextColumn> {
         };
         let column = TextColumn::new(name, (0..table.len()).map(value).collect());
         // Digits of a barcode are no number, and names of files are none.
-        let is_text = [PLATE, WELL].contains(&name.as_str()) || is_path;
+        let is_text = columns::is_identifier(name) || is_path;
         if is_text { column } else { column.typed(types[at]) }
     };
     let mut found: Vec<TextColumn> = vec![];

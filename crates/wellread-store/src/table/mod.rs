@@ -92,6 +92,11 @@ pub trait ImageTable: Send + Sync {
         vec![]
     }
 
+    /// Whether the largest number of a time is infinity, also in nanoseconds.
+    fn has_infinity(&self) -> bool {
+        false
+    }
+
     /// Whether the table says that its images' declared type is their own ([`wellread_image::ome_arrow::FILE_WRITER_KEY`]).
     fn types_are_trusted(&self) -> bool;
 

@@ -584,7 +584,8 @@ impl FeatureTable for TableStore {
             batches.push(batch);
             Ok(())
         })?;
-        crate::features::gathered(self.path(), &batches, names).map(Some)
+        let has_infinity = self.table.has_infinity();
+        crate::features::gathered(self.path(), &batches, names, has_infinity).map(Some)
     }
 }
 

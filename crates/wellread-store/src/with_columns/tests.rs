@@ -346,7 +346,7 @@ fn groups_of_times_have_one_key_in_each_unit() {
     let [milliseconds, microseconds] = times();
     let keys = |column: ArrayRef| features::keys(&Named(batch(vec![("at", column)])), &on(&["at"])).unwrap();
     let found = keys(milliseconds);
-    assert_eq!(found, ["2020-01-01", "2020-01-01T00:00:01", "2020-01-01T00:00:02"]);
+    assert_eq!(found, ["2020-01-01T00:00:00", "2020-01-01T00:00:01", "2020-01-01T00:00:02"]);
     assert_eq!(keys(microseconds), found);
     // Divisions by numbers stay as they were.
     assert_eq!(keys(numbers(&[-1, 0, 12])), ["-1", "0", "12"]);

@@ -2,6 +2,7 @@
 //! be.
 
 mod damage;
+mod times;
 
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};

@@ -64,8 +64,7 @@ pub(super) fn of(
     if let Some(difference) = other_images(source, target) {
         return Ok(Some(Finding::Others(difference)));
     }
-    let bytes =
-        each_row::infos(source, source.len()).map(|info| info.map(size)).sum::<Result<u64, Error>>()?;
+    let bytes = bytes_of_pixels(source, source.len())?;
     let mut differences = columns(target, format.keeps_features_in(path, target.len()), options)?;
     differences.extend(layout(target, format, options));
     // A table of cells may be another one since, of the same names: what was cut out tells.
@@ -154,8 +153,13 @@ fn other_info(source: &dyn Store, target: &dyn Store, row: usize) -> Option<Stri
     differs.then(|| format!("is {} in it, and {} in the source (TCZYX)", words(theirs), words(ours)))
 }
 
+/// Bytes of the pixels of so many images, from the first on.
+pub(super) fn bytes_of_pixels(source: &dyn Store, images: usize) -> Result<u64, Error> {
+    each_row::infos(source, images).map(|info| info.map(size)).sum()
+}
+
 /// Bytes of the pixels of an image.
-pub(super) fn size(info: RowInfo) -> u64 {
+fn size(info: RowInfo) -> u64 {
     (info.shape.pixels() * info.dtype.size()) as u64
 }
 

@@ -3,6 +3,7 @@
 use crate::output::{Failure, Outcome, Ui};
 use std::path::Path;
 use wellread_store::features::{self, FeatureColumns};
+use wellread_store::surface::option;
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Format, LeftOut, Renamed, Store, profiles, registry};
 
@@ -79,19 +80,23 @@ impl Joining<'_> {
     }
 }
 
-/// Feature columns of the source and of the profiles joined to them, as far as a target of a format keeps them.
+/// Feature columns of the source and of the profiles joined to them, as far as a target of a format keeps them. Those of `without` are
+/// left out of the source's.
 pub(super) fn features_of(
     source: &dyn Store,
+    without: &[String],
     joining: Option<&Joining<'_>>,
     (format, target): (&Format, &Path),
 ) -> Outcome<Features> {
     let is_kept = format.keeps_features_in(target, source.len());
-    let mut own = features::all(source)?;
+    let mut own = own_columns(source, without)?;
     let mut joined = None;
     let mut notes = vec![];
     let mut without_place = vec![];
     let mut left_out = source.hints().columns_left_out();
+    left_out.retain(|column| !without.contains(&column.name));
     let mut renamed = source.hints().columns_renamed();
+    renamed.retain(|column| !without.contains(&column.to));
     if let Some(&Joining { profiles, on, columns, unmatched }) = joining {
         if !is_kept {
             return Err(Failure::Usage(cannot_join(format, target, source.len())));
@@ -188,9 +193,35 @@ pub(super) fn features_of(
         let words = features::left_out_in_words(&left_out);
         notes.push(Note::Warn(format!("note: columns are left out: {words}")));
     }
+    // The command was told to.
+    left_out.extend(without.iter().map(|name| LeftOut { name: name.clone(), why: "as was asked for" }));
     // The note above has told of them.
     left_out.extend(without_place.into_iter().map(|name| LeftOut { name, why: "no place in the target" }));
     Ok(Features { columns: own, joined, left_out, renamed, notes })
+}
+
+/// The columns beside the source's images, but those of `without`, which are not read.
+fn own_columns(source: &dyn Store, without: &[String]) -> Outcome<Option<FeatureColumns>> {
+    let mut names = source.hints().feature_names();
+    let others = source.hints().columns_left_out();
+    let is_none = |name: &&String| !names.contains(name) && others.iter().all(|other| other.name != **name);
+    if let Some(name) = without.iter().find(is_none) {
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let error = Error::new(source.path(), format_args!("has no column {name:?}")).choice();
+        return Err(error.hint(format_args!("columns beside its images: {known}")).into());
+    }
+    names.retain(|name| !without.contains(name));
+    source.hints().features(&names).map_err(|error| Failure::from(with_a_way_on(error)))
+}
+
+/// The error of columns that cannot be read, with the option that leaves out the one that it names.
+fn with_a_way_on(error: Error) -> Error {
+    let option = option("without_column").to_string();
+    let is_told = error.hint_text().is_some_and(|hint| hint.contains(&option));
+    if is_told || !error.cause().contains("column \"") {
+        return error;
+    }
+    error.or_hint(format_args!("convert without the column: {option} COLUMN"))
 }
 
 /// Why no profiles can be joined into a target that keeps no columns, with the formats that do.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use wellread_measure::path_text::text;
 use wellread_store::Format;
+use wellread_store::surface::option;
 use wellread_store::words::counted;
 
 /// The values of `--on`, told apart.
@@ -41,6 +42,17 @@ pub(super) fn of(values: &[String], is_joining: bool) -> Outcome<OnValues<'_>> {
         },
         _ => Err(wrong("names one cluster, and with --join the columns of the profiles")),
     }
+}
+
+/// Refuses to leave columns out on a cluster, whose nodes convert all of them.
+pub(super) fn refuse_without(on: Option<&On>, columns: &[String]) -> Outcome {
+    if on.is_none() || columns.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "nodes of a cluster convert all columns, also those of {} (hint: convert on this machine, or drop the columns in the table)",
+        option("without_column")
+    )))
 }
 
 /// A document with the fields of another one.

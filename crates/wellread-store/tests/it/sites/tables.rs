@@ -143,7 +143,7 @@ fn metadata_have_the_types_of_a_table_of_cells() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &["a1.tif", "b1.tif"]);
     let path = dir.path().join("set.csv");
-    let header = "FileName_OrigDNA;Metadata_Barcode;Metadata_Dose;Metadata_Control;Metadata_Note";
+    let header = "FileName_OrigDNA;Metadata_Object;Metadata_Dose;Metadata_Control;Metadata_Note";
     let [one, other] = [12_345_678_901_234_567_890, 12_345_678_901_234_567_891u64];
     std::fs::write(&path, format!("{header}\na1.tif;{one};0,5;True;\nb1.tif;{other};2;False;NA\n")).unwrap();
     let column = |name: &str| {
@@ -152,7 +152,7 @@ fn metadata_have_the_types_of_a_table_of_cells() {
         ArrayRef::clone(table.column(0))
     };
     // As floats, both were the same.
-    assert_eq!(column("Barcode").as_primitive::<UInt64Type>().values(), &[one, other]);
+    assert_eq!(column("Object").as_primitive::<UInt64Type>().values(), &[one, other]);
     assert_eq!(column("Dose").as_primitive::<Float64Type>().values(), &[0.5, 2.0]);
     let control: Vec<_> = column("Control").as_boolean().iter().collect();
     assert_eq!(control, [Some(true), Some(false)]);
@@ -160,6 +160,37 @@ fn metadata_have_the_types_of_a_table_of_cells() {
     // A table that has points in numbers has commas for something else.
     std::fs::write(&path, "FileName_OrigDNA;Metadata_Dose;Other\na1.tif;0,5;0.5\nb1.tif;2;1\n").unwrap();
     assert_eq!(column("Dose").as_string::<i32>().value(0), "0,5");
+}
+
+#[test]
+fn identifiers_stay_text() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a1.tif", "b1.tif"]);
+    let path = dir.path().join("set.csv");
+    let values = |name: &str, values: [&str; 2]| {
+        let [one, other] = values;
+        std::fs::write(&path, format!("FileName_OrigDNA,{name}\na1.tif,{one}\nb1.tif,{other}\n")).unwrap();
+        text(&*open(&path, &options()).unwrap(), name)
+    };
+    // Barcodes are text whatever their values: those of the next plate may have letters.
+    for name in ["Metadata_Plate", "Metadata_Barcode", "Metadata_Assay_Plate_Barcode"] {
+        for pair in
+            [["0012", "0013"], ["12", "13"], ["12345678901234567890", "2"], ["0012", "BR13"], ["1E5", "2E5"]]
+        {
+            assert_eq!(values(name, pair), pair, "{name}");
+        }
+    }
+    // Others are text where a number would lose something: zeros in front, or digits.
+    for pair in [
+        ["0012", "0013"],
+        ["0012", "13"],
+        ["+012", "13"],
+        ["0012E4", "13"],
+        ["A12", "0013"],
+        ["123456789012345678901234567890", "2"],
+    ] {
+        assert_eq!(values("Metadata_Batch", pair), pair);
+    }
 }
 
 #[test]

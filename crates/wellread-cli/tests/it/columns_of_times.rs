@@ -1,0 +1,144 @@
+//! Columns that stop a conversion, as times that no other table has, and what gets a user through; times as text.
+
+use crate::columns::write_parquet;
+use crate::support::{arg, generate, has_format, json, wellread};
+use arrow_array::{
+    ArrayRef, BinaryArray, Date32Array, DurationSecondArray, Int64Array, RecordBatch,
+    TimestampMicrosecondArray, TimestampMillisecondArray,
+};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn table(path: &Path) -> RecordBatch {
+    let file = std::fs::File::open(path).unwrap();
+    ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap()
+}
+
+/// A set of four images with these columns beside them, as somebody else writes it.
+fn set_with(folder: &Path, name: &str, columns: &[(&str, ArrayRef)]) -> PathBuf {
+    let made = folder.join("made");
+    if !made.exists() {
+        generate(&made, 4, &["--formats", "parquet"]);
+    }
+    let images = table(&made.join("images.parquet"));
+    let image = images.column_by_name("ome_image").unwrap();
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    write_parquet(&path, columns.iter().cloned().chain([("ome_image", Arc::clone(image))]));
+    path
+}
+
+fn numbers(values: [i64; 4]) -> ArrayRef {
+    Arc::new(Int64Array::from(values.to_vec()))
+}
+
+/// Groups by dates and times are called by them. Their numbers alone told nobody anything.
+#[test]
+fn groups_by_dates_and_times_are_called_by_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let seen = vec![Some(1_700_000_000_000), None, Some(1_700_000_000_000), Some(-500)];
+    let columns: [(&str, ArrayRef); 4] = [
+        ("day", Arc::new(Date32Array::from(vec![20_778, 20_778, 0, 0]))),
+        ("seen", Arc::new(TimestampMillisecondArray::from(seen.clone()))),
+        ("zoned", Arc::new(TimestampMillisecondArray::from(seen).with_timezone("Europe/Vienna"))),
+        ("wait", Arc::new(DurationSecondArray::from(vec![90, 90, 0, 0]))),
+    ];
+    let set = set_with(dir.path(), "set.parquet", &columns);
+    let no_time: Option<&str> = None;
+    for (by, expected) in [
+        ("day", vec![Some("2026-11-21"), Some("1970-01-01")]),
+        ("seen", vec![Some("2023-11-14T22:13:20"), no_time, Some("1969-12-31T23:59:59.5")]),
+        ("zoned", vec![Some("2023-11-14T22:13:20Z"), no_time, Some("1969-12-31T23:59:59.5Z")]),
+        ("wait", vec![Some("PT1M30S"), Some("PT0S")]),
+    ] {
+        let document = json(&["stats", arg(&set), "--by", by]);
+        let keys: Vec<&Value> =
+            document["groups"].as_array().unwrap().iter().map(|group| &group["key"][0]).collect();
+        assert_eq!(serde_json::json!(keys), serde_json::json!(expected), "{by}");
+        let done = wellread(&["stats", arg(&set), "--by", by]);
+        let first = format!("{by}: {}\n", expected[0].unwrap());
+        assert!(done.code == 0 && done.stdout.contains(&first), "{}", done.stdout);
+    }
+}
+
+/// A column that is plain in one part and binary in another stops a conversion, until it is left out.
+#[test]
+fn a_conversion_goes_on_without_a_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes: ArrayRef = Arc::new(BinaryArray::from_iter_values(["a", "b", "c", "d"]));
+    let dose = numbers([1, 2, 3, 4]);
+    set_with(dir.path(), "parts/a.parquet", &[("thumb", numbers([5; 4])), ("dose", dose.clone())]);
+    set_with(dir.path(), "parts/b.parquet", &[("thumb", bytes), ("dose", dose)]);
+    let parts = dir.path().join("parts");
+    let whole = dir.path().join("whole.parquet");
+    let convert = ["convert", arg(&parts), arg(&whole)];
+    let stopped = wellread(&convert);
+    assert_eq!(stopped.code, 2, "{}", stopped.stderr);
+    assert!(stopped.stderr.contains("the column \"thumb\" has binary values in b"), "{}", stopped.stderr);
+    assert!(stopped.stderr.contains("without the column: --without-column COLUMN"), "{}", stopped.stderr);
+    assert!(!whole.exists());
+    for (option, columns) in [("--without-column", "thumb"), ("--without-columns", "thumb,dose")] {
+        let document = json(&[&convert[..], &[option, columns, "--overwrite"]].concat());
+        let left: Vec<&str> = columns.split(',').collect();
+        assert_eq!(document["columns_left_out"], serde_json::json!(left));
+        assert_eq!(document["feature_columns"], 2 - left.len());
+        assert_eq!(document["images"], 8);
+        let found = table(&whole);
+        assert!(found.column_by_name("thumb").is_none());
+        assert_eq!(found.column_by_name("dose").is_some(), left.len() == 1, "{columns}");
+    }
+    // A name that is none, and nodes of a cluster.
+    let none = wellread(&[&convert[..], &["--without-column", "thum", "--overwrite"]].concat());
+    assert!(none.code == 2 && none.stderr.contains("has no column \"thum\""), "{}", none.stderr);
+    assert!(none.stderr.contains("columns beside its images: thumb, dose"), "{}", none.stderr);
+    let on = ["--without-column", "thumb", "--on", "ray"];
+    let refused = wellread(&[&convert[..], &on].concat());
+    assert!(refused.code == 2 && refused.stderr.contains("--without-column"), "{}", refused.stderr);
+}
+
+/// Times that other tables do not have are named with their row, and a conversion goes on without their column.
+#[test]
+fn times_that_a_target_does_not_have_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let micros = |third: i64| -> ArrayRef {
+        Arc::new(TimestampMicrosecondArray::from(vec![Some(0), None, Some(third), Some(1)]))
+    };
+    let infinite = set_with(
+        dir.path(),
+        "infinite.parquet",
+        &[("until", micros(i64::MAX)), ("dose", numbers([1, 2, 3, 4]))],
+    );
+    let target = dir.path().join("target.parquet");
+    let stopped = wellread(&["convert", arg(&infinite), arg(&target)]);
+    assert_eq!(stopped.code, 1, "{}", stopped.stderr);
+    assert!(
+        stopped.stderr.contains("row 2: the column \"until\" has the time infinity"),
+        "{}",
+        stopped.stderr
+    );
+    assert_eq!(stopped.stderr.matches("--without-column").count(), 1, "{}", stopped.stderr);
+    let document = json(&["convert", arg(&infinite), arg(&target), "--without-column", "until"]);
+    assert_eq!(document["feature_columns"], 1);
+    assert_eq!(document["images"], 4);
+    // The year 10000 is a time of most formats.
+    let far = set_with(dir.path(), "far.parquet", &[("until", micros(253_402_300_800_000_000))]);
+    for format in ["parquet", "lance", "vortex", "duckdb", "ome-zarr"] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format!("far-{format}"));
+        let convert = ["convert", arg(&far), arg(&target), "--format", format];
+        let done = wellread(&convert);
+        if format != "vortex" {
+            assert_eq!(done.code, 0, "{format}: {}", done.stderr);
+            continue;
+        }
+        assert_eq!(done.code, 2, "{}", done.stderr);
+        let said =
+            "row 2: Vortex cannot be written: the column \"until\" has the time +010000-01-01T00:00:00";
+        assert!(done.stderr.contains(said) && !target.exists(), "{}", done.stderr);
+        json(&[&convert[..], &["--without-column", "until"]].concat());
+    }
+}
