@@ -136,9 +136,9 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         transform: a callable for each image, a tensor (C, Y, X). It is (T, C, Z, Y, X) where there is more than one
             time point or depth.
         labels: a column of the dataset, or an array of one value per row: items are (image, label). A batch of dates,
-            times or durations needs :func:`collate`, and so do texts and truth values some of which are missing
-            (None, NaN, pandas' NA, masked). So do complex numbers, decimals and whole numbers that int64 does not
-            hold. Torch's default takes none of them.
+            times or durations needs :func:`collate`. So do texts and truth values some of which are missing
+            (None, NaN, pandas' NA, masked). Complex numbers, decimals and whole numbers that int64 does not hold need
+            it too. Torch's default takes none of them.
         classes: True, or a list: labels are the numbers of classes, as those of :class:`wellread.DataLoader`.
         dtype: the type that images are converted to before the transform: "float32", with which torch computes,
             "float16", "bfloat16", "int32", "int64", "uint8" or "uint16". "stored" converts nothing: uint16 stays
