@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -171,6 +172,32 @@ def of_pandas(values: Any) -> Any:
     return numpy.asarray(values) if dtype.__module__.partition(".")[0] == "pandas" else values
 
 
+def of_masked(values: Any, exact: bool = False) -> Any:
+    """A masked array as one without a mask, whose masked values are missing as a column's are; others as they are."""
+    import numpy
+
+    if not isinstance(values, numpy.ma.MaskedArray):
+        return values
+    return _without(numpy.array(values.data), numpy.ma.getmaskarray(values), exact)
+
+
+def told_apart(values: Any, given: Any) -> Any:
+    """An array that NumPy made of given values. Where it made float64 of whole numbers from 2**53 on, they are
+    objects as they were given: float64 makes several of them one."""
+    import numpy
+
+    if values.dtype != "float64" or values.ndim != 1 or isinstance(given, numpy.ndarray):
+        return values
+    if not (numpy.abs(values) >= 2**53).any():
+        return values
+    each = items(given)
+    if not any(isinstance(one, numbers.Integral) for one in each):
+        return values
+    objects = numpy.empty(len(each), object)
+    objects[:] = [int(one) if isinstance(one, numbers.Integral) else one for one in each]
+    return objects
+
+
 def lack_some(values: Any, labels: list[Any]) -> bool:
     """Whether labels of texts and other objects lack some, as NaN: torch would make a tensor of those of some batches
     and not of others."""
@@ -184,7 +211,11 @@ def items(values: Any) -> list[Any]:
 
     if getattr(getattr(values, "dtype", None), "kind", None) in ("m", "M"):
         return listed(numpy.asarray(values))
-    return values.tolist() if hasattr(values, "tolist") else _check.several("labels", values)
+    for own in ("tolist", "to_pylist"):
+        # Arrow's arrays in chunks have the second only.
+        if hasattr(values, own):
+            return getattr(values, own)()
+    return _check.several("labels", values)
 
 
 def of_column(as_: str, what: str = "labels") -> Callable[[Any], Any]:
@@ -222,14 +253,23 @@ def of_values(found: tuple[bytes, str, bytes | None] | list[str | None], exact: 
         values = numpy.frombuffer(data, kind).copy()
     if valid is None:
         return values
-    missing = ~numpy.frombuffer(valid, bool)
+    return _without(values, ~numpy.frombuffer(valid, bool), exact)
+
+
+def _without(values: Any, missing: Any, exact: bool) -> Any:
+    """An array some of whose values are missing: NaN, NaT or None. It may change the array; ``exact`` is that of
+    :func:`of_values`."""
+    import numpy
+
+    if not missing.any():
+        return values
     if values.dtype.kind in "iu":
         present = values[~missing]
         if exact and len(present) and (int(present.max()) > 2**53 or int(present.min()) < -(2**53)):
             values = values.astype(object)
         else:
             values = values.astype("float64")
-    elif values.dtype.kind == "b":
+    elif values.dtype.kind not in "fcmM":
         values = values.astype(object)
-    values[missing] = {"f": numpy.nan, "M": "NaT", "m": "NaT"}.get(values.dtype.kind)
+    values[missing] = {"f": numpy.nan, "c": numpy.nan, "M": "NaT", "m": "NaT"}.get(values.dtype.kind)
     return values

@@ -170,14 +170,18 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def given_labels(dataset: Dataset, labels: Any) -> Any:
-    """The values of labels that are no column's name, in an array of their own."""
+def given_labels(dataset: Dataset, labels: Any, exact: bool = False) -> Any:
+    """The values of labels that are no column's name, in an array of their own. With ``exact``, whole numbers are
+    told apart as they are given."""
     import numpy
 
+    labels = _arrays.of_masked(labels, exact)
     try:
         # A copy: what the caller does with theirs afterwards changes no batch. In two steps, since torch's
         # tensors do not know the keyword by which NumPy asks for one.
         values = numpy.array(numpy.asarray(labels))
+        if exact:
+            values = _arrays.told_apart(values, labels)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
@@ -289,7 +293,7 @@ class Beside:
             if isinstance(labels, str):
                 values = exact_column(dataset, labels) if has_classes else dataset.column(labels)
             else:
-                values = self.given["labels"] = given_labels(dataset, labels)
+                values = self.given["labels"] = given_labels(dataset, labels, exact=has_classes)
             if has_classes:
                 used = range(len(dataset)) if rows is None else rows
                 column = labels if isinstance(labels, str) else None

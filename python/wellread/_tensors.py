@@ -1,9 +1,12 @@
-"""Types of tensors: to which one torch's items are converted."""
+"""Types of tensors: to which one torch's items are converted, and which labels torch has one for."""
 
 from __future__ import annotations
 
+import datetime
+import numbers
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy
 import torch
 
 from . import _check
@@ -12,9 +15,14 @@ from ._types import TensorDtype
 if TYPE_CHECKING:
     from .dataset import Dataset
 
-__all__ = ["conversion"]
+__all__ = ["conversion", "is_of_numbers", "makes_none"]
 
 DTYPES = get_args(TensorDtype)
+
+#: What torch has no type for; NumPy's are what Python has none for.
+_TIMES = (datetime.date, datetime.time, datetime.timedelta, numpy.datetime64, numpy.timedelta64)
+#: The types of pandas' missing values, which is not imported for them.
+_MISSING = ("NAType", "NaTType")
 
 
 def conversion(dtype: Any, images: Dataset) -> torch.dtype | None:
@@ -36,3 +44,26 @@ def conversion(dtype: Any, images: Dataset) -> torch.dtype | None:
         if held.min < to.min or held.max > to.max:
             raise ValueError(f'dtype="{name}" cannot hold every value of {stored}: choose "float32" or "int64"')
     return wanted
+
+
+def is_of_numbers(labels: Any) -> bool:
+    """Whether it is an array of numbers or truth values, each of which torch makes a tensor of. Nested labels may be
+    many."""
+    dtype = getattr(labels, "dtype", None)
+    if isinstance(dtype, numpy.dtype):
+        # Python's whole numbers become int64 in torch.
+        beyond = dtype == numpy.uint64 and labels.size > 0 and int(labels.max()) > _check.MOST
+        return dtype.kind in "biuf" and not beyond
+    return isinstance(dtype, torch.dtype) and not dtype.is_complex and str(dtype) != "torch.uint64"
+
+
+def makes_none(label: Any) -> bool:
+    """Whether torch's default for labels of a batch neither makes a tensor of it nor leaves it as it is."""
+    if isinstance(label, (list, tuple)):
+        return any(map(makes_none, label))
+    if isinstance(label, int):
+        return not -(2**63) <= label <= _check.MOST
+    if isinstance(label, numbers.Number) and not isinstance(label, (float, numpy.generic)):
+        # Complex numbers, decimals and fractions.
+        return True
+    return label is None or isinstance(label, _TIMES) or type(label).__name__ in _MISSING

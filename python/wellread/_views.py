@@ -60,6 +60,9 @@ def rows_where(dataset: Dataset, condition: Any, values: Mapping[str, Any]) -> l
     keep = numpy.ones(length, bool)
     if condition is not None:
         given = numpy.asarray(condition(columns) if callable(condition) else condition)
+        if length == 0 and given.shape == (0,):
+            # An empty list has no type of its own, and NumPy makes numbers of it.
+            given = given.astype(bool)
         if given.dtype != bool or given.shape != (length,):
             raise ValueError(
                 f"condition must be one truth value for each of {length} rows, not {given.dtype} of shape "

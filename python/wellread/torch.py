@@ -7,14 +7,12 @@ around torch's loader.
 
 from __future__ import annotations
 
-import datetime
 import json
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy
 import torch
 import torch.utils.data
 from torch.utils.dlpack import from_dlpack
@@ -42,11 +40,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["DataLoader", "Dataset", "IterableDataset", "collate"]
-
-#: What torch has no type for; NumPy's are what Python has none for.
-_TIMES = (datetime.date, datetime.time, datetime.timedelta, numpy.datetime64, numpy.timedelta64)
-#: The types of pandas' missing values, which is not imported for them.
-_MISSING = ("NAType", "NaTType")
 
 
 class DataLoader(_loader.DataLoader[B_co]):
@@ -120,28 +113,19 @@ class Rows(list[Any]):
 
 def collate(items: list[Any]) -> Any:
     """``collate_fn`` that does not copy images of one request; for others torch's default. Labels that torch makes no
-    tensor of are a list: dates, times, durations, and those some of which are missing."""
+    tensor of are a list: dates, times, durations, and those some of which are missing. So are complex numbers,
+    decimals and whole numbers that int64 does not hold."""
     if isinstance(items, Rows) and items.whole is not None:
         return items.whole
     pairs = all(isinstance(item, tuple) and len(item) == 2 for item in items)
-    listed = items.listed if isinstance(items, Rows) else pairs and any(_makes_no_tensor(item[1]) for item in items)
+    if isinstance(items, Rows):
+        listed = items.listed
+    else:
+        listed = pairs and any(_tensors.makes_none(item[1]) for item in items)
     if not listed:
         return torch.utils.data.default_collate(items)
     images, labels = zip(*items, strict=True)
     return [torch.utils.data.default_collate(list(images)), list(labels)]
-
-
-def _makes_no_tensor(label: Any) -> bool:
-    """Whether torch's default neither makes a tensor of it nor leaves it as it is."""
-    if isinstance(label, (list, tuple)):
-        return any(map(_makes_no_tensor, label))
-    return label is None or isinstance(label, _TIMES) or type(label).__name__ in _MISSING
-
-
-def _is_of_numbers(labels: Any) -> bool:
-    """Whether it is an array of numbers or truth values, which torch has types for: nested labels may be many."""
-    dtype = getattr(labels, "dtype", None)
-    return isinstance(dtype, torch.dtype) or (isinstance(dtype, numpy.dtype) and dtype.kind in "biuf")
 
 
 class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
@@ -152,8 +136,9 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         transform: a callable for each image, a tensor (C, Y, X). It is (T, C, Z, Y, X) where there is more than one
             time point or depth.
         labels: a column of the dataset, or an array of one value per row: items are (image, label). A batch of dates,
-            times or durations needs :func:`collate`, and so do texts and truth values some of which are missing
-            (None, NaN, pandas' NA). Torch's default takes none of them.
+            times or durations needs :func:`collate`. So do texts and truth values some of which are missing
+            (None, NaN, pandas' NA, masked). Complex numbers, decimals and whole numbers that int64 does not hold need
+            it too. Torch's default takes none of them.
         classes: True, or a list: labels are the numbers of classes, as those of :class:`wellread.DataLoader`.
         dtype: the type that images are converted to before the transform: "float32", with which torch computes,
             "float16", "bfloat16", "int32", "int64", "uint8" or "uint16". "stored" converts nothing: uint16 stays
@@ -185,7 +170,11 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         self._labels: list[Any] | None = None
         self._classes = None
         one = isinstance(labels, str)
-        values = self._images.column(labels) if one else _arrays.of_pandas(labels)
+        numbered = classes is not None and classes is not False
+        if one:
+            values = _parts.exact_column(self._images, labels) if numbered else self._images.column(labels)
+        else:
+            values = _arrays.of_masked(_arrays.of_pandas(labels))
         if values is not None:
             self._labels = _arrays.items(values)
             if len(self._labels) != len(self._images):
@@ -193,17 +182,17 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             if isinstance(values, (list, tuple)) and any(isinstance(label, (str, bytes)) for label in values):
                 # Of texts and others a loader makes no labels, and says which rows have them.
                 _parts.given_labels(self._images, values)
-        if classes is not None and classes is not False:
+        if numbered:
             if labels is None:
                 raise ValueError("classes are those of labels, which are not given")
-            values = values if one else _parts.given_labels(self._images, labels)
+            values = values if one else _parts.given_labels(self._images, labels, exact=True)
             column, advice = labels if one else None, "take the rows that have one (dataset.select)"
             self._classes = _parts.Classes(values, classes, range(len(self._images)), column=column, advice=advice)
             self._labels, values = self._classes.numbers.tolist(), self._classes.numbers
         # Decided once: of truth values, one batch may have a missing one and the next none.
         given = self._labels or []
-        self._listed = not _is_of_numbers(values) and (
-            any(map(_makes_no_tensor, given)) or _arrays.lack_some(values, given)
+        self._listed = not _tensors.is_of_numbers(values) and (
+            any(map(_tensors.makes_none, given)) or _arrays.lack_some(values, given)
         )
 
     @property

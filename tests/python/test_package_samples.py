@@ -23,6 +23,9 @@ def rows_of(loader):
 
 # What a batch is made of.
 
+LARGE = 2**53
+"""From it on, float64 makes one number of two."""
+
 
 def test_parts_come_together_in_their_order(labelled):
     ds = wr.Dataset(labelled)
@@ -297,6 +300,81 @@ def test_labels_that_are_missing_are_of_no_class(labelled):
         wr.DataLoader(ds, labels=np.array(["a", 1] * 20, object), classes=True)
     with pytest.raises(ValueError, match="one label per row"):
         wr.DataLoader(ds, labels=np.zeros((40, 2)), classes=True)
+
+
+@pytest.mark.parametrize(
+    "kind", ["list", "NaN", "Arrow", "chunks", "dictionary", "Int64", "series", "category", "mask", "column"]
+)
+def test_large_labels_some_of_which_are_missing_are_classes_of_their_own(parquet, kind):
+    pd = pytest.importorskip("pandas")
+    values, rows = [LARGE + 1, LARGE, 7, None], [0, 1, 2]
+    ds = wr.Dataset(parquet).select(range(4))
+    if kind == "column":
+        ds = ds.with_columns(pa.table({"id": pa.array(values, pa.int64())}))
+    labels = {
+        "list": lambda: values,
+        "NaN": lambda: [*values[:3], float("nan")],
+        "Arrow": lambda: pa.array(values),
+        "chunks": lambda: pa.chunked_array([values[:1], values[1:]], pa.int64()),
+        "dictionary": lambda: pa.array(values).dictionary_encode(),
+        "Int64": lambda: pd.array(values, "Int64"),
+        "series": lambda: pd.Series(values, dtype="Int64"),
+        "category": lambda: pd.Categorical(values),
+        "mask": lambda: np.ma.array([*values[:3], 1], mask=[0, 0, 0, 1]),
+        "column": lambda: "id",
+    }[kind]()
+    for given in (True, [7, LARGE, LARGE + 1]):
+        loader = wr.DataLoader(ds, 3, labels=labels, classes=given, rows=rows)
+        for same in (loader, pickle.loads(pickle.dumps(loader))):
+            assert same.classes == [7, LARGE, LARGE + 1]
+            assert next(iter(same))[1].tolist() == [2, 1, 0]
+    for make in (wr.DataLoader, wellread.torch.Dataset):
+        with pytest.raises(ValueError, match="row 3 has no label"):
+            make(ds, labels=labels, classes=True)
+
+
+def test_large_labels_of_either_sign_are_classes_of_their_own(parquet):
+    ds, labels = wr.Dataset(parquet).select(range(4)), [-1, 2**63, 2**63 + 1, 0]
+    for same in (labels, [np.int64(-1), np.uint64(2**63), np.uint64(2**63 + 1), 0]):
+        loader = wr.DataLoader(ds, 4, labels=same, classes=labels)
+        assert loader.classes == labels and next(iter(loader))[1].tolist() == [0, 1, 2, 3]
+        assert wr.DataLoader(ds, labels=same, classes=True).classes == [-1, 0, 2**63, 2**63 + 1]
+        items = wellread.torch.Dataset(ds, labels=same, classes=labels)
+        assert [label for _, label in items] == [0, 1, 2, 3]
+    # What is given as floats stays floats.
+    floats = wr.DataLoader(ds, 4, labels=[0.5, 1.0, 2.0**60, 0.5], classes=True)
+    assert floats.classes == [0.5, 1.0, 2.0**60] and next(iter(floats))[1].tolist() == [0, 1, 2, 0]
+
+
+def test_masked_labels_are_missing(parquet):
+    ds, mask = wr.Dataset(parquet).select(range(4)), [0, 1, 0, 0]
+    numbers = np.ma.array([7, 8, 9, 6], mask=mask)
+    for make in (wr.DataLoader, wellread.torch.Dataset):
+        for labels in (numbers, numbers.astype("float32"), np.ma.array(list("abca"), mask=mask)):
+            with pytest.raises(ValueError, match=r"row 1 has no label \((nan|None)\)"):
+                make(ds, labels=labels, classes=True)
+    others = wr.DataLoader(ds, 3, labels=numbers, classes=True, rows=[0, 2, 3])
+    assert others.classes == [6, 7, 9] and next(iter(others))[1].tolist() == [1, 2, 0]
+    for labels, wanted in (
+        (numbers, [7.0, np.nan, 9.0, 6.0]),
+        (numbers.astype("float32"), [7.0, np.nan, 9.0, 6.0]),
+        (np.ma.array([[1, 2]] * 4, mask=[[0, 0], [0, 1], [0, 0], [0, 0]]), [[1, 2], [1, np.nan], [1, 2], [1, 2]]),
+        (np.ma.array([7, 8, 9, 6]), [7, 8, 9, 6]),
+    ):
+        _, found = next(iter(wr.DataLoader(ds, 4, labels=labels)))
+        assert np.array_equal(found, wanted, equal_nan=True)
+        items = [label for _, label in wellread.torch.Dataset(ds, labels=labels)]
+        assert np.array_equal(items, wanted, equal_nan=True)
+    times = np.arange(4).astype("M8[D]")
+    day = datetime.date(1970, 1, 1)
+    for labels, wanted in (
+        (np.ma.array([True, False, True, True], mask=mask), [True, None, True, True]),
+        (np.ma.array(["a", "b", "c", "d"], mask=mask), ["a", None, "c", "d"]),
+        (np.ma.array(times, mask=mask), [day, None, day.replace(day=3), day.replace(day=4)]),
+    ):
+        assert next(iter(wr.DataLoader(ds, 4, labels=labels, as_="torch")))[1] == wanted
+        assert [label for _, label in wellread.torch.Dataset(ds, labels=labels)] == wanted
+    assert numbers.mask.tolist() == [False, True, False, False] and numbers.data.tolist() == [7, 8, 9, 6]
 
 
 def test_torch_datasets_name_the_row_without_a_label(labelled):

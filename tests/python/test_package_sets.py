@@ -159,6 +159,15 @@ def test_rows_are_filtered_by_columns(plates):
         ds.filter()
     with pytest.raises(ValueError, match="one truth value"):
         ds.filter([1, 2])
+    # Of no rows, an empty list has one truth value each.
+    none = ds.filter(plate="none")
+    for condition in ([], lambda columns: [plate > "BR" for plate in columns["plate"]], np.array([], bool)):
+        assert len(none.filter(condition)) == 0
+    for condition in ([True], [[]]):
+        with pytest.raises(ValueError, match="each of 0 rows"):
+            none.filter(condition)
+    with pytest.raises(ValueError, match="each of 9 rows"):
+        ds.filter([])
 
 
 @pytest.mark.parametrize("wanted", [lambda value: value == "BR1", slice(0, 3), b"BR1", object(), {"BR1": 1}])

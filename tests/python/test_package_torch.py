@@ -1,6 +1,7 @@
 """The package under torch: its own DataLoader in every start method, tensors, workers, pinned memory's mechanism."""
 
 import datetime
+import decimal
 import gc
 import pickle
 import sys
@@ -231,9 +232,50 @@ def test_labels_some_of_which_are_missing_are_those_of_a_loader(parquet):
             make(parquet, labels=without(texts, np.nan, 25))
 
 
+def test_labels_of_arrow_in_chunks_are_those_of_one_array(parquet):
+    for values in (list(range(40)), [f"A{row}" for row in range(40)], [None, *range(39)]):
+        labels = pa.chunked_array([values[:7], values[7:]])
+        dataset = wellread.torch.Dataset(parquet, labels=labels)
+        assert [dataset[row][1] for row in (0, 6, 7, 39)] == [values[row] for row in (0, 6, 7, 39)]
+        loader = torch.utils.data.DataLoader(dataset, batch_size=20, collate_fn=wellread.torch.collate)
+        alike = wellread.torch.Dataset(parquet, labels=labels.combine_chunks())
+        for (_, found), at in zip(loader, (0, 20), strict=True):
+            wanted = wellread.torch.collate(alike.__getitems__(range(at, at + 20)))[1]
+            assert type(found) is type(wanted) and list(found) == list(wanted) == values[at : at + 20]
+
+
+@pytest.mark.parametrize("transform", [None, lambda image: image], ids=["whole", "each"])
+def test_numbers_that_torch_makes_no_tensor_of_are_lists(parquet, transform):
+    ds = wr.Dataset(parquet).select(range(4))
+    column = ds.with_columns(pa.table({"id": pa.array([1, 2**63, 2**64 - 1, 0], pa.uint64())}))
+    beyond = [1, 2**63, 2**64 - 1, 0]
+    for images, labels, wanted in (
+        (column, "id", beyond),
+        (ds, np.array(beyond, "uint64"), beyond),
+        (ds, [1, 2**64, -(2**63) - 1, 0], [1, 2**64, -(2**63) - 1, 0]),
+        (ds, np.array([[1, 2], [3, 2**63], [1, 1], [0, 0]], "uint64"), [[1, 2], [3, 2**63], [1, 1], [0, 0]]),
+        (ds, np.array([1j, 2, 3, 4]), [1j, 2, 3, 4]),
+        (ds, torch.tensor([1j, 2, 3, 4]), [1j, 2, 3, 4]),
+        (ds, list(map(decimal.Decimal, "1234")), list(map(decimal.Decimal, "1234"))),
+        (ds, pa.array(list(map(decimal.Decimal, "1234"))), list(map(decimal.Decimal, "1234"))),
+    ):
+        dataset = wellread.torch.Dataset(images, labels=labels, transform=transform)
+        assert [label for _, label in dataset] == wanted
+        loader = torch.utils.data.DataLoader(dataset, batch_size=2, collate_fn=wellread.torch.collate)
+        # A list also where a batch has small numbers alone.
+        batches = [found for _, found in loader]
+        assert batches == [wanted[:2], wanted[2:]] and type(batches[0]) is list
+    small = wellread.torch.Dataset(ds, labels=np.array([1, 2, 3, 2**63 - 1], "uint64"), transform=transform)
+    labels = wellread.torch.collate(small.__getitems__([0, 3]))[1]
+    assert labels.dtype == torch.int64 and labels.tolist() == [1, 2**63 - 1]
+    # By themselves, without the dataset that they are of.
+    pairs = [(torch.zeros(2), 2**63), (torch.ones(2), 5)]
+    assert wellread.torch.collate(pairs)[1] == [2**63, 5]
+
+
 def test_labels_of_many_numbers_are_not_looked_at_one_by_one(parquet, monkeypatch):
     looked_at = []
-    monkeypatch.setattr(wellread.torch, "_makes_no_tensor", looked_at.append)
+    monkeypatch.setattr(wellread.torch._tensors, "makes_none", looked_at.append)
     for dtype in ("float32", "int64", "uint8", "bool"):
         values = (np.arange(80).reshape(40, 2) % 3).astype(dtype)
         for labels in (values, torch.from_numpy(values)):
