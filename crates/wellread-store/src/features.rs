@@ -24,7 +24,7 @@ pub use differing::differing;
 pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds};
 pub(crate) use durations::{relabelled, with_durations};
 pub(crate) use index::Index;
-pub(crate) use joint::{as_written, joint_key, refuse_other_kinds};
+pub(crate) use joint::{Comparison, as_written, joint_key};
 #[cfg(feature = "sqlite")]
 pub(crate) use plain::BYTES;
 pub use plain::left_out_in_words;

@@ -9,7 +9,7 @@
 use super::options::CellOptions;
 use super::table::CellTable;
 use crate::each_row;
-use crate::features::{Index, as_written, joint_key, key_at, refuse_other_kinds};
+use crate::features::{Comparison, Index, as_written, key_at};
 use crate::profiles::{Profiles, files_of_sites, folders_of, parts};
 use crate::surface::option;
 use crate::{Error, Result, Store, threads};
@@ -194,9 +194,9 @@ fn by_columns(
     let batch = images.hints().features(theirs)?;
     let beside = batch.as_ref().map_or(&[][..], RecordBatch::columns);
     let rows = batch.as_ref().map_or(0, RecordBatch::num_rows).min(images.len());
-    refuse_other_kinds(&table.path, (own, columns), (theirs, beside))?;
-    let of_key = Index::new(beside, rows);
-    let of_row = |row| match joint_key(columns, row).map_or(Ok(None), |key| of_key.find(&key)) {
+    let compared = Comparison::of(&table.path, (own, columns), (theirs, beside))?;
+    let of_key = Index::new(beside, &compared, rows);
+    let of_row = |row| match compared.key(columns, row).map_or(Ok(None), |key| of_key.find(&key)) {
         Err([first, second]) => {
             let names = format!("{} and {}", images.name(first)?, images.name(second)?);
             let alike = theirs.join(", ");

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::each_row;
-use crate::features::{Index, joint_key, refuse_other_kinds};
+use crate::features::{Comparison, Index};
 use crate::masks::beginnings;
 use crate::profiles::{self, files_of_sites};
 use crate::surface::option;
@@ -45,11 +45,11 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
             (batch.map_or_else(Vec::new, |batch| batch.columns().to_vec()), rows)
         };
         let (beside, rows) = of(beside.as_ref(), images);
-        let of_key = Index::new(&beside, rows);
-        let (columns, rows) = of(columns.as_ref(), labels);
-        refuse_other_kinds(labels.path(), (by, &columns), (by, &beside))?;
-        for label in 0..rows {
-            match joint_key(&columns, label).map_or(Ok(None), |key| of_key.find(&key)) {
+        let (columns, labelled) = of(columns.as_ref(), labels);
+        let compared = Comparison::of(labels.path(), (by, &columns), (by, &beside))?;
+        let of_key = Index::new(&beside, &compared, rows);
+        for label in 0..labelled {
+            match compared.key(&columns, label).map_or(Ok(None), |key| of_key.find(&key)) {
                 Ok(Some(image)) => put(image, label)?,
                 Ok(None) => {}
                 Err([first, second]) => {

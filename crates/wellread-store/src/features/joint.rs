@@ -1,7 +1,8 @@
 //! The keys of joins: values of columns as both sides write them, and which columns can have equal ones.
 //!
 //! ```text
-//!  1, 1.0, "01"              ─▶ 1
+//!  1, 1.0, "01" beside 1     ─▶ 1
+//!  "01" beside texts         ─▶ 01, which is not 1
 //!  1.50 (decimal), 1.5       ─▶ 1.5
 //!  timestamps in any unit    ─▶ 2020-01-31T08:30:00, or 2020-01-31 for midnight
 //!  durations in any unit     ─▶ PT1.5S
@@ -26,11 +27,19 @@ pub(crate) fn as_written(value: &str) -> String {
     value.trim().to_owned()
 }
 
-/// The values of some columns in a row as one text; `None` where one of them is null. Decimals have no zeros at their end, so that
+/// The values of some columns in a row as one text, whatever the other side has; `None` where one of them is null. Decimals have no zeros at their end, so that
 /// 0.50 is the 0.5 of a float. Times are the same in each unit, with a zone or as a text. A time without a zone is of UTC.
 pub(crate) fn joint_key(columns: &[ArrayRef], row: usize) -> Option<String> {
-    let values = columns.iter().map(|column| {
+    key_of(columns, &[], row)
+}
+
+/// As [`joint_key`]; texts of the columns that are `exact` stay as they are, but for spaces around them.
+fn key_of(columns: &[ArrayRef], exact: &[bool], row: usize) -> Option<String> {
+    let values = columns.iter().enumerate().map(|(i, column)| {
         let value = key_at(column, row)?;
+        if exact.get(i).is_some_and(|exact| *exact) {
+            return Some(value.trim().to_owned());
+        }
         if column.data_type().is_decimal() && value.contains('.') {
             return Some(as_written(value.trim_end_matches('0').trim_end_matches('.')));
         }
@@ -74,12 +83,38 @@ impl Kind {
     }
 }
 
-/// Refuses columns of a table, `path`, with which no column of the images can agree: times beside numbers, or beside durations. The
-/// numbers of two such columns may be equal, but they are of other things.
-///
-/// # Errors
-/// The first such column.
-pub(crate) fn refuse_other_kinds(
+/// How the values of two sides are compared, column by column.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Comparison {
+    /// Whether both sides have texts, so that "01" and "1" are two values.
+    exact: Vec<bool>,
+}
+
+impl Comparison {
+    /// That of columns of a table, `path`, with those of the images. Times are not compared with numbers, nor with durations. The
+    /// numbers of two such columns may be equal, but they are of other things.
+    ///
+    /// # Errors
+    /// The first such column.
+    pub fn of(
+        path: &Path,
+        (names, columns): (&[String], &[ArrayRef]),
+        (their_names, theirs): (&[String], &[ArrayRef]),
+    ) -> Result<Self> {
+        refuse_other_kinds(path, (names, columns), (their_names, theirs))?;
+        let is_text = |column: &ArrayRef| Kind::of(column.data_type()) == Kind::Text;
+        Ok(Self {
+            exact: columns.iter().zip(theirs).map(|(own, their)| is_text(own) && is_text(their)).collect(),
+        })
+    }
+
+    /// The values of some columns in a row as one text; `None` where one of them is null.
+    pub fn key(&self, columns: &[ArrayRef], row: usize) -> Option<String> {
+        key_of(columns, &self.exact, row)
+    }
+}
+
+fn refuse_other_kinds(
     path: &Path,
     (names, columns): (&[String], &[ArrayRef]),
     (their_names, theirs): (&[String], &[ArrayRef]),
@@ -128,6 +163,30 @@ mod tests {
         for (value, expected) in [("-01", "-1"), ("-", "-"), ("--1", "--1"), ("-A", "-A"), ("1-2", "1-2")] {
             assert_eq!(as_written(value), expected, "{value:?}");
         }
+    }
+
+    #[test]
+    fn texts_beside_texts_are_compared_as_they_are() {
+        let names = ["plate".to_owned(), "site".to_owned()];
+        let plates = column(StringArray::from(vec!["01", "1", " 001 ", "1.0"]));
+        let texts = column(StringArray::from(vec!["2", "2", "2", "2"]));
+        let sites = column(Int64Array::from(vec![2, 2, 2, 2]));
+        let (own, theirs) = ([Arc::clone(&plates), texts], [Arc::clone(&plates), sites]);
+        let both = Comparison::of(Path::new("t"), (&names, &own), (&names, &theirs)).unwrap();
+        let keys =
+            |columns: &[ArrayRef]| (0..4).map(|row| both.key(columns, row).unwrap()).collect::<Vec<_>>();
+        assert_eq!(keys(&own), keys(&theirs));
+        let mut apart = keys(&own);
+        apart.sort();
+        apart.dedup();
+        assert_eq!(apart.len(), 4, "{apart:?}");
+        // Beside numbers all four are 1.
+        let numbers = column(Int64Array::from(vec![1, 1, 1, 1]));
+        let (name, plates, numbers) =
+            (&names[..1], std::slice::from_ref(&plates), std::slice::from_ref(&numbers));
+        let mixed = Comparison::of(Path::new("t"), (name, plates), (name, numbers)).unwrap();
+        let found: Vec<_> = (0..4).map(|row| mixed.key(plates, row)).collect();
+        assert_eq!(found, (0..4).map(|row| mixed.key(numbers, row)).collect::<Vec<_>>());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::name_rows::{ProfileMatch, Profiles};
 use super::names::{Namesakes, files_of_sites, folders_of, full_name, full_parts, parts};
 use super::spread::Spread;
 use crate::each_row;
-use crate::features::{FeatureColumns, Index, joint_key, key_at, key_in_words, refuse_other_kinds};
+use crate::features::{Comparison, FeatureColumns, Index, joint_key, key_at, key_in_words};
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -21,7 +21,8 @@ use std::path::Path;
 /// Values of a side that a message shows.
 const SHOWN: usize = 3;
 
-/// The values of the columns `on` of each image, `None` where one is null; nothing where images lack one of the columns.
+/// The values of the columns `on` of each image, `None` where one is null, and how they are compared with those of the table. Nothing
+/// where images lack one of the columns.
 ///
 /// # Errors
 /// Columns of the table, `path`, that hold numbers where those of the images hold times, or the reverse.
@@ -29,18 +30,19 @@ pub(crate) fn keys_beside(
     images: &dyn Store,
     path: &Path,
     (on, of_table): (&[String], &[ArrayRef]),
-) -> Result<Option<Vec<Option<String>>>> {
+) -> Result<Option<(Vec<Option<String>>, Comparison)>> {
     let there = images.hints().feature_names();
     if !on.iter().all(|name| there.contains(name)) {
         return Ok(None);
     }
     let beside = images.hints().features(on)?;
     let columns = beside.as_ref().map_or(&[][..], RecordBatch::columns);
-    refuse_other_kinds(path, (on, of_table), (on, columns))?;
-    Ok(Some((0..images.len()).map(|image| joint_key(columns, image)).collect()))
+    let compared = Comparison::of(path, (on, of_table), (on, columns))?;
+    let keys = (0..images.len()).map(|image| compared.key(columns, image)).collect();
+    Ok(Some((keys, compared)))
 }
 
-/// The row of a table by the values of its columns `on`, `columns`, for each of these keys of images.
+/// The row of a table by the values of its columns `on`, `columns`, for each of these keys of images, which are `compared` so.
 ///
 /// # Errors
 /// Two rows of one image.
@@ -48,9 +50,9 @@ pub(crate) fn rows_of_keys(
     images: &dyn Store,
     path: &Path,
     (on, columns): (&[String], &[ArrayRef]),
-    wanted: &[Option<String>],
+    (wanted, compared): (&[Option<String>], &Comparison),
 ) -> Result<Vec<Option<u64>>> {
-    let of_key = Index::new(columns, columns.first().map_or(0, Array::len));
+    let of_key = Index::new(columns, compared, columns.first().map_or(0, Array::len));
     let row_of = |(image, key): (usize, &Option<String>)| match key
         .as_ref()
         .map_or(Ok(None), |key| of_key.find(key))

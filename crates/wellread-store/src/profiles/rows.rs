@@ -9,7 +9,7 @@
 use super::matching::{ByNames, keys_beside, rows_of_keys, rows_of_names, some_keys, some_values};
 use super::near;
 use crate::each_row;
-use crate::features::{as_written, joint_key, key_at, key_in_words};
+use crate::features::{Comparison, as_written, joint_key, key_at, key_in_words};
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef};
@@ -41,10 +41,10 @@ pub(crate) fn rows_of_images(
 ) -> Result<RowsOfImages> {
     // Columns that both have, unless none of their values is in both: then they may be names all the same.
     let keys = keys_beside(source, path, (on, columns))?;
-    if let Some(wanted) = &keys {
-        let rows = rows_of_keys(source, path, (on, columns), wanted)?;
+    if let Some((wanted, compared)) = &keys {
+        let rows = rows_of_keys(source, path, (on, columns), (wanted, compared))?;
         if rows.is_empty() || rows.iter().any(Option::is_some) {
-            return Ok(RowsOfImages { rows, keys, other_folder: None });
+            return Ok(RowsOfImages { rows, keys: keys.map(|(wanted, _)| wanted), other_folder: None });
         }
     }
     let ByNames { mut rows, shared, other_folder } =
@@ -54,7 +54,7 @@ pub(crate) fn rows_of_images(
     }
     by_number(source, path, (on, columns), &mut rows)?;
     if !rows.is_empty() && rows.iter().all(Option::is_none) {
-        return Err(no_row(source, path, (on, columns), keys.as_deref())?);
+        return Err(no_row(source, path, (on, columns), keys.as_ref().map(|(wanted, _)| &wanted[..]))?);
     }
     Ok(RowsOfImages { rows, keys: None, other_folder })
 }
@@ -76,7 +76,7 @@ fn by_number(
     let keys: Vec<String> = names.iter().map(|name| as_written(name)).collect();
     let wanted: Vec<Option<String>> =
         keys.iter().zip(&*rows).map(|(key, row)| row.is_none().then(|| key.clone())).collect();
-    let found = rows_of_keys(source, path, (on, columns), &wanted)?;
+    let found = rows_of_keys(source, path, (on, columns), (&wanted, &Comparison::default()))?;
     if found.iter().all(Option::is_none) {
         return Ok(());
     }
