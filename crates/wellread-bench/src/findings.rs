@@ -13,7 +13,7 @@ pub(crate) mod frameworks;
 
 pub use crate::core::judge::{Judge, Ranked, more_rounds};
 
-use crate::core::measurement::LEFT_OUT;
+use crate::core::measurement::{LEFT_OUT, is_late};
 use crate::core::series::in_python;
 use crate::{benchmarks, conversion, next_step, sweep};
 use std::borrow::Cow;
@@ -56,11 +56,6 @@ fn own_rows(table: &Table) -> Cow<'_, Table> {
         own.push(table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))));
     }
     Cow::Owned(own)
-}
-
-/// Whether there was no time for a configuration.
-fn is_late(table: &Table, row: usize) -> bool {
-    table.str("reason", row).is_some_and(|reason| reason.starts_with(LEFT_OUT))
 }
 
 /// How many configurations there was no time for.

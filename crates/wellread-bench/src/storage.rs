@@ -327,13 +327,38 @@ fn smallest(table: &Table) -> Option<Finding> {
         .map(|s| format!("{}: {:.2} bits", with_codec(table, &s.format), s.median()))
         .collect::<Vec<_>>()
         .join("; ");
+    // A sweep has a smallest of all codecs.
+    let among = if sorted.len() > 1 { "With one codec for each format, " } else { "" };
     Some(Finding::new(
         Severity::Info,
         format!(
-            "{} is smallest on disk: {:.2} bits per pixel",
+            "{among}{} is smallest on disk: {:.2} bits per pixel",
             with_codec(table, &first.format),
             first.median()
         ),
         detail,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::row;
+
+    #[test]
+    fn the_smallest_is_one_of_formats_with_one_codec_each() {
+        let text = |formats: &[(&str, &str, f64)]| {
+            let mut table = Table::new(BENCHMARK.name);
+            for (format, codec, bits) in formats {
+                table.push(row![("format", *format), ("codec", *codec), ("bits_per_pixel", *bits)]);
+            }
+            smallest(&table).unwrap().text
+        };
+        let (parquet, tiff) = (("parquet", "zstd", 7.891), ("tiff", "none", 16.1));
+        assert_eq!(
+            text(&[tiff, parquet]),
+            "With one codec for each format, parquet (zstd) is smallest on disk: 7.89 bits per pixel"
+        );
+        assert_eq!(text(&[parquet]), "parquet (zstd) is smallest on disk: 7.89 bits per pixel");
+    }
 }

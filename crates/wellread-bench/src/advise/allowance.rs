@@ -5,8 +5,10 @@
 //! fewer rounds do not help. Batches and the sample then become smaller, and whole sections are left out.
 
 use super::predict::{MIN_STEPS, steps_of};
+use crate::core::words::number;
 use crate::feed::ahead;
 use wellread_measure::clock::Stopwatch;
+use wellread_store::words::counted;
 use wellread_store::{Scratch, Store, read_region};
 
 /// Steady runs that the shortest study of all sections consists of.
@@ -34,7 +36,7 @@ pub struct Allowance {
 pub struct Batches {
     /// In a batch that was asked for, or that a step time is of; else as many as are measured.
     pub meant: usize,
-    /// In a batch that is measured: fewer where there is no time for more.
+    /// In a batch that is measured: fewer where there is no time for more, or where the set has no more.
     pub measured: usize,
 }
 
@@ -42,6 +44,11 @@ impl Batches {
     /// How many measured batches make one that is meant.
     pub fn parts(self) -> f64 {
         self.meant as f64 / self.measured as f64
+    }
+
+    /// The same for a set of so many images: a batch that is measured has no more.
+    pub fn of_set(self, images: usize) -> Self {
+        Self { measured: self.measured.min(images.max(1)), ..self }
     }
 }
 
@@ -86,6 +93,27 @@ impl Allowance {
     pub fn batches(&self, wanted: usize, given: bool, workers: usize) -> Batches {
         let measured = self.batch_size(wanted, workers);
         Batches { meant: if given { wanted } else { measured }, measured }
+    }
+
+    /// The note where batches of fewer than `wanted` images are measured, of a set of `images`. Times of a step belong to a batch that
+    /// is `given`.
+    pub fn note(&self, batches: Batches, wanted: usize, given: bool, images: usize) -> Option<String> {
+        let Batches { meant, measured } = batches;
+        let why = if measured < images {
+            format!(
+                ", to keep to the time (--time-budget): an image takes {} ms to be read",
+                number(1e3 * self.image)
+            )
+        } else {
+            format!(": the set has only {}", counted(images, "image"))
+        };
+        let told = if given {
+            format!("; times of a step are for batches of {meant}, in proportion")
+        } else {
+            String::new()
+        };
+        (measured < wanted)
+            .then(|| format!("batches of {measured} instead of {wanted} were measured{why}{told}"))
     }
 
     /// Images of a sample that is read in time: `usual`, or fewer, and a batch in any case.
@@ -144,6 +172,35 @@ mod tests {
         assert_eq!((cut, cut.parts()), (Batches { meant: 48, measured: 6 }, 8.0));
         let whole = Allowance { budget: 1e4, ..allowance }.batches(48, true, 1);
         assert_eq!((whole, whole.parts()), (Batches { meant: 48, measured: 48 }, 1.0));
+    }
+
+    #[test]
+    fn a_batch_size_that_is_given_stays_where_the_set_has_fewer_images() {
+        let allowance = Allowance { image: 1e-4, threads: 2, budget: 6.0 };
+        let batches = allowance.batches(32, true, 1).of_set(5);
+        assert_eq!((batches, batches.parts()), (Batches { meant: 32, measured: 5 }, 6.4));
+        assert_eq!(
+            allowance.note(batches, 32, true, 5).unwrap(),
+            "batches of 5 instead of 32 were measured: the set has only 5 images; times of a step are for batches of 32, in \
+             proportion"
+        );
+        let whole = allowance.batches(32, true, 1).of_set(32);
+        assert_eq!((whole, whole.parts()), (Batches { meant: 32, measured: 32 }, 1.0));
+        assert_eq!(allowance.note(whole, 32, true, 32), None);
+        // No time for all of the set: that is the reason.
+        let short = Allowance { image: 0.02, budget: 5.1, ..allowance };
+        let batches = short.batches(32, true, 1).of_set(5);
+        assert_eq!(batches, Batches { meant: 32, measured: 1 });
+        let note = short.note(batches, 32, true, 5).unwrap();
+        assert!(note.starts_with("batches of 1 instead of 32 were measured, to keep to the time"), "{note}");
+        assert!(
+            note.ends_with("ms to be read; times of a step are for batches of 32, in proportion"),
+            "{note}"
+        );
+        let free = short.note(short.batches(5, false, 1).of_set(5), 5, false, 5).unwrap();
+        assert!(free.contains("batches of 1 instead of 5") && free.ends_with("ms to be read"), "{free}");
+        // An empty set has no batch; nothing is divided by zero.
+        assert_eq!(allowance.batches(4, true, 1).of_set(0).measured, 1);
     }
 
     #[test]

@@ -59,28 +59,17 @@ pub fn study(
     let workers = cores.saturating_sub(1).clamp(1, 8);
     let allowance = Allowance::probe(&*store, cores, settings.time_budget.as_secs_f64());
     let mut notes = Vec::new();
-    let usual = match settings.batch_size {
+    let images = store.len().max(1);
+    // A size that is asked for stays, however few images there are; the usual one is no larger than the set.
+    let wanted = match settings.batch_size {
         Some(asked) => asked,
-        None => crate::sample::batch_size(&*store, settings.crop)?,
+        None => crate::sample::batch_size(&*store, settings.crop)?.min(images),
     };
-    let usual = usual.min(store.len().max(1));
     // A step time is one of a batch: of the usual size, where none is asked for.
     let is_given = settings.batch_size.is_some() || settings.step.is_some();
-    let batches = allowance.batches(usual, is_given, workers);
-    if batches.measured < usual {
-        let told = if is_given {
-            format!("; times of a step are for batches of {}, in proportion", batches.meant)
-        } else {
-            String::new()
-        };
-        notes.push(format!(
-            "batches of {} instead of {usual} were measured, to keep to the time (--time-budget): an image takes {} ms to be \
-             read{told}",
-            batches.measured,
-            number(1e3 * allowance.image)
-        ));
-    }
-    let is_cut = batches.meant < usual;
+    let batches = allowance.batches(wanted, is_given, workers).of_set(images);
+    notes.extend(allowance.note(batches, wanted, is_given, images));
+    let is_cut = batches.meant < wanted;
     let images = allowance.images(settings.limits.images, batches.measured);
     let limits = Limits { images, ..settings.limits };
     let sample = Sample::draw(&*store, limits, batches.measured, settings.seed, settings.crop)?;

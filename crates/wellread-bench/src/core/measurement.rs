@@ -13,6 +13,11 @@ use wellread_report::{Cell, Samples as RawSamples, Table};
 /// How the reason begins of a configuration that was not measured because there was no time for it.
 pub const LEFT_OUT: &str = wellread_report::columns::LEFT_OUT;
 
+/// Whether there was no time for the configuration of this row.
+pub(crate) fn is_late(table: &Table, row: usize) -> bool {
+    table.str("reason", row).is_some_and(|reason| reason.starts_with(LEFT_OUT))
+}
+
 /// Columns that tell one configuration from another, in order, `format` first. A `codec` among them is none of that:
 /// it stands in for the codec of the session's set.
 pub type Keys = Vec<(&'static str, Cell)>;

@@ -5,7 +5,7 @@
 //! column, a block of a database), and a `file` has an image. The same images at the same level stand side by
 //! side in one table. Page cache warm: a cold one measures the disk, which `storage` does.
 
-use super::sets::{lacking, prepare};
+use super::sets::{OutOfTime, lacking, prepare};
 use crate::choices::{CompressedBy, Operation};
 use crate::core::judge::{Judge, Ranked, ranked};
 use crate::core::series::{Series, by_median, series};
@@ -114,11 +114,13 @@ fn run(session: &Session<'_>) -> Result<Results> {
 }
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
+    let late = OutOfTime::of(table, "compression");
     let found = [
         ranked(61, containers_of_chunks(table, judge)),
         ranked(62, codec_read_costs(table, judge)),
-        ranked(63, smallest(table)),
+        ranked(63, smallest(table, late.not_measured())),
         ranked(64, lacking(table, "compression", "Codecs")),
+        ranked(64, late.finding("Codecs")),
     ];
     found.into_iter().flatten().collect()
 }
@@ -192,12 +194,10 @@ fn codec_read_costs(table: &Table, judge: &Judge) -> Option<Finding> {
     }
 }
 
-/// The smallest set, and the smallest of each codec.
-fn smallest(table: &Table) -> Option<Finding> {
-    let of = |column: &str| {
-        let read = Cell::from(Operation::ReadAll);
-        series(table, &["compression"], column, |r| table.cell("operation", r) == read)
-    };
+/// The smallest set, and the smallest of each codec; with those that were not measured.
+fn smallest(table: &Table, not_measured: Option<String>) -> Option<Finding> {
+    // The same in every row of a set, whichever operations there was time for.
+    let of = |column: &str| series(table, &["compression"], column, |_| true);
     let mut sorted = by_median(of("bits_per_pixel"));
     sorted.reverse();
     let first = sorted.first()?;
@@ -213,16 +213,22 @@ fn smallest(table: &Table) -> Option<Finding> {
         let best = sorted.iter().find(|s| s.label == *codec)?;
         Some(format!("{codec}: {:.2} bits ({})", best.median(), best.format))
     };
+    let among = if not_measured.is_some() { "among the codecs that were measured" } else { "in the sweep" };
+    let open =
+        not_measured.map_or(String::new(), |which| format!(" Not measured for want of time: {which}."));
     Some(Finding::new(
         Severity::Info,
         format!(
-            "Smallest in the sweep is {} with {}: {:.2} bits per pixel, the pixels being {:.2} times as large",
+            "Smallest {among} is {} with {}: {:.2} bits per pixel, the pixels being {:.2} times as large",
             first.format,
             first.label,
             first.median(),
             ratio.median()
         ),
-        format!("Smallest of each codec: {}.", codecs.iter().filter_map(each).collect::<Vec<_>>().join("; ")),
+        format!(
+            "Smallest of each codec: {}.{open}",
+            codecs.iter().filter_map(each).collect::<Vec<_>>().join("; ")
+        ),
     ))
 }
 
@@ -286,6 +292,39 @@ mod tests {
         );
         let early = texts(&table(400.0, 2), 0.0);
         assert!(early[0].contains("too early") && !early[0].contains('–'), "{early:?}");
+    }
+
+    #[test]
+    fn the_smallest_names_codecs_that_there_was_no_time_for() {
+        let mut short = table(400.0, 7);
+        let late = format!("{}: storage_compression had 1 s", variants::LEFT_OUT);
+        short.push(row![
+            ("format", "parquet"),
+            ("compression", "zstd:6"),
+            ("operation", "read_all"),
+            ("status", "unavailable"),
+            ("reason", late.as_str())
+        ]);
+        let found = findings(&short, &Judge::new(1, Some(0.05)));
+        let Finding { text, detail, .. } = &found[2].finding;
+        assert!(
+            text.starts_with("Smallest among the codecs that were measured is ome-zarr with zstd:3"),
+            "{text}"
+        );
+        assert!(detail.ends_with(". Not measured for want of time: zstd:6 in parquet."), "{detail}");
+        assert_eq!(
+            found[3].finding.text, "Codecs of the sweep that are not available: lz4 in tiff",
+            "what there was no time for is no codec that a format lacks"
+        );
+        assert_eq!(
+            found[4].finding.text,
+            "Codecs of the sweep that were not measured for want of time: zstd:6 in parquet"
+        );
+        let whole = findings(&table(400.0, 7), &Judge::new(1, Some(0.05)));
+        assert_eq!(whole.len(), 4);
+        let Finding { text, detail, .. } = &whole[2].finding;
+        assert!(text.starts_with("Smallest in the sweep is ome-zarr with zstd:3"), "{text}");
+        assert!(!detail.contains("Not measured"), "{detail}");
     }
 
     #[test]

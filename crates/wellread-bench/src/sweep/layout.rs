@@ -14,7 +14,7 @@
 //! `read_amplification` is their ratio. Both follow from the chunk grid, not from what a format really fetched. A
 //! table that reads whole rows reads more, and then its time says so.
 
-use super::sets::{lacking, prepare};
+use super::sets::{OutOfTime, lacking, prepare};
 use crate::choices::{ChunkLayout, Extent};
 use crate::core::judge::{Judge, Ranked, ranked};
 use crate::core::series::{Series, by_median, series};
@@ -223,6 +223,7 @@ fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
         .filter_map(|(extent, rank)| ranked(rank, best_layout(table, judge, *extent)))
         .collect();
     found.extend(ranked(68, lacking(table, "layout", "Layouts")));
+    found.extend(ranked(68, OutOfTime::of(table, "layout").finding("Layouts")));
     found
 }
 

@@ -2,9 +2,10 @@
 //! formats lack.
 
 use crate::core::Session;
+use crate::core::measurement::is_late;
 use crate::data::{FormatSet, find_codecs, prepare_in_thread};
 use anyhow::{Result, bail};
-use wellread_report::{Finding, Severity, Table};
+use wellread_report::{Cell, Finding, Severity, Table};
 use wellread_store::{WriteOptions, registry};
 
 /// The session's images in all its formats, written with `options` and kept in a folder of this name.
@@ -37,7 +38,8 @@ pub(super) fn prepare(session: &Session<'_>, name: &str, options: &WriteOptions)
 pub(super) fn lacking(table: &Table, column: &str, what: &str) -> Option<Finding> {
     let mut formats: Vec<(String, Vec<String>, String)> = Vec::new();
     let missing = registry::missing_formats();
-    for r in (0..table.rows()).filter(|&r| table.str("status", r) == Some("unavailable")) {
+    let is_lacking = |r: &usize| table.str("status", *r) == Some("unavailable") && !is_late(table, *r);
+    for r in (0..table.rows()).filter(is_lacking) {
         let text = |column: &str| table.str(column, r).unwrap_or_default().to_owned();
         let (format, setting) = (text("format"), text(column));
         // A format that cannot be used here lacks everything; that is said once for all benchmarks.
@@ -57,4 +59,142 @@ pub(super) fn lacking(table: &Table, column: &str, what: &str) -> Option<Finding
     let reasons: Vec<_> = formats.iter().map(|f| format!("{}: {}", f.0, f.2)).collect();
     let text = format!("{what} of the sweep that are not available: {}", names.join("; "));
     Some(Finding::new(Severity::Info, text, reasons.join("; ")))
+}
+
+/// Formats, each with settings of a sweep.
+type ByFormat = Vec<(String, Vec<String>)>;
+
+/// The settings that there was no time for.
+#[derive(Debug, PartialEq)]
+pub(super) struct OutOfTime {
+    /// Those without a run.
+    not_measured: ByFormat,
+    /// Those with runs of some operations only.
+    in_part: ByFormat,
+}
+
+impl OutOfTime {
+    /// Those of a table, whose settings are in `column`.
+    pub(super) fn of(table: &Table, column: &str) -> Self {
+        let at = |r: usize| {
+            let text = |column: &str| table.str(column, r).unwrap_or_default();
+            (text("format"), text(column))
+        };
+        let mut found = Self { not_measured: vec![], in_part: vec![] };
+        for late in (0..table.rows()).filter(|&r| is_late(table, r)) {
+            let (format, setting) = at(late);
+            let has_run =
+                (0..table.rows()).any(|r| at(r) == (format, setting) && table.cell("run", r) != Cell::Null);
+            let settings = if has_run { &mut found.in_part } else { &mut found.not_measured };
+            match settings.iter_mut().find(|(known, _)| known == format) {
+                Some((_, all)) if all.iter().any(|known| known == setting) => {}
+                Some((_, all)) => all.push(setting.to_owned()),
+                None => settings.push((format.to_owned(), vec![setting.to_owned()])),
+            }
+        }
+        found
+    }
+
+    /// Those without a run, in words; `None` where every setting has one.
+    pub(super) fn not_measured(&self) -> Option<String> {
+        in_words(&self.not_measured)
+    }
+
+    /// The finding on them, where there are some.
+    pub(super) fn finding(&self, what: &str) -> Option<Finding> {
+        let (text, detail) = match (self.not_measured(), in_words(&self.in_part)) {
+            (None, None) => return None,
+            (Some(none), some) => (
+                format!("{what} of the sweep that were not measured for want of time: {none}"),
+                some.map_or(String::new(), |some| format!("Some operations were measured of {some}")),
+            ),
+            (None, Some(some)) => (
+                format!("{what} of the sweep that were measured in part, for want of time: {some}"),
+                String::new(),
+            ),
+        };
+        Some(Finding::new(Severity::Info, text, detail))
+    }
+}
+
+/// Settings by format; `None` where there are none.
+fn in_words(settings: &[(String, Vec<String>)]) -> Option<String> {
+    let each: Vec<_> =
+        settings.iter().map(|(format, all)| format!("{} in {format}", all.join(", "))).collect();
+    (!each.is_empty()).then(|| each.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::measurement::LEFT_OUT;
+    use wellread_report::row;
+
+    /// Runs of `none` in Parquet, and `lz4`, which TIFF does not have. In a short run, writing of `none` and all of `zstd:6` were left out.
+    fn table(is_short: bool) -> Table {
+        let mut table = Table::new("storage_compression");
+        for run in 0..2 {
+            table.push(row![
+                ("format", "parquet"),
+                ("compression", "none"),
+                ("operation", "read_all"),
+                ("run", run),
+                ("status", "ok")
+            ]);
+        }
+        let late = format!("{LEFT_OUT}: storage_compression had 1 s");
+        for (format, codec, operation) in [
+            ("parquet", "none", "write"),
+            ("parquet", "zstd:6", "write"),
+            ("parquet", "zstd:6", "read_all"),
+            ("tiff", "zstd:6", "read_all"),
+        ] {
+            if is_short {
+                table.push(row![
+                    ("format", format),
+                    ("compression", codec),
+                    ("operation", operation),
+                    ("status", "unavailable"),
+                    ("reason", late.as_str())
+                ]);
+            }
+        }
+        table.push(row![
+            ("format", "tiff"),
+            ("compression", "lz4"),
+            ("status", "unavailable"),
+            ("reason", "TIFF has no lz4")
+        ]);
+        table
+    }
+
+    #[test]
+    fn settings_that_there_was_no_time_for_are_none_that_formats_lack() {
+        let short = table(true);
+        let lacking = lacking(&short, "compression", "Codecs").unwrap();
+        assert_eq!(lacking.text, "Codecs of the sweep that are not available: lz4 in tiff");
+        assert_eq!(lacking.detail, "tiff: TIFF has no lz4");
+        let late = OutOfTime::of(&short, "compression");
+        assert_eq!(late.not_measured().as_deref(), Some("zstd:6 in parquet; zstd:6 in tiff"));
+        let finding = late.finding("Codecs").unwrap();
+        assert_eq!(
+            finding.text,
+            "Codecs of the sweep that were not measured for want of time: zstd:6 in parquet; zstd:6 in tiff"
+        );
+        assert_eq!(finding.detail, "Some operations were measured of none in parquet");
+    }
+
+    #[test]
+    fn settings_that_were_measured_in_part_are_told_apart() {
+        let late = OutOfTime {
+            not_measured: vec![],
+            in_part: vec![("parquet".to_owned(), vec!["none".to_owned(), "lz4".to_owned()])],
+        };
+        let finding = late.finding("Codecs").unwrap();
+        let text = "Codecs of the sweep that were measured in part, for want of time: none, lz4 in parquet";
+        assert_eq!((finding.text.as_str(), finding.detail.as_str()), (text, ""));
+        let enough = OutOfTime::of(&table(false), "compression");
+        assert_eq!(enough, OutOfTime { not_measured: vec![], in_part: vec![] });
+        assert!(enough.finding("Codecs").is_none());
+    }
 }

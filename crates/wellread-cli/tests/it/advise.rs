@@ -260,6 +260,19 @@ fn advice_within_no_time_says_what_was_cut() {
     assert_eq!(given["sample"]["batch_size"], 1, "{given}");
     assert_eq!(given["recommendation"]["batch_size"], 16, "{given}");
     assert_eq!(given["predictions"].as_array().unwrap().len(), 1, "{given}");
+    // A batch size stays in the commands where the set has fewer images.
+    let larger = json(&[&args[..], &["1e-6", "--batch-size", "48", "--step-ms", "5"]].concat());
+    assert_eq!(larger["recommendation"]["batch_size"], 48, "{larger}");
+    assert_eq!(
+        larger["recommendation"]["reasons"][2],
+        serde_json::json!(["batches of 48: as asked for"]),
+        "{larger}"
+    );
+    let notes = larger["notes"].to_string();
+    assert!(notes.contains("batches of 1 instead of 48 were measured"), "{notes}");
+    assert!(notes.contains("times of a step are for batches of 48, in proportion"), "{notes}");
+    let commands = larger["commands"].to_string();
+    assert!(commands.contains("batch_size=48") && commands.contains("--batch-size 48"), "{commands}");
     assert_eq!(given["predictions"][0]["checked"], Value::Null, "{given}");
     assert!(!found["predictions"].as_array().unwrap().is_empty(), "{found}");
     for tried in ["workers", "batch_sizes", "caches"] {

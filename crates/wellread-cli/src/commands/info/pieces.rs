@@ -80,9 +80,14 @@ pub(super) fn larger_than_pixels(
     (as_they_are && !codecs.are_none() && plain > 0 && stored > plain).then(|| {
         let all: Vec<&str> = codecs.codecs.iter().map(|one| one.codec.as_str()).collect();
         format!(
-            "the files are {about}{:.0} % larger than the pixels: {} saves nothing here (wellread convert --compression none)",
+            "the compressed pixels are {about}{:.0} % larger than the pixels: {} nothing in total (wellread convert --compression \
+             none)",
             100.0 * (stored as f64 / plain as f64 - 1.0),
-            if all.is_empty() { codecs.first().to_owned() } else { all.join(" and ") }
+            if all.is_empty() {
+                format!("{} saves", codecs.first())
+            } else {
+                format!("{} save", all.join(" and "))
+            }
         )
     })
 }
@@ -105,4 +110,36 @@ pub(super) fn bytes_in_chunks(shape: [usize; 5], pixel: usize, layout: &StoreLay
     let chunk = layout.chunk.unwrap_or([1; 5]);
     let sizes = shape.iter().zip(chunk).map(|(&n, chunk)| n.next_multiple_of(chunk.max(1)) as u128);
     sizes.product::<u128>() * pixel as u128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share is that of compressed pixels, and the sentence names these: files have other bytes too.
+    #[test]
+    fn the_share_is_that_of_what_the_sentence_names() {
+        let of = |codecs: &[(&str, usize)], plain, stored, about| {
+            let layout = StoreLayout {
+                codec: codecs[0].0.to_owned(),
+                codecs: codecs.iter().map(|(codec, files)| ((*codec).to_owned(), *files)).collect(),
+                ..StoreLayout::default()
+            };
+            larger_than_pixels(("tiff", &Codecs::of(&layout)), Pieces { plain, stored }, about)
+        };
+        // Three files of 8,018,423 bytes in all, of which strips have 7,766,666.
+        assert_eq!(
+            of(&[("lzw", 3)], 6_998_400, 7_766_666, "").unwrap(),
+            "the compressed pixels are 11 % larger than the pixels: lzw saves nothing in total (wellread convert --compression none)"
+        );
+        let several = of(&[("lzw", 2), ("deflate", 1)], 1_000, 1_146, "about ").unwrap();
+        assert!(
+            several.starts_with(
+                "the compressed pixels are about 15 % larger than the pixels: lzw and deflate save nothing in total"
+            ),
+            "{several}"
+        );
+        assert_eq!(of(&[("lzw", 3)], 6_998_400, 6_998_400, ""), None);
+        assert_eq!(of(&[("none", 3)], 6_998_400, 7_766_666, ""), None);
+    }
 }
