@@ -69,7 +69,8 @@ impl Table {
     /// The estimate of `quantity` over `rows`: the median over the runs. The interval comes from the columns
     /// `QUANTITY_ci_low` and `QUANTITY_ci_high` where they have values (medians of them, should the rows
     /// differ). Else it is the 95 % interval of the median, which findings state too. Fewer than
-    /// [`MIN_SAMPLES`] runs have their range. `None` when no row has a finite value.
+    /// [`MIN_SAMPLES`] runs have their range, and as many runs of one same value no interval. `None` when no row has a
+    /// finite value.
     pub fn estimate(&self, quantity: &str, rows: &[usize]) -> Option<Estimate> {
         let finite = |name: &str| -> Vec<f64> {
             rows.iter().filter_map(|&r| self.f64(name, r)).filter(|v| v.is_finite()).collect()
@@ -79,17 +80,17 @@ impl Table {
         let value = median_in_place(&mut values)?;
         let mut lows = finite(&format!("{quantity}_ci_low"));
         let mut highs = finite(&format!("{quantity}_ci_high"));
+        let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (low, high, interval) = match (median_in_place(&mut lows), median_in_place(&mut highs)) {
             (Some(low), Some(high)) if low <= high => (low, high, IntervalKind::Confidence),
+            // One number in all runs, such as a limit or the memory of the warm-up, was not measured in each.
+            _ if n >= MIN_SAMPLES && smallest == largest => (value, value, IntervalKind::None),
             _ if n >= MIN_SAMPLES => {
                 let found = IntervalEstimator::default().median(&values)?;
                 (found.low, found.high, IntervalKind::Confidence)
             }
-            _ if n > 1 => {
-                let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-                let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                (low, high, IntervalKind::Range)
-            }
+            _ if n > 1 => (smallest, largest, IntervalKind::Range),
             _ => (value, value, IntervalKind::None),
         };
         Some(Estimate { value, low, high, interval, n })
@@ -162,7 +163,8 @@ mod tests {
                 ("samples_per_sec_ci_low", given.low),
                 ("samples_per_sec_ci_high", given.high),
                 // Nobody computed an interval of what was divided by a limit.
-                ("share_of_limit", rate / 1000.0)
+                ("share_of_limit", rate / 1000.0),
+                ("limit_read_per_s", 1000.0)
             ]);
         }
         let all: Vec<usize> = (0..7).collect();
@@ -172,6 +174,8 @@ mod tests {
         assert!((share.low - rate.low / 1000.0).abs() < 1e-12, "{share:?}, {rate:?}");
         assert!((share.high - rate.high / 1000.0).abs() < 1e-12, "{share:?}, {rate:?}");
         assert!(0.241 < share.low && share.high < 0.383, "no smallest and largest run: {share:?}");
+        let limit = t.estimate("limit_read_per_s", &all).unwrap();
+        assert_eq!((limit.value, limit.n, limit.interval), (1000.0, 7, IntervalKind::None));
         // Six runs are enough for one, and five are not.
         assert_eq!(t.estimate("share_of_limit", &all[..6]).unwrap().interval, IntervalKind::Confidence);
         let few = t.estimate("share_of_limit", &all[..5]).unwrap();
