@@ -103,7 +103,7 @@ impl ReportInput {
         }
         if tables.is_empty() {
             return Err(Error::new(dir, "holds no result table (*.parquet)")
-                .hint("give the folder that `wellread bench --out` wrote"));
+                .hint("give a folder with results, or run the benchmark again if it stopped before its first result"));
         }
         tables.sort_by_key(|t| (figures::rank(t.name()), t.name().to_owned()));
         let samples = read_samples(&dir.join(samples::FOLDER), &tables)?;

@@ -15,26 +15,23 @@ use wellread_report::{Cell, Row, Table};
 /// Columns with both ends of their interval.
 pub(super) type Intervals = Vec<(String, f64, f64)>;
 
-/// The intervals of a configuration, of its measured runs; none where they are too few.
+/// The intervals of a configuration, of its measured runs. A column has none where too few runs have a value: it is shown
+/// by its range.
 pub(super) fn intervals(
     runs: &[&Measurement],
     settings: &Settings<'_>,
     estimator: &IntervalEstimator,
 ) -> Intervals {
     let mut out = Vec::new();
-    // Fewer runs are shown by their range.
-    if runs.len() < MIN_SAMPLES {
-        return out;
-    }
     for &name in settings.intervals {
-        let values: Vec<f64> =
-            runs.iter().filter_map(|r| r.values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)).collect();
-        if let Some(i) = estimator.median(&values) {
+        let of = |run: &&Measurement| run.values.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
+        let values: Vec<f64> = runs.iter().filter_map(of).filter(|value| value.is_finite()).collect();
+        if let Some(i) = estimator.median(&values).filter(|i| i.n >= MIN_SAMPLES) {
             out.push((name.to_owned(), i.low, i.high));
         }
     }
     let groups: Vec<&[f64]> = runs.iter().map(|r| r.items.as_slice()).filter(|i| !i.is_empty()).collect();
-    if let Some(i) = estimator.clustered_median(&groups) {
+    if let Some(i) = estimator.clustered_median(&groups).filter(|i| i.n >= MIN_SAMPLES) {
         out.push((format!("{}p50_s", settings.item_prefix), i.low, i.high));
     }
     out
@@ -132,4 +129,40 @@ fn item_columns(items: &[f64], prefix: &str) -> Vec<(String, Cell)> {
 
 fn timestamp() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_has_an_interval_where_enough_of_its_runs_have_a_value() {
+        let settings = Settings {
+            name: "dataloader",
+            intervals: &["samples_per_sec", "epoch_s", "first_batch_s"],
+            noise_figure: "samples_per_sec",
+            item_prefix: "",
+        };
+        // Seven runs: one was cut short, so that it has no epoch, and five have no first batch.
+        let measured = |run: usize| Measurement {
+            values: vec![
+                ("samples_per_sec", 100.0 + run as f64),
+                ("epoch_s", if run == 3 { f64::NAN } else { 1.0 }),
+                ("first_batch_s", if run < 2 { 0.5 } else { f64::NAN }),
+            ],
+            items: if run < 2 { vec![0.1, 0.2] } else { vec![] },
+            ..Measurement::default()
+        };
+        let runs: Vec<Measurement> = (0..7).map(measured).collect();
+        let estimator = IntervalEstimator::seeded(1);
+        let of = |runs: &[Measurement]| {
+            intervals(&runs.iter().collect::<Vec<_>>(), &settings, &estimator)
+                .into_iter()
+                .map(|(name, low, high)| (name, low > 100.0 && high < 106.0, low == high))
+                .collect::<Vec<_>>()
+        };
+        let rate = ("samples_per_sec".to_owned(), true, false);
+        assert_eq!(of(&runs), [rate, ("epoch_s".to_owned(), false, true)], "two batches give no p50");
+        assert!(of(&runs[..5]).is_empty());
+    }
 }

@@ -3,8 +3,8 @@
 use super::notes::configuration_name;
 use super::panel;
 use crate::chart::{Layout, Mark, Panel, Section, Series, color};
-use crate::columns::{self, Configuration};
-use crate::table::{Cell, IntervalKind, Table};
+use crate::columns;
+use crate::table::{Cell, Table};
 use crate::words::counted;
 
 /// Most rows; the table in the report has them all.
@@ -16,14 +16,14 @@ pub(super) const HOW_TO_READ: &str = "Each row is a configuration, each panel a 
     which way is better; the whisker is the uncertainty of the median. On a logarithmic axis every labelled step is \
     a multiple, so a small distance can be a large difference.";
 
-/// Quantities that come with confidence intervals, or all where none does.
+/// Quantities with columns of their interval, which the benchmark chose to judge by, or all where none has them.
 pub(super) fn sections(table: &Table) -> Vec<Section> {
     let keys = columns::keys(table);
     let quantities = columns::quantities(table);
     let all = columns::configurations(table, &keys, &quantities);
     let sure = |q: usize| {
-        let interval = |c: &Configuration| c.estimates[q].map(|e| e.interval);
-        all.iter().any(|c| interval(c) == Some(IntervalKind::Confidence))
+        let ends = table.column(&format!("{}_ci_low", quantities[q].column));
+        ends.is_some_and(|column| !column.is_empty())
     };
     let mut shown: Vec<usize> = (0..quantities.len()).filter(|&q| sure(q)).collect();
     if shown.is_empty() {

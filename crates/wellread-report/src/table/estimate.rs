@@ -1,6 +1,8 @@
 //! From rows to estimates: rows of one configuration, the median of their values and how far to trust it.
 
 use super::{Cell, Table};
+use wellread_measure::compare::MIN_SAMPLES;
+use wellread_measure::intervals::IntervalEstimator;
 use wellread_measure::samples::median_in_place;
 
 /// Where the ends of an [`Estimate`]'s interval come from.
@@ -8,9 +10,9 @@ use wellread_measure::samples::median_in_place;
 pub enum IntervalKind {
     /// One run, or no spread known.
     None,
-    /// Smallest and largest of the runs.
+    /// Smallest and largest of the runs, which are too few for an interval.
     Range,
-    /// The 95 % interval that the benchmark computed (columns `Q_ci_low`, `Q_ci_high`).
+    /// The 95 % interval: of the columns `Q_ci_low` and `Q_ci_high`, else of the median of the runs.
     Confidence,
 }
 
@@ -66,7 +68,9 @@ impl Table {
 
     /// The estimate of `quantity` over `rows`: the median over the runs. The interval comes from the columns
     /// `QUANTITY_ci_low` and `QUANTITY_ci_high` where they have values (medians of them, should the rows
-    /// differ). Else it is the range of the runs. `None` when no row has a finite value.
+    /// differ). Else it is the 95 % interval of the median, which findings state too. Fewer than
+    /// [`MIN_SAMPLES`] runs have their range, and as many runs of one same value no interval. `None` when no row has a
+    /// finite value.
     pub fn estimate(&self, quantity: &str, rows: &[usize]) -> Option<Estimate> {
         let finite = |name: &str| -> Vec<f64> {
             rows.iter().filter_map(|&r| self.f64(name, r)).filter(|v| v.is_finite()).collect()
@@ -76,13 +80,17 @@ impl Table {
         let value = median_in_place(&mut values)?;
         let mut lows = finite(&format!("{quantity}_ci_low"));
         let mut highs = finite(&format!("{quantity}_ci_high"));
+        let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (low, high, interval) = match (median_in_place(&mut lows), median_in_place(&mut highs)) {
             (Some(low), Some(high)) if low <= high => (low, high, IntervalKind::Confidence),
-            _ if n > 1 => {
-                let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-                let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                (low, high, IntervalKind::Range)
+            // One number in all runs, such as a limit or the memory of the warm-up, was not measured in each.
+            _ if n >= MIN_SAMPLES && smallest == largest => (value, value, IntervalKind::None),
+            _ if n >= MIN_SAMPLES => {
+                let found = IntervalEstimator::default().median(&values)?;
+                (found.low, found.high, IntervalKind::Confidence)
             }
+            _ if n > 1 => (smallest, largest, IntervalKind::Range),
             _ => (value, value, IntervalKind::None),
         };
         Some(Estimate { value, low, high, interval, n })
@@ -141,5 +149,36 @@ mod tests {
         assert_eq!(t.unavailable(5).as_deref(), Some("unavailable: not built in"));
         assert_eq!(t.unavailable(0), None);
         assert_eq!(t.distinct("format").len(), 2);
+    }
+
+    #[test]
+    fn shares_of_a_rate_have_the_interval_of_the_rate() {
+        let rates = [241.0, 383.0, 347.0, 300.0, 380.0, 346.0, 350.0];
+        let given = IntervalEstimator::seeded(7).median(&rates).unwrap();
+        let mut t = Table::new("dataloader");
+        for (run, rate) in rates.into_iter().enumerate() {
+            t.push(row![
+                ("run", run),
+                ("samples_per_sec", rate),
+                ("samples_per_sec_ci_low", given.low),
+                ("samples_per_sec_ci_high", given.high),
+                // Nobody computed an interval of what was divided by a limit.
+                ("share_of_limit", rate / 1000.0),
+                ("limit_read_per_s", 1000.0)
+            ]);
+        }
+        let all: Vec<usize> = (0..7).collect();
+        let rate = t.estimate("samples_per_sec", &all).unwrap();
+        let share = t.estimate("share_of_limit", &all).unwrap();
+        assert_eq!((share.value, share.n, share.interval), (0.347, 7, IntervalKind::Confidence));
+        assert!((share.low - rate.low / 1000.0).abs() < 1e-12, "{share:?}, {rate:?}");
+        assert!((share.high - rate.high / 1000.0).abs() < 1e-12, "{share:?}, {rate:?}");
+        assert!(0.241 < share.low && share.high < 0.383, "no smallest and largest run: {share:?}");
+        let limit = t.estimate("limit_read_per_s", &all).unwrap();
+        assert_eq!((limit.value, limit.n, limit.interval), (1000.0, 7, IntervalKind::None));
+        // Six runs are enough for one, and five are not.
+        assert_eq!(t.estimate("share_of_limit", &all[..6]).unwrap().interval, IntervalKind::Confidence);
+        let few = t.estimate("share_of_limit", &all[..5]).unwrap();
+        assert_eq!((few.low, few.high, few.interval), (0.241, 0.383, IntervalKind::Range));
     }
 }

@@ -165,7 +165,10 @@ fn damaged_folders_are_errors() {
     let missing = ReportInput::from_dir(dir.path().join("nothing")).unwrap_err().to_string();
     assert!(missing.contains("nothing") && missing.contains("hint"), "{missing}");
     let empty = ReportInput::from_dir(dir.path()).unwrap_err().to_string();
-    assert!(empty.contains("no result table"), "{empty}");
+    assert!(
+        empty.contains("no result table") && empty.contains("if it stopped before its first result"),
+        "{empty}"
+    );
     sample::input().save(dir.path()).unwrap();
     let path = dir.path().join("summary.json");
     for bad in [
