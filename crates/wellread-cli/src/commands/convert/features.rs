@@ -162,7 +162,7 @@ pub(super) fn features_of(
     if !renamed.is_empty() {
         let names = renamed.iter().map(|column| format!("{} is now {}", column.from, column.to));
         notes.push(Note::Warn(format!(
-            "note: columns are renamed where another one has their name, or {} has such a column itself: {}",
+            "note: columns are renamed where another one has their name, or {} has such a column itself or can have none: {}",
             format.name,
             names.collect::<Vec<_>>().join(", ")
         )));
