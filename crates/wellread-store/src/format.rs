@@ -128,7 +128,7 @@ pub struct Format {
     /// Whether the parts of a table that several processes write become one table, in one pass ([`crate::parted`]). They do where the format's own
     /// library takes no folder of tables for a set.
     pub joins_parts: bool,
-    /// Whether the format's tables have a column of this name themselves, or can have none, so that none beside the images can:
+    /// Whether no column beside the images can have this name: the format's tables have one themselves, or can have none.
     /// [`create`](crate::create) renames one that has it ([`crate::features::renamed`]).
     pub own_columns: fn(&str) -> bool,
     /// Whether names of images tell a column, by its name and those of all columns. Then a set of this format keeps it in another one of this

@@ -52,7 +52,7 @@ pub(crate) fn unique_names(names: &[&str], is_own: &dyn Fn(&str) -> bool) -> Vec
     out
 }
 
-/// What another name for a column begins with: its name, without what a table's names may not have.
+/// The beginning of another name for a column: its name, without what a table's names may not have.
 fn base<'a>(name: &'a str, is_own: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
     if !is_own(name) {
         Cow::Borrowed(name)
