@@ -291,6 +291,21 @@ def test_zones_of_times_are_kept(wellread, tmp_path, zone):
         assert found.cast(pa.int64()).to_pylist() == [1_700_000_000_000_001, None], name
 
 
+@pytest.mark.parametrize("options", [{"coerce_timestamps": "ms"}, {"version": "2.4"}])
+def test_zones_of_times_in_another_unit_are_kept(wellread, tmp_path, options):
+    """Arrow's schema in the file says nanoseconds, and Parquet's says coarser ones."""
+    images = pa.array([image(i)[1] for i in range(2)], struct_type(pa.uint16()))
+    seen = pa.array([1_700_000_000_000_000_000, None], pa.timestamp("ns", "Europe/Berlin"))
+    pq.write_table(pa.table({"seen": seen, "image": images}), tmp_path / "a.parquet", **options)
+    stored = pq.read_table(tmp_path / "a.parquet")["seen"].type
+    assert stored.tz == "Europe/Berlin" and stored.unit != "ns"
+    for name, read in [("b.parquet", read_parquet), ("b.lance", read_lance)]:
+        wellread("convert", tmp_path / "a.parquet", tmp_path / name)
+        found = read(tmp_path / name)["seen"].combine_chunks()
+        assert found.type == stored, name
+        assert found.cast(pa.timestamp("ns", "Europe/Berlin")).to_pylist() == seen.to_pylist(), name
+
+
 def test_times_that_others_do_not_have_are_named(wellread, tmp_path):
     """DuckDB's infinity was the year 294247, and the year 9999 in INT96, as Spark writes it, was 1816."""
     images = pa.array([image(i)[1] for i in range(3)], struct_type(pa.uint16()))

@@ -57,6 +57,7 @@ pub static FORMAT: Format = Format {
     keeps_durations: true,
     keeps_seconds: true,
     keeps_zoned_nanoseconds: true,
+    keeps_zones: true,
     holds_bare_pixels: false,
     has_checksums: false,
     has_tables: true,

@@ -20,8 +20,8 @@ mod unique;
 mod values;
 
 pub use differing::differing;
-pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds};
-pub(crate) use durations::{relabelled, with_durations};
+pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds, zones};
+pub(crate) use durations::{has_zone, relabelled, with_durations};
 pub(crate) use index::Index;
 #[cfg(feature = "sqlite")]
 pub(crate) use plain::BYTES;

@@ -141,6 +141,8 @@ pub struct Format {
     pub keeps_seconds: bool,
     /// Whether times with a zone are kept to the nanosecond; else they are cut to microseconds.
     pub keeps_zoned_nanoseconds: bool,
+    /// Whether times keep the zone that their column has; else they are read back as the same moments in UTC.
+    pub keeps_zones: bool,
     /// Whether pixels lie in the files as they are where no codec was chosen. They do not in a table, which holds more than them, nor
     /// in PNG, which is never without a codec.
     pub holds_bare_pixels: bool,
