@@ -173,6 +173,29 @@ def test_features_go_through_every_engine(wellread, tmp_path):
         assert pq.read_table(back)["n"].to_pylist() == [1, None, 3, 4], name
 
 
+def test_columns_with_names_that_lance_cannot_have_are_renamed(wellread, tmp_path):
+    """pylance panicked on a table with a column `_rowid`, and did not select one without a name."""
+    images = pa.array([image(i)[1] for i in range(2)], struct_type(pa.uint16()))
+    named = {
+        "_rowid": "_rowid_y",
+        "_rowaddr": "_rowaddr_y",
+        "_rowoffset": "_rowoffset_y",
+        "_row_created_at_version": "_row_created_at_version_y",
+        "_row_last_updated_at_version": "_row_last_updated_at_version_y",
+        "": "unnamed",
+        "a.b": "a_b",
+    }
+    columns = {name: [i, 10 + i] for i, name in enumerate(named)}
+    pq.write_table(pa.table({**columns, "image": images}), tmp_path / "a.parquet")
+    done = wellread("convert", tmp_path / "a.parquet", tmp_path / "b.lance")
+    assert done["columns_renamed"] == [[old, new] for old, new in named.items()]
+    found = read_lance(tmp_path / "b.lance")
+    for old, new in named.items():
+        assert found[new].to_pylist() == columns[old], new
+        alone = lance.dataset(str(tmp_path / "b.lance")).to_table(columns=[new])
+        assert alone[new].to_pylist() == columns[old], new
+
+
 @pytest.mark.parametrize("format", ["legacy", "2.0", "stable", "duckdb"])
 def test_categories_are_columns_of_text(wellread, tmp_path, format):
     """Arrow's dictionaries in files of Lance, each with a dictionary of its own, and DuckDB's ENUM."""
@@ -266,6 +289,21 @@ def test_zones_of_times_are_kept(wellread, tmp_path, zone):
         found = read(tmp_path / name)["seen"].combine_chunks()
         assert found.type == seen.type, name
         assert found.cast(pa.int64()).to_pylist() == [1_700_000_000_000_001, None], name
+
+
+@pytest.mark.parametrize("options", [{"coerce_timestamps": "ms"}, {"version": "2.4"}])
+def test_zones_of_times_in_another_unit_are_kept(wellread, tmp_path, options):
+    """Arrow's schema in the file says nanoseconds, and Parquet's says coarser ones."""
+    images = pa.array([image(i)[1] for i in range(2)], struct_type(pa.uint16()))
+    seen = pa.array([1_700_000_000_000_000_000, None], pa.timestamp("ns", "Europe/Berlin"))
+    pq.write_table(pa.table({"seen": seen, "image": images}), tmp_path / "a.parquet", **options)
+    stored = pq.read_table(tmp_path / "a.parquet")["seen"].type
+    assert stored.tz == "Europe/Berlin" and stored.unit != "ns"
+    for name, read in [("b.parquet", read_parquet), ("b.lance", read_lance)]:
+        wellread("convert", tmp_path / "a.parquet", tmp_path / name)
+        found = read(tmp_path / name)["seen"].combine_chunks()
+        assert found.type == stored, name
+        assert found.cast(pa.timestamp("ns", "Europe/Berlin")).to_pylist() == seen.to_pylist(), name
 
 
 def test_times_that_others_do_not_have_are_named(wellread, tmp_path):

@@ -58,6 +58,7 @@ pub static FORMAT: Format = Format {
     keeps_durations: false,
     keeps_seconds: true,
     keeps_zoned_nanoseconds: false,
+    keeps_zones: false,
     holds_bare_pixels: false,
     has_checksums: true,
     has_tables: true,

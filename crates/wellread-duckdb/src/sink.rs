@@ -75,10 +75,11 @@ impl DuckSink {
         check_columns(path, options)?;
         library::load(path)?;
         let is_remote_target = is_remote(path);
+        // The Parquet file is copied from a database beside it.
+        if !is_remote_target {
+            refuse_question_mark(path)?;
+        }
         if target == Target::Database {
-            if !is_remote_target {
-                refuse_question_mark(path)?;
-            }
             check_log(path)?;
             if options.overwrite && is_remote_target {
                 refuse_remote(path)?;

@@ -129,7 +129,8 @@ impl DuckTable {
         let is_parquet = matches!(table.source, Source::Parquet);
         let connection = table.database.connection(path)?;
         let from = table.source.from(table.local.path());
-        let (schema, left_out) = columns::of(path, &connection, &from, !is_parquet)?;
+        let file = is_parquet.then(|| sql::literal(&table.local.path().to_string_lossy()));
+        let (schema, left_out) = columns::of(path, &connection, &from, file.as_deref())?;
         drop(connection);
         // DuckDB's own number is no column of the file.
         let columns = schema.fields().iter().filter(|f| !is_parquet || f.name() != PARQUET_KEY);

@@ -52,11 +52,12 @@ pub static FORMAT: Format = Format {
     keeps_features: true,
     keeps_features_at: |_| false,
     joins_parts: true,
-    own_columns: is_own_of_tables,
+    own_columns: is_own,
     names_tell: |_, _| false,
     keeps_durations: true,
     keeps_seconds: true,
     keeps_zoned_nanoseconds: true,
+    keeps_zones: true,
     holds_bare_pixels: false,
     has_checksums: false,
     has_tables: true,
@@ -75,8 +76,27 @@ pub static FORMAT: Format = Format {
 
 wellread_store::register_format!(FORMAT);
 
+/// Whether no column beside the images can have this name. Lance adds columns of its own to what it reads. It takes a dot for the
+/// way to a nested field, and selects no column without a name.
+fn is_own(name: &str) -> bool {
+    is_own_of_tables(name) || lance_core::is_system_column(name) || name.contains('.') || name.is_empty()
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn columns_that_lance_could_not_read_back_are_its_own() {
+        for name in ["row_id", "ome_image", "_rowid", "_rowaddr", "_rowoffset", "", "a.b", "."] {
+            assert!(super::is_own(name), "{name:?}");
+        }
+        for name in ["_row_created_at_version", "_row_last_updated_at_version"] {
+            assert!(super::is_own(name), "{name}");
+        }
+        for name in ["rowid", "_rowid_y", "a_b", "unnamed", " "] {
+            assert!(!super::is_own(name), "{name:?}");
+        }
+    }
+
     #[test]
     fn the_release_is_told_right() {
         let wanted = format!("lance-file = \"={}\"", super::LANCE);

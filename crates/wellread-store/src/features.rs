@@ -21,8 +21,8 @@ mod unique;
 mod values;
 
 pub use differing::differing;
-pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds};
-pub(crate) use durations::{relabelled, with_durations};
+pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds, zones};
+pub(crate) use durations::{has_zone, relabelled, with_durations};
 pub(crate) use index::Index;
 pub(crate) use joint::{Comparison, as_written, joint_key};
 #[cfg(feature = "sqlite")]

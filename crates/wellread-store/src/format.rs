@@ -128,7 +128,7 @@ pub struct Format {
     /// Whether the parts of a table that several processes write become one table, in one pass ([`crate::parted`]). They do where the format's own
     /// library takes no folder of tables for a set.
     pub joins_parts: bool,
-    /// Whether the format's tables have a column of this name themselves, so that none beside the images can:
+    /// Whether no column beside the images can have this name: the format's tables have one themselves, or can have none.
     /// [`create`](crate::create) renames one that has it ([`crate::features::renamed`]).
     pub own_columns: fn(&str) -> bool,
     /// Whether names of images tell a column, by its name and those of all columns. Then a set of this format keeps it in another one of this
@@ -141,6 +141,8 @@ pub struct Format {
     pub keeps_seconds: bool,
     /// Whether times with a zone are kept to the nanosecond; else they are cut to microseconds.
     pub keeps_zoned_nanoseconds: bool,
+    /// Whether times keep the zone that their column has; else they are read back as the same moments in UTC.
+    pub keeps_zones: bool,
     /// Whether pixels lie in the files as they are where no codec was chosen. They do not in a table, which holds more than them, nor
     /// in PNG, which is never without a codec.
     pub holds_bare_pixels: bool,

@@ -70,8 +70,7 @@ impl Hints<'_> {
         }
     }
 
-    /// Forgets the decoded pixels that are kept now, as if the store were opened anew; later reads keep them again. Benchmarks
-    /// call it between epochs, so that all formats do the same work.
+    /// Forgets the decoded pixels that are kept now, as if the store were opened anew; later reads keep them again.
     pub fn forget_pages(self) {
         if let Some(pages) = self.pages {
             pages.forget_all();
@@ -88,8 +87,7 @@ impl Hints<'_> {
         self.columns.map_or(vec![], FeatureTable::columns_left_out)
     }
 
-    /// Whether all files of these images are there, where images are made of several. It is for programs that would rather not
-    /// begin than end at one that lacks some.
+    /// Whether all files of these images are there, where images are made of several.
     ///
     /// # Errors
     /// The things that the first incomplete one lacks, as in [`SiteTable::complete`].
@@ -157,6 +155,11 @@ pub trait FeatureTable: Send + Sync {
 
     /// See [`Hints::columns_renamed`].
     fn columns_renamed(&self) -> Vec<Renamed> {
+        vec![]
+    }
+
+    /// See [`Hints::columns_in_utc`].
+    fn columns_in_utc(&self) -> Vec<String> {
         vec![]
     }
 

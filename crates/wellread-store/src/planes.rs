@@ -188,6 +188,10 @@ impl FeatureTable for PlaneStore {
         self.inner.hints().columns_renamed()
     }
 
+    fn columns_in_utc(&self) -> Vec<String> {
+        self.inner.hints().columns_in_utc()
+    }
+
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         let images = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
         crate::features::of_rows(&*self.inner, names, images)

@@ -171,6 +171,10 @@ impl FeatureTable for Subset {
         self.inner.hints().columns_renamed()
     }
 
+    fn columns_in_utc(&self) -> Vec<String> {
+        self.inner.hints().columns_in_utc()
+    }
+
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         crate::features::of_rows(&*self.inner, names, self.rows.iter().map(|&row| Some(row as u64)))
     }

@@ -1,5 +1,6 @@
 //! CSV and TSV as columns: whole numbers, other numbers, truth values or text, whichever all values of a column are. Whole numbers
-//! that no type of 64 bits holds are text, not rounded: they are identifiers.
+//! that no type of 64 bits holds are text, not rounded: they are identifiers. Beside numbers with points, those are text that a float
+//! does not hold, such as 9007199254740993. So are numbers that would be infinite, such as 1E400.
 //!
 //! Where semicolons separate fields, `0,5` is a number, as a European Excel writes it. This holds in columns whose other values are numbers
 //! too, and if no column has numbers with points.
@@ -19,6 +20,9 @@ const MAX_BYTES: u64 = 2 << 30;
 
 /// Words for no value, beside nothing.
 const MISSING: [&str; 6] = ["NA", "N/A", "NaN", "nan", "null", "None"];
+
+/// Whole numbers of so many digits are all floats of 64 bits.
+const EXACT_DIGITS: usize = 15;
 
 /// Endings of tables of text.
 const ENDINGS: [&str; 4] = [".csv", ".tsv", ".txt", ".tab"];
@@ -123,6 +127,20 @@ fn is_digits(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
+/// Whether a number has the value of its text: all but whole numbers that a float rounds, and numbers that are infinite in a float.
+fn is_held(number: f64, text: &str) -> bool {
+    if number.is_infinite() {
+        return !text.contains(|c: char| c.is_ascii_digit());
+    }
+    let (whole, fraction) = text.split_once(['.', ',']).unwrap_or((text, ""));
+    if whole.len() <= EXACT_DIGITS || !is_digits(whole) || fraction.bytes().any(|b| b != b'0') {
+        return true;
+    }
+    // Or as floats are written: the shortest digits, and zeros.
+    whole.parse::<i128>().is_ok_and(|whole| number as i128 == whole)
+        || number.to_string() == whole.trim_start_matches('+')
+}
+
 /// A number with a comma in place of its point.
 fn number_with_comma(text: &str) -> Option<f64> {
     let is_one = !text.contains('.') && text.matches(',').count() <= 1;
@@ -143,6 +161,8 @@ pub(crate) struct Kinds {
     /// Whether a value has a point.
     has_point: bool,
     truth: bool,
+    /// Whether a number is another one as a float.
+    rounded: bool,
     some: bool,
 }
 
@@ -167,6 +187,7 @@ impl Kinds {
             with_comma,
             has_point: false,
             truth: true,
+            rounded: false,
             some: false,
         }
     }
@@ -189,8 +210,11 @@ impl Kinds {
     pub fn see(&mut self, text: &str) {
         let Some(text) = value(text) else { return };
         self.some = true;
-        self.number = self.number && !is_code(text) && text.parse::<f64>().is_ok();
-        self.with_comma = self.with_comma && !is_code(text) && number_with_comma(text).is_some();
+        let number = if self.number && !is_code(text) { text.parse::<f64>().ok() } else { None };
+        let with_comma = if self.with_comma && !is_code(text) { number_with_comma(text) } else { None };
+        self.number = number.is_some();
+        self.with_comma = with_comma.is_some();
+        self.rounded = self.rounded || number.or(with_comma).is_some_and(|number| !is_held(number, text));
         self.has_point = self.has_point || text.contains('.');
         self.digits = self.digits && self.number && is_digits(text);
         self.whole = self.whole && self.digits && text.parse::<i64>().is_ok();
@@ -205,7 +229,7 @@ impl Kinds {
             Self { some: false, .. } => Column::Number(Float64Builder::new()),
             Self { whole: true, .. } => Column::Whole(Int64Builder::new()),
             Self { unsigned: true, .. } => Column::Unsigned(UInt64Builder::new()),
-            Self { digits: true, .. } => Column::Text(StringBuilder::new()),
+            Self { digits: true, .. } | Self { rounded: true, .. } => Column::Text(StringBuilder::new()),
             Self { number: true, .. } => Column::Number(Float64Builder::new()),
             Self { with_comma: true, .. } => Column::NumberWithComma(Float64Builder::new()),
             Self { truth: true, .. } => Column::Truth(BooleanBuilder::new()),
@@ -327,6 +351,28 @@ mod tests {
         assert_eq!(unsigned.iter().collect::<Vec<_>>(), [Some((1 << 63) + 1), None]);
         let text = batch.column(2).as_any().downcast_ref::<StringArray>().unwrap();
         assert_eq!(text.value(0), "18446744073709551616");
+    }
+
+    #[test]
+    fn numbers_that_a_float_does_not_hold_are_text() {
+        for text in [
+            "id\n9007199254740993\n1.5\n",
+            "id\n1.5\n-9007199254740993\n",
+            "id\n9007199254740993.0\n0.5\n",
+            "id\n1E400\n1\n",
+            "id;x\n9007199254740993;1\n1,5;2\n",
+        ] {
+            let batch = parsed(text).unwrap();
+            let values = batch.column(0).as_any().downcast_ref::<StringArray>().expect(text);
+            let lines = text.lines().skip(1).map(|line| line.split(';').next());
+            assert_eq!(values.iter().collect::<Vec<_>>(), lines.collect::<Vec<_>>());
+        }
+        let batch = parsed("a\n9007199254740992\n-inf\n1e300\n").unwrap();
+        let expected = Float64Array::from(vec![9_007_199_254_740_992.0, f64::NEG_INFINITY, 1e300]);
+        assert_eq!(batch.column(0).as_any().downcast_ref::<Float64Array>(), Some(&expected));
+        // As another program writes 1e23 without an exponent.
+        assert!(is_held(1e23, "100000000000000000000000") && !is_held(1e23, "100000000000000000000001"));
+        assert!(is_held(123_456_789_012_345.0, "123456789012345") && is_held(0.1, "0.1"));
     }
 
     #[test]

@@ -185,6 +185,10 @@ impl FeatureTable for WithColumns {
         self.inner.hints().columns_renamed()
     }
 
+    fn columns_in_utc(&self) -> Vec<String> {
+        self.inner.hints().columns_in_utc()
+    }
+
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         if names.is_empty() {
             return Ok(None);

@@ -144,6 +144,39 @@ fn a_row_id_that_is_no_row_number_is_kept() {
     }
 }
 
+/// Lance adds columns to what it reads, takes a dot for the way to a nested field, and selects no column without a name.
+#[test]
+fn names_that_lance_could_not_read_back_are_others_there() {
+    if !has_format("lance") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let [images, _] = images(dir.path());
+    let [source, target] = ["source.parquet", "target.lance"].map(|name| dir.path().join(name));
+    let names = [
+        ("_rowid", "_rowid_y"),
+        ("_rowaddr", "_rowaddr_y"),
+        ("_row_created_at_version", "_row_created_at_version_y"),
+        ("_row_last_updated_at_version", "_row_last_updated_at_version_y"),
+        ("_rowoffset", "_rowoffset_y"),
+        ("", "unnamed"),
+        ("a.b", "a_b_y"),
+        ("a_b", "a_b"),
+    ];
+    let values = |i: usize| [i as i64, 10 + i as i64];
+    let columns = names.iter().enumerate().map(|(i, (name, _))| (*name, ints(values(i))));
+    write(&source, columns.chain([("ome_image", images)]));
+    let (document, said) = convert(&source, &target, &[]);
+    assert!(said.contains("a.b is now a_b_y") && said.contains("_rowid is now _rowid_y"), "{said}");
+    assert!(said.contains("or lance has such a column itself or can have none"), "{said}");
+    let renamed: Vec<_> = names.iter().filter(|(from, to)| from != to).collect();
+    assert_eq!(document["columns_renamed"], value!(renamed));
+    let table = as_parquet(&target);
+    for (i, (_, to)) in names.into_iter().enumerate() {
+        assert_eq!(column(&table, to), values(i), "{to}");
+    }
+}
+
 #[test]
 fn columns_of_one_name_are_all_read() {
     let dir = tempfile::tempdir().unwrap();

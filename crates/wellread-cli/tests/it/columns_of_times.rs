@@ -142,3 +142,41 @@ fn times_that_a_target_does_not_have_are_named() {
         json(&[&convert[..], &["--without-column", "until"]].concat());
     }
 }
+
+/// DuckDB keeps no zones, and parts of several zones become one of UTC: both are said. The moments stay.
+#[test]
+fn zones_that_are_lost_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let zoned = |zone: &str| -> ArrayRef {
+        Arc::new(TimestampMicrosecondArray::from(vec![1, 2, 3, 4]).with_timezone(zone))
+    };
+    let [berlin, utc] = ["Europe/Berlin", "UTC"].map(zoned);
+    let set = set_with(dir.path(), "set.parquet", &[("seen", berlin.clone()), ("in_utc", utc.clone())]);
+    for format in ["parquet", "lance", "vortex", "duckdb", "parquet-duckdb"] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format!("target-{format}"));
+        let done = wellread(&["convert", arg(&set), arg(&target), "--format", format]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let said = format!(
+            "note: {format} keeps no zones; the times are the same moments in UTC: seen (Europe/Berlin)\n"
+        );
+        assert_eq!(done.stderr.contains(&said), format.contains("duckdb"), "{format}: {}", done.stderr);
+        assert!(!done.stderr.contains("in_utc"), "{}", done.stderr);
+    }
+    set_with(dir.path(), "parts/a.parquet", &[("seen", berlin.clone()), ("in_utc", utc.clone())]);
+    set_with(dir.path(), "parts/b.parquet", &[("seen", utc.clone()), ("in_utc", utc.clone())]);
+    let [parts, whole] = ["parts", "whole.parquet"].map(|name| dir.path().join(name));
+    let done = wellread(&["convert", arg(&parts), arg(&whole)]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let said = "note: parts have different zones, and the times become UTC: seen\n";
+    assert!(done.stderr.contains(said), "{}", done.stderr);
+    let twice = TimestampMicrosecondArray::from(vec![1, 2, 3, 4, 1, 2, 3, 4]).with_timezone("UTC");
+    let twice: ArrayRef = Arc::new(twice);
+    assert_eq!(table(&whole).column_by_name("seen"), Some(&twice));
+    // Parts of one zone keep it.
+    set_with(dir.path(), "parts/b.parquet", &[("seen", berlin), ("in_utc", utc)]);
+    let done = wellread(&["convert", arg(&parts), arg(&whole), "--overwrite"]);
+    assert!(done.code == 0 && !done.stderr.contains("zones"), "{}", done.stderr);
+}

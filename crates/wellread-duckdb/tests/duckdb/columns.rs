@@ -1,18 +1,20 @@
 //! Columns of types that Arrow has not, or has otherwise.
 
-use crate::{IMAGE, columns_back, database, made, write};
+use crate::{IMAGE, columns_back, database, made, options, write};
 use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
-    Decimal128Type, Int64Type, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    Decimal128Type, Float64Type, Int64Type, Time64MicrosecondType, Time64NanosecondType,
+    TimestampMicrosecondType,
 };
 use arrow_array::{
-    ArrayRef, Date64Array, RecordBatch, Time64NanosecondArray, TimestampMicrosecondArray,
-    TimestampSecondArray,
+    ArrayRef, Date64Array, Decimal256Array, Float64Array, RecordBatch, Time64NanosecondArray,
+    TimestampMicrosecondArray, TimestampSecondArray,
 };
+use arrow_buffer::i256;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
-use wellread_store::{OpenOptions, WriteOptions, open, open_all, read_image};
+use wellread_store::{LeftOut, OpenOptions, WriteOptions, open, open_all, read_image};
 
 #[test]
 fn columns_that_arrow_cannot_tell_are_left_out() {
@@ -46,6 +48,31 @@ fn columns_that_arrow_cannot_tell_are_left_out() {
     assert_eq!(columns.column(1).as_primitive::<Time64MicrosecondType>().values(), &[43_200_000_000; 3]);
     assert_eq!(columns.column(2).as_primitive::<Int64Type>().values(), &[0, 1, 2]);
     assert_eq!(read_image(&*store, 2).unwrap().1, [2, 0, 0xea, 3]);
+}
+
+/// DuckDB makes floats of them, which round.
+#[test]
+fn decimals_of_parquet_that_duckdb_does_not_hold_are_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let long = |digits| -> ArrayRef {
+        let numbers = Decimal256Array::from(vec![Some(i256::from_i128(125)), None]);
+        Arc::new(numbers.with_precision_and_scale(digits, 2).unwrap())
+    };
+    let half: ArrayRef = Arc::new(Float64Array::from(vec![0.5, 1.5]));
+    let beside = RecordBatch::try_from_iter([("sum", long(50)), ("half", half), ("fits", long(38))]).unwrap();
+    let written = WriteOptions { features: Some(beside), ..WriteOptions::default() };
+    let images = [0, 1].map(|row| made(row, Shape::plane(8, 8), PixelType::U8));
+    write(&path, "parquet", &written, &images).unwrap();
+    let store = open(&path, &options("parquet-duckdb")).unwrap();
+    assert_eq!(store.hints().feature_names(), ["half", "fits"]);
+    let sum = LeftOut { name: "sum".to_owned(), why: "decimals of more than 38 digits" };
+    assert_eq!(store.hints().columns_left_out(), [sum]);
+    let columns = wellread_store::features::all(&*store).unwrap().unwrap();
+    assert_eq!(columns.column(0).as_primitive::<Float64Type>().values(), &[0.5, 1.5]);
+    let fits = columns.column(1).as_primitive::<Decimal128Type>();
+    assert_eq!(fits.iter().collect::<Vec<_>>(), [Some(125), None]);
+    assert_eq!(read_image(&*store, 1).unwrap().1, images[1].pixels);
 }
 
 #[test]

@@ -131,6 +131,21 @@ fn paths_that_duckdb_takes_apart_are_refused() {
     let error = write(&path, "duckdb", &WriteOptions::default(), &images).unwrap_err();
     assert!(error.to_string().contains("'?'") && error.hint_text().is_some(), "{error}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    // Parquet is copied from a database beside it.
+    let folder = dir.path().join("we%20 #?é");
+    std::fs::create_dir(&folder).unwrap();
+    for (format, name) in FORMATS {
+        let error = write(&folder.join(name), format, &WriteOptions::default(), &images).unwrap_err();
+        let said = "DuckDB cannot write to a path that contains '?'";
+        assert!(error.to_string().contains(said), "{format}: {error}");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "{format}");
+    }
+    let folder = dir.path().join("we%20 #é");
+    std::fs::create_dir(&folder).unwrap();
+    for (format, name) in FORMATS {
+        write(&folder.join(name), format, &WriteOptions::default(), &images).unwrap();
+        assert_eq!(open(folder.join(name), &options(format)).unwrap().len(), 1, "{format}");
+    }
 }
 
 #[test]

@@ -99,8 +99,7 @@ pub(super) fn metadata(
     let mut columns: Vec<ArrayRef> = vec![Arc::new(images)];
     let mut renamed = Vec::new();
     if let Some(beside) = hints.features(&names)? {
-        // Parquet has no durations, and no times in seconds.
-        let beside = features::without_durations(&beside).map_err(|e| failed(&e))?;
+        // Parquet has no times in seconds. Durations are numbers there, and Arrow's schema in the file says so.
         let beside = features::without_seconds(&beside).map_err(|e| failed(&e))?;
         let mut taken: HashSet<String> = [NAME.to_owned()].into();
         let own: HashSet<&String> = names.iter().filter(|name| name.starts_with(METADATA)).collect();
@@ -261,7 +260,7 @@ impl Table {
 mod tests {
     use super::*;
     use arrow_array::cast::AsArray as _;
-    use arrow_array::types::Float32Type;
+    use arrow_array::types::{DurationSecondType, Float32Type};
     use arrow_array::{DurationSecondArray, Int64Array};
     use wellread_image::{PixelType, Shape};
     use wellread_loader::{Dataset, MemoryStore};
@@ -302,7 +301,8 @@ mod tests {
         let renamed: Vec<_> = renamed.iter().map(|r| (r.from.as_str(), r.to.as_str())).collect();
         assert_eq!(renamed, [("dose", "Metadata_dose_y"), ("name", "Metadata_name_y")]);
         assert_eq!(columns.column(0).as_string::<i32>().value(2), "c");
-        assert_eq!(columns.column(4).data_type(), &DataType::Int64);
+        let waits = columns.column(4).as_primitive::<DurationSecondType>();
+        assert_eq!(waits.values(), &[4, 5, 6], "durations stay what they are");
         let (some, _) = metadata(set.store(), Some(&["dose".to_owned()]), &none_left_out()).unwrap();
         assert_eq!(names(some.schema_ref()), ["Metadata_name", "Metadata_dose"]);
         let (none, _) = metadata(set.store(), Some(&[]), &[1].into()).unwrap();

@@ -14,7 +14,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema};
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// The next step where parts do not agree in a column.
 const ONE_TYPE: &str = "give it one type in all parts, or leave it out of one";
@@ -39,6 +39,13 @@ impl FeatureTable for Concat {
             }
         }
         all
+    }
+
+    /// Those of this set, and of sets that are parts of it.
+    fn columns_in_utc(&self) -> Vec<String> {
+        let mut all = self.in_utc.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.extend(self.parts().iter().flat_map(|part| part.store.hints().columns_in_utc()));
+        all.into_iter().collect()
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
@@ -145,6 +152,10 @@ impl Concat {
         let Some((wanted, _)) = common else {
             return Err(Error::new(self.path(), format_args!("has no column {name:?}")));
         };
+        let mut types = parts.iter().flatten().map(Array::data_type);
+        if types.any(|of| *of != wanted && features::has_zone(of)) {
+            self.in_utc.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        }
         if wanted == DataType::Float64 {
             for (part, array) in filled.iter().zip(parts) {
                 let Some((array, value)) = array.as_ref().and_then(|a| Some((a, rounded(a)?))) else {

@@ -12,10 +12,10 @@ use crate::{
     EachImage, Error, FormatContext, Hints, NumberedSink, PixelSink, Request, Result, RowCut, RowFacts,
     RowHints, RowInfo, Scratch, Store, StoreLayout,
 };
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use wellread_image::ImageMetadata;
 
 /// The name that [`Store::format`] gives to parts of several formats.
@@ -51,6 +51,8 @@ pub struct Concat {
     has_sites: bool,
     lacks: Vec<String>,
     columns: OnceLock<Columns>,
+    /// Columns that were read, and whose zones differ in the parts.
+    pub(super) in_utc: Mutex<BTreeSet<String>>,
     /// Whether images of two parts may be called the same.
     shares_names: OnceLock<bool>,
 }
@@ -104,6 +106,7 @@ impl Concat {
             keeping,
             has_sites,
             columns: OnceLock::new(),
+            in_utc: Mutex::default(),
             shares_names: OnceLock::new(),
         }
     }

@@ -1,6 +1,7 @@
 //! Columns of durations: kept as they are where a format has the type, as whole numbers elsewhere. Times in seconds and dates in
 //! milliseconds, which Parquet has no type for either.
 
+use crate::hints::{FeatureTable, Hints};
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{ArrayRef, RecordBatch, make_array};
@@ -30,6 +31,27 @@ pub fn zoned_nanoseconds(batch: &RecordBatch) -> Vec<String> {
     finer.map(|(field, _)| field.name().clone()).collect()
 }
 
+/// Whether times of this type are of another zone than UTC.
+pub(crate) fn has_zone(of: &DataType) -> bool {
+    const UTC: [&str; 4] = ["UTC", "Etc/UTC", "Z", "+00:00"];
+    matches!(of, DataType::Timestamp(_, Some(zone)) if !UTC.contains(&&**zone))
+}
+
+/// The columns of times of another zone than UTC, and the zone.
+pub fn zones(batch: &RecordBatch) -> impl Iterator<Item = (&str, &str)> {
+    batch.schema_ref().fields().iter().filter_map(|field| match field.data_type() {
+        of @ DataType::Timestamp(_, Some(zone)) if has_zone(of) => Some((field.name().as_str(), &**zone)),
+        _ => None,
+    })
+}
+
+impl Hints<'_> {
+    /// Columns of times that have several zones in the parts of a set, and are times of UTC here. They are known once they are read.
+    pub fn columns_in_utc(self) -> Vec<String> {
+        self.columns.map_or(vec![], FeatureTable::columns_in_utc)
+    }
+}
+
 /// The batch with durations as whole numbers.
 ///
 /// # Errors
@@ -43,7 +65,7 @@ pub fn without_durations(batch: &RecordBatch) -> Result<RecordBatch, ArrowError>
 
 /// The batch with whole numbers of 64 bits as what `declared`, a schema, says that they are: durations, times in seconds, dates in
 /// milliseconds. Parquet has none of these, so its columns are those of numbers. It has no zones either: its times are of UTC, and
-/// get the zone that is declared. Times that are declared in seconds are in milliseconds there.
+/// get the zone that is declared. The declared unit may be another one: pyarrow writes seconds in milliseconds, and others as it is told.
 pub(crate) fn with_durations(batch: &RecordBatch, declared: &Schema) -> Result<RecordBatch, ArrowError> {
     retyped(batch, |field| {
         let declared = declared.field_with_name(field.name()).ok()?.data_type();
@@ -51,9 +73,7 @@ pub(crate) fn with_durations(batch: &RecordBatch, declared: &Schema) -> Result<R
             (DataType::Int64, DataType::Duration(_) | DataType::Timestamp(_, _) | DataType::Date64) => {
                 Some(declared.clone())
             }
-            (DataType::Timestamp(unit, Some(_)), DataType::Timestamp(of, Some(zone)))
-                if unit == of || (*unit, *of) == (TimeUnit::Millisecond, TimeUnit::Second) =>
-            {
+            (DataType::Timestamp(unit, Some(_)), DataType::Timestamp(_, Some(zone))) => {
                 Some(DataType::Timestamp(*unit, Some(Arc::clone(zone))))
             }
             _ => None,
@@ -138,16 +158,27 @@ mod tests {
         let zoned = |zone: &str| batch(Arc::new(times.clone().with_timezone(zone)));
         let [utc, berlin, local] = [zoned("UTC"), zoned("Europe/Berlin"), batch(Arc::new(times.clone()))];
         assert_eq!(with_durations(&utc, berlin.schema_ref()).unwrap(), berlin);
-        // Times without a zone are no moments, and another unit is of another column.
+        // Times without a zone are no moments.
         assert_eq!(with_durations(&local, berlin.schema_ref()).unwrap(), local);
         assert_eq!(with_durations(&utc, local.schema_ref()).unwrap(), utc);
         let seconds = batch(Arc::new(TimestampSecondArray::from(vec![1]).with_timezone("Europe/Berlin")));
-        assert_eq!(with_durations(&utc, seconds.schema_ref()).unwrap(), utc);
-        // But pyarrow writes seconds as milliseconds.
+        // The unit that is declared may be another one.
+        assert_eq!(with_durations(&utc, seconds.schema_ref()).unwrap(), berlin);
         let times = TimestampMillisecondArray::from(vec![Some(1_700_000_000_000), None]);
         let [utc, berlin] =
             ["UTC", "Europe/Berlin"].map(|zone| batch(Arc::new(times.clone().with_timezone(zone))));
         assert_eq!(with_durations(&utc, seconds.schema_ref()).unwrap(), berlin);
+    }
+
+    #[test]
+    fn zones_that_are_not_utc_are_named() {
+        let times = TimestampNanosecondArray::from(vec![1]);
+        let zoned = |zone: &str| Arc::new(times.clone().with_timezone(zone)) as ArrayRef;
+        let columns = ["UTC", "Etc/UTC", "+00:00", "Europe/Berlin", "+05:30"].map(|zone| (zone, zoned(zone)));
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let expected = [("Europe/Berlin", "Europe/Berlin"), ("+05:30", "+05:30")];
+        assert_eq!(zones(&batch).collect::<Vec<_>>(), expected);
+        assert!(!has_zone(&DataType::Timestamp(TimeUnit::Second, None)));
     }
 
     #[test]

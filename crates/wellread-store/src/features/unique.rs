@@ -3,11 +3,13 @@
 //! ```text
 //!  v, v_y beside a second v                      ──▶ v, v_y, v_y_y
 //!  name, name_y where the table has a name itself ──▶ name_y_y, name_y   whatever their order
+//!  a.b where the table has no such names          ──▶ a_b
 //! ```
 
 use crate::hints::Renamed;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Field, FieldRef, Schema};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use wellread_image::ome_arrow::{COLUMN, ROW_ID};
@@ -15,13 +17,17 @@ use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 /// How often `_y` is put behind a name before a number is: names of a file that has thousands of one name stay short.
 const MOST_SUFFIXES: usize = 8;
 
+/// The name of a column without one, where a table has none such.
+const UNNAMED: &str = "unnamed";
+
 /// Whether a table of OME-Arrow images has a column of this name itself: [`crate::Format::own_columns`] of such formats.
 pub fn is_own_of_tables(name: &str) -> bool {
     [ROW_ID, COLUMN].contains(&name)
 }
 
 /// A name for each of `names`, all different and none of them the table's own. The first of a name keeps it. Another gets `_y`
-/// behind it, as often as it takes to be a name that no column had or has.
+/// behind it, as often as it takes to be a name that no column had or has. Where a table has no names with dots, or none that are
+/// empty, its own are those too: others begin with [`base`].
 pub(crate) fn unique_names(names: &[&str], is_own: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut kept = HashSet::new();
     let keeps: Vec<bool> = names.iter().map(|&name| !is_own(name) && kept.insert(name)).collect();
@@ -34,15 +40,27 @@ pub(crate) fn unique_names(names: &[&str], is_own: &dyn Fn(&str) -> bool) -> Vec
             continue;
         }
         let tried = tries.entry(name).or_default();
+        let base = base(name, is_own);
         out.push(loop {
+            let other = candidate(&base, *tried);
             *tried += 1;
-            let other = candidate(name, *tried);
             if !is_own(&other) && taken.insert(other.clone()) {
                 break other;
             }
         });
     }
     out
+}
+
+/// The beginning of another name for a column: its name, without what a table's names may not have.
+fn base<'a>(name: &'a str, is_own: &dyn Fn(&str) -> bool) -> Cow<'a, str> {
+    if !is_own(name) {
+        Cow::Borrowed(name)
+    } else if name.is_empty() {
+        Cow::Borrowed(UNNAMED)
+    } else {
+        Cow::Owned(name.replace('.', "_"))
+    }
 }
 
 fn candidate(name: &str, number: usize) -> String {
@@ -99,6 +117,14 @@ mod tests {
         assert_eq!(unique_names(&["name", "name_y"], &is_own), ["name_y_y_y", "name_y"]);
         assert_eq!(unique_names(&["name_y", "name"], &is_own), ["name_y", "name_y_y_y"]);
         assert_eq!(unique_names(&["row_id", "dose"], &is_own_of_tables), ["row_id_y", "dose"]);
+    }
+
+    #[test]
+    fn names_that_a_table_cannot_have_are_made_into_others() {
+        let is_own = |name: &str| name.is_empty() || name.contains('.') || name == "_rowid";
+        assert_eq!(unique_names(&["a.b", "", "_rowid"], &is_own), ["a_b", "unnamed", "_rowid_y"]);
+        assert_eq!(unique_names(&["a.b", "a_b", "a.b"], &is_own), ["a_b_y", "a_b", "a_b_y_y"]);
+        assert_eq!(unique_names(&["a.b", ""], &never), ["a.b", ""]);
     }
 
     #[test]

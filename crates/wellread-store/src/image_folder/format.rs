@@ -23,6 +23,7 @@ pub static FORMAT: Format = Format {
     keeps_durations: false,
     keeps_seconds: true,
     keeps_zoned_nanoseconds: true,
+    keeps_zones: true,
     holds_bare_pixels: false,
     has_checksums: true,
     has_tables: true,

@@ -22,6 +22,7 @@ pub static FORMAT: Format = Format {
     keeps_durations: false,
     keeps_seconds: true,
     keeps_zoned_nanoseconds: true,
+    keeps_zones: true,
     holds_bare_pixels: true,
     has_checksums: true,
     has_tables: false,

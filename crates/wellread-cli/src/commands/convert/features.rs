@@ -162,7 +162,7 @@ pub(super) fn features_of(
     if !renamed.is_empty() {
         let names = renamed.iter().map(|column| format!("{} is now {}", column.from, column.to));
         notes.push(Note::Warn(format!(
-            "note: columns are renamed where another one has their name, or {} has such a column itself: {}",
+            "note: columns are renamed where another one has their name, or {} has such a column itself or can have none: {}",
             format.name,
             names.collect::<Vec<_>>().join(", ")
         )));
@@ -181,9 +181,24 @@ pub(super) fn features_of(
         .filter(|_| !format.keeps_zoned_nanoseconds)
         .flat_map(features::zoned_nanoseconds)
         .collect();
+    let zones: Vec<String> = own
+        .iter()
+        .filter(|_| !format.keeps_zones)
+        .flat_map(features::zones)
+        .map(|(name, zone)| format!("{name} ({zone})"))
+        .collect();
+    let mut mixed = source.hints().columns_in_utc();
+    mixed.retain(|name| own.as_ref().is_some_and(|own| own.column_by_name(name).is_some()));
+    if !mixed.is_empty() {
+        let columns = mixed.join(", ");
+        notes.push(Note::Warn(format!(
+            "note: parts have different zones, and the times become UTC: {columns}"
+        )));
+    }
     for (columns, what) in [
         (numbers, "has no durations; they are kept as whole numbers"),
         (cut, "has times with a zone in microseconds; their nanoseconds are cut off"),
+        (zones, "keeps no zones; the times are the same moments in UTC"),
     ] {
         if !columns.is_empty() {
             notes.push(Note::Warn(format!("note: {} {what}: {}", format.name, columns.join(", "))));

@@ -31,6 +31,7 @@ pub static FORMAT: Format = Format {
     keeps_durations: true,
     keeps_seconds: false,
     keeps_zoned_nanoseconds: true,
+    keeps_zones: true,
     holds_bare_pixels: false,
     has_checksums: true,
     has_tables: false,
