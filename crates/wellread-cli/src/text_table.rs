@@ -1,7 +1,8 @@
 //! Result tables for a terminal, as wide as it is.
 //!
 //! ```text
-//!  configurations ─▶ keys that are the same everywhere: one line above
+//!  configurations ─▶ keys that are the same everywhere: one line above, those of a single configuration where they are wide
+//!                 ─▶ keys that leave no room for a figure: cut
 //!                 ─▶ heads, broken at spaces ─▶ figures that do not fit beside the keys: a part of their own below
 //! ```
 //!
@@ -15,6 +16,8 @@ use wellread_report::{Table, columns, figures};
 const MAX_HEAD_LINES: usize = 3;
 /// Between columns.
 const COLUMN_GAP: usize = 2;
+/// Columns of a key at least, where keys are cut to make room for a figure.
+const MIN_KEY_WIDTH: usize = 8;
 /// Columns of a reason why something is missing at least; where fewer are left, it goes on in the next line.
 const MIN_REASON_WIDTH: usize = 20;
 /// How a line on what is missing begins.
@@ -57,16 +60,6 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str], width: usize) -
     let head = format!("{}{}{about}", table.name(), if about.is_empty() { "" } else { ": " });
     let mut out = filled(&head, Some(width));
     out.push('\n');
-    let same = |key: usize| lines.len() > 1 && lines.iter().all(|line| line.keys[key] == lines[0].keys[key]);
-    let (constant, telling): (Vec<usize>, Vec<usize>) = (0..keys.len()).partition(|&key| same(key));
-    if !constant.is_empty() {
-        let told: Vec<_> = constant
-            .iter()
-            .map(|&key| format!("{} {}", keys[key].replace('_', " "), lines[0].keys[key]))
-            .collect();
-        out += &filled(&format!("  all: {}", told.join(", ")), Some(width));
-        out.push('\n');
-    }
     let heads = |texts: Vec<String>, values: Vec<usize>| -> Vec<TextColumn> {
         let broken = |(text, width): (String, usize)| {
             let head = broken(&text, width);
@@ -76,19 +69,40 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str], width: usize) -
         texts.into_iter().zip(values).map(broken).collect()
     };
     let widest = |texts: &mut dyn Iterator<Item = &String>| texts.map(|text| chars(text)).max().unwrap_or(0);
-    let mut columns = heads(
-        telling.iter().map(|&key| keys[key].to_owned()).collect(),
-        telling.iter().map(|&key| widest(&mut lines.iter().map(|line| &line.keys[key]))).collect(),
+    let key_columns = heads(
+        keys.iter().map(|key| (*key).to_owned()).collect(),
+        (0..keys.len()).map(|key| widest(&mut lines.iter().map(|line| &line.keys[key]))).collect(),
     );
-    let left = columns.len();
     let figures = |q: usize| lines.iter().filter_map(move |line| line.figures.get(q));
-    columns.extend(heads(
+    let figure_columns = heads(
         quantities.iter().map(|quantity| quantity.label.clone()).collect(),
         (0..quantities.len()).map(|q| widest(&mut figures(q))).collect(),
-    ));
-    // A line without figures tells which configurations there are.
+    );
     let any_wrong = lines.iter().any(|line| line.unverified);
     let beside = if any_wrong { COLUMN_GAP + UNVERIFIED.len() } else { 0 };
+    let widest_figure = figure_columns.iter().map(|(_, width)| COLUMN_GAP + width).max().unwrap_or(0);
+    let room = width.saturating_sub(beside + widest_figure);
+    let crowded = total_width(&key_columns) > room;
+    let same = |key: usize| match lines.len() {
+        0 => false,
+        // The one that was measured, where others were not: its first key stays.
+        1 => crowded && key > 0,
+        _ => lines.iter().all(|line| line.keys[key] == lines[0].keys[key]),
+    };
+    let (constant, telling): (Vec<usize>, Vec<usize>) = (0..keys.len()).partition(|&key| same(key));
+    if !constant.is_empty() {
+        let told: Vec<_> = constant
+            .iter()
+            .map(|&key| format!("{} {}", keys[key].replace('_', " "), lines[0].keys[key]))
+            .collect();
+        out += &filled(&format!("  all: {}", told.join(", ")), Some(width));
+        out.push('\n');
+    }
+    let mut columns: Vec<TextColumn> = telling.iter().map(|&key| key_columns[key].clone()).collect();
+    narrow(&mut columns, room);
+    let left = columns.len();
+    columns.extend(figure_columns);
+    // A line without figures tells which configurations there are.
     let parts = parts(&columns, left, width.saturating_sub(beside));
     for part in parts.into_iter().filter(|_| !lines.is_empty()) {
         let shown: Vec<&TextColumn> = columns[..left].iter().chain(&columns[left..][part.clone()]).collect();
@@ -106,7 +120,9 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str], width: usize) -
             push(&cells, None);
         }
         for Line { keys, figures, unverified } in &lines {
-            let mut cells: Vec<&str> = telling.iter().map(|&key| keys[key].as_str()).collect();
+            let names: Vec<String> =
+                telling.iter().zip(&columns).map(|(&key, (_, width))| cut(&keys[key], *width)).collect();
+            let mut cells: Vec<&str> = names.iter().map(String::as_str).collect();
             cells.extend(figures[part.clone()].iter().map(String::as_str));
             push(&cells, unverified.then_some(UNVERIFIED));
         }
@@ -122,15 +138,29 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str], width: usize) -
     out
 }
 
+/// The width of columns side by side, with the gap before each.
+fn total_width(columns: &[TextColumn]) -> usize {
+    columns.iter().map(|(_, width)| COLUMN_GAP + width).sum()
+}
+
+/// Makes the widest of the columns narrower until all have room, or none is wider than [`MIN_KEY_WIDTH`].
+fn narrow(columns: &mut [TextColumn], room: usize) {
+    while total_width(columns) > room {
+        let wide = columns.iter_mut().filter(|(_, width)| *width > MIN_KEY_WIDTH);
+        let Some((head, width)) = wide.max_by_key(|(_, width)| *width) else { return };
+        *width -= 1;
+        *head = head.iter().map(|line| cut(line, *width)).collect();
+    }
+}
+
 /// Which figures stand side by side: as many as fit beside the keys, which are the first `left` columns, and one at least.
 fn parts(columns: &[TextColumn], left: usize, width: usize) -> Vec<Range<usize>> {
-    let of = |columns: &[TextColumn]| columns.iter().map(|(_, width)| COLUMN_GAP + width).sum::<usize>();
     let (keys, figures) = columns.split_at(left);
-    let room = width.saturating_sub(of(keys));
+    let room = width.saturating_sub(total_width(keys));
     let mut parts = vec![];
     let mut begin = 0;
     while begin < figures.len() || parts.is_empty() {
-        let fits = |end: &usize| of(&figures[begin..*end]) <= room;
+        let fits = |end: &usize| total_width(&figures[begin..*end]) <= room;
         let end =
             (begin + 1..=figures.len()).take_while(fits).last().unwrap_or((begin + 1).min(figures.len()));
         parts.push(begin..end);
@@ -302,6 +332,62 @@ mod tests {
         let text = text_table(&table, "", &["p50_s"], WIDTH);
         let said: Vec<&str> = text.lines().filter(|line| line.contains("unavailable")).collect();
         assert_eq!(said, ["  unavailable: pytorch; jax: No module named torch"]);
+    }
+
+    #[test]
+    fn the_one_configuration_that_was_measured_shows_every_figure() {
+        let row = |format: &str| {
+            row![
+                ("format", format),
+                ("framework", "pytorch"),
+                ("loader", "wellread.torch.DataLoader"),
+                ("model", "python:mymodels:ANetworkOfALongName"),
+                ("mode", "train"),
+                ("batch_size", 2),
+                ("device", "cpu"),
+                ("backend", "torch 2.9.1, oneDNN, 16 threads")
+            ]
+        };
+        let mut table = Table::new("loop");
+        let mut measured = row("parquet");
+        measured.extend(row![
+            ("status", "ok"),
+            ("images_per_sec", 12_345.0),
+            ("data_wait_fraction", 0.123),
+            ("step_p50_s", 0.1)
+        ]);
+        table.push(measured);
+        let mut late = row("tiff");
+        late.extend(row![("status", "unavailable"), ("reason", "left out for want of time: loop had 2 s")]);
+        table.push(late);
+        for width in [80, WIDTH] {
+            let text = text_table(&table, "", &[], width);
+            assert!(text.lines().all(|line| chars(line) <= width), "{text}");
+            for figure in ["12,300/s", "12.3\u{a0}%", "100\u{a0}ms"] {
+                assert_eq!(text.matches(figure).count(), 1, "{figure}: {text}");
+            }
+            assert!(text.contains("  all: framework pytorch, loader wellread.torch.DataLoader"), "{text}");
+            assert!(text.lines().any(|line| line.starts_with("  parquet ")), "{text}");
+        }
+        // Keys that differ stay beside the figures, cut.
+        let mut other = row("tiff");
+        for (name, cell) in &mut other {
+            if matches!(name.as_str(), "loader" | "model" | "backend") {
+                *cell = wellread_report::Cell::from(format!("{}, changed", cell.text()));
+            }
+        }
+        other.extend(row![
+            ("status", "ok"),
+            ("images_per_sec", 45.0),
+            ("data_wait_fraction", 0.456),
+            ("step_p50_s", 0.2)
+        ]);
+        table.push(other);
+        let text = text_table(&table, "", &[], WIDTH);
+        for figure in ["12,300/s", "45.0/s", "12.3\u{a0}%", "45.6\u{a0}%", "100\u{a0}ms", "200\u{a0}ms"] {
+            assert_eq!(text.matches(figure).count(), 1, "{figure}: {text}");
+        }
+        assert!(text.lines().all(|line| chars(line) <= WIDTH) && text.contains("python:"), "{text}");
     }
 
     #[test]

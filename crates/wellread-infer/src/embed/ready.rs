@@ -15,6 +15,7 @@ use crate::source::PREFETCH_BATCHES;
 use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 use wellread_loader::{Dataset, Loader, OnError};
+use wellread_store::surface::option;
 use wellread_store::{Error, Store};
 
 /// The opened set and model, in words that can be sent.
@@ -113,8 +114,11 @@ fn planes(dataset: &Dataset, loader: &Loader) -> Result<[usize; 3]> {
     let [t, c, z, y, x] = shape.0;
     if t != 1 || z != 1 {
         let cause = format!("the images are volumes or series (TCZYX {shape}), and a model takes planes");
-        let hint =
-            if t == 1 { "--max-projection takes the maximum over depth" } else { "take single time points" };
+        let hint = if t == 1 {
+            format!("{} takes the maximum over depth", option("max_projection"))
+        } else {
+            "write each time point as an image of its own: no option takes single ones".to_owned()
+        };
         return Err(Error::new(dataset.store().path(), cause).hint(hint).into());
     }
     Ok([c, y, x])
