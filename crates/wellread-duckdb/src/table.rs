@@ -122,7 +122,7 @@ impl DuckTable {
             blocks: None,
             segments: OnceLock::new(),
             plans: Plans::new(usize::MAX),
-            stamp: Stamp::of(&file),
+            stamp: Stamp::when_opened(&file),
             file,
             local,
         };

@@ -22,10 +22,14 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// That of an open file; `None` of one that lies elsewhere.
+    /// That of an open file now; `None` of one of another place.
     pub fn of(file: &File) -> Option<Self> {
-        let metadata = file.local()?.metadata().ok()?;
-        Some(Self { length: metadata.len(), modified: metadata.modified().ok() })
+        file.now().map(|(length, modified)| Self { length, modified })
+    }
+
+    /// That of an open file when it was opened, which the system is not asked for again; `None` of one of another place.
+    pub fn when_opened(file: &File) -> Option<Self> {
+        file.when_opened().map(|(length, modified)| Self { length, modified })
     }
 
     /// Fails where an open file is no longer of this stamp.

@@ -70,7 +70,7 @@ impl OpenFile {
                 Error::new(path, format_args!("a file of {length} bytes is no Vortex file")).hint(TRUNCATED)
             );
         }
-        let stamp = Stamp::of(&file);
+        let stamp = Stamp::when_opened(&file);
         let file = Arc::new(file);
         let mut tail = FileTails::default();
         let (map, (version, vortex)) = if let Some(local) = file.local() {

@@ -302,7 +302,7 @@ mod tests {
         let mut raw = [0; 3];
         fetch(&file, &reads[..2], &mut raw).unwrap();
         assert_eq!(raw, [0, 1, 7]);
-        let local = File::Local(tempfile::tempfile().unwrap());
+        let local = File::from(tempfile::tempfile().unwrap());
         assert_eq!(at_once(&reads, &local).count(), 4);
         assert_eq!(at_once(&[], &local).count(), 0);
     }

@@ -34,16 +34,21 @@ impl ChunkStamps {
 
     /// Whether the file of `key`, which was read just now, is another than at its first read. From that on it is known.
     pub fn is_other(&self, key: (usize, usize), file: &File) -> bool {
-        let Some(stamp) = Stamp::of(file) else { return false };
-        let (part, now) = (self.part(key), self.state.hash_one(stamp));
+        let part = self.part(key);
         let Ok(known) = part.try_read() else { return false };
         if let Some(first) = known.get(&key) {
-            return *first != now;
+            let first = *first;
+            drop(known);
+            return Stamp::of(file).is_some_and(|now| self.state.hash_one(now) != first);
         }
         let has_room = known.len() < MOST;
         drop(known);
-        if has_room && let Ok(mut known) = part.try_write() {
-            known.entry(key).or_insert(now);
+        // The system told it on opening: a first read, which is compared with nothing, asks no more.
+        if has_room
+            && let Some(opened) = Stamp::when_opened(file)
+            && let Ok(mut known) = part.try_write()
+        {
+            known.entry(key).or_insert(self.state.hash_one(opened));
         }
         false
     }
@@ -63,7 +68,7 @@ mod tests {
     fn a_file_counts_from_its_first_read_on() {
         let stamps = ChunkStamps::default();
         let file = tempfile::tempfile().unwrap();
-        let is_other = |key| stamps.is_other(key, &File::Local(file.try_clone().unwrap()));
+        let is_other = |key| stamps.is_other(key, &File::from(file.try_clone().unwrap()));
         assert!(!stamps.has((3, 1)) && !is_other((3, 1)) && stamps.has((3, 1)));
         file.set_len(7).unwrap();
         assert!(is_other((3, 1)) && is_other((3, 1)) && !is_other((3, 2)));

@@ -35,7 +35,7 @@ impl PositionalFile {
     /// Opens `path`.
     pub fn open(path: &Path) -> Result<Self> {
         let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-        let (stamp, sealed) = (Stamp::of(&file), AtomicBool::new(false));
+        let (stamp, sealed) = (Stamp::when_opened(&file), AtomicBool::new(false));
         Ok(Self(Arc::new(Opened { file, length, stamp, path: path.to_owned(), sealed })))
     }
 

@@ -10,7 +10,9 @@
 
 use std::cell::Cell;
 use std::fmt::Debug;
+use std::fs::Metadata;
 use std::io::{self, Read as _, Seek, SeekFrom, Write};
+use std::time::SystemTime;
 use wellread_trace::{Kind, span};
 
 thread_local! {
@@ -57,11 +59,32 @@ pub trait ReadRanges: Send + Sync + Debug {
     }
 }
 
+/// Length of a file in bytes and, where the system tells, the time of its last change.
+pub type Changed = (u64, Option<SystemTime>);
+
+/// A file of the file system that is open for reading.
+#[derive(Debug)]
+pub struct LocalFile {
+    handle: std::fs::File,
+    opened: Option<Changed>,
+}
+
+impl LocalFile {
+    /// A handle and what the system says of it.
+    pub(super) fn new(handle: std::fs::File, metadata: &Metadata) -> Self {
+        Self { handle, opened: Some(changed(metadata)) }
+    }
+}
+
+fn changed(metadata: &Metadata) -> Changed {
+    (metadata.len(), metadata.modified().ok())
+}
+
 /// A file open for reading.
 #[derive(Debug)]
 pub enum File {
     /// A file of the file system.
-    Local(std::fs::File),
+    Local(LocalFile),
     /// A file of another place.
     Other(Box<dyn ReadRanges>),
 }
@@ -70,9 +93,22 @@ impl File {
     /// The handle of the file system, for maps and what else only it has; `None` in other places, where it is read instead.
     pub fn local(&self) -> Option<&std::fs::File> {
         match self {
-            Self::Local(file) => Some(file),
+            Self::Local(file) => Some(&file.handle),
             Self::Other(_) => None,
         }
+    }
+
+    /// Length and last change of a file of the file system when it was opened; `None` in other places. The system is not asked again.
+    pub fn when_opened(&self) -> Option<Changed> {
+        match self {
+            Self::Local(file) => file.opened,
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Length and last change of a file of the file system now; `None` in other places.
+    pub fn now(&self) -> Option<Changed> {
+        Some(changed(&self.local()?.metadata().ok()?))
     }
 
     /// Bytes that the file has now.
@@ -81,7 +117,7 @@ impl File {
     /// It cannot be looked at.
     pub fn length(&self) -> io::Result<u64> {
         match self {
-            Self::Local(file) => file.metadata().map(|meta| meta.len()),
+            Self::Local(file) => file.handle.metadata().map(|meta| meta.len()),
             Self::Other(file) => file.length(),
         }
     }
@@ -108,7 +144,7 @@ impl File {
 
     fn fill_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         match self {
-            Self::Local(file) => read_exact_at(file, buffer, offset),
+            Self::Local(file) => read_exact_at(&file.handle, buffer, offset),
             Self::Other(file) => file.read_exact_at(buffer, offset),
         }
     }
@@ -163,10 +199,17 @@ impl File {
         match self {
             Self::Local(file) => {
                 let _read = span(Kind::Read).with(length, 0);
-                read_to_end(file, length, bytes)
+                read_to_end(&file.handle, length, bytes)
             }
             Self::Other(_) => self.peek_after(0, length, bytes),
         }
+    }
+}
+
+impl From<std::fs::File> for File {
+    fn from(handle: std::fs::File) -> Self {
+        let opened = handle.metadata().ok().map(|metadata| changed(&metadata));
+        Self::Local(LocalFile { handle, opened })
     }
 }
 
@@ -282,7 +325,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         std::fs::write(&path, [0, 1, 2, 3, 4]).unwrap();
-        let local = File::Local(std::fs::File::open(&path).unwrap());
+        let local = File::from(std::fs::File::open(&path).unwrap());
+        assert_eq!(local.when_opened().map(|(length, _)| length), Some(5));
+        assert_eq!(local.when_opened(), local.now());
         let other = File::Other(Box::new(Growing(5)));
         assert!(local.local().is_some() && other.local().is_none());
         for file in [local, other] {

@@ -5,7 +5,7 @@
 //! without waiting, and refused unless it is a regular file (or a link to one). The one look at the open file
 //! that this takes also gives its length, which every reader needs anyway.
 
-use super::file::{File, Writer};
+use super::file::{File, LocalFile, Writer};
 #[cfg(unix)]
 use super::interface::Identity;
 use super::interface::{Entry, Listing, Metadata, Place};
@@ -36,7 +36,8 @@ impl Place for Local {
         let file = options.open(path)?;
         let meta = file.metadata()?;
         if meta.is_file() {
-            return Ok((File::Local(file), meta.len()));
+            let length = meta.len();
+            return Ok((File::Local(LocalFile::new(file, &meta)), length));
         }
         let what = if meta.is_dir() { "it is a folder" } else { "it is a pipe or a device" };
         Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{what}, not a file")))

@@ -27,7 +27,7 @@ mod stopping;
 
 pub use address::{refused, shown};
 pub use ahead::{FetchAhead, FileRanges, HEAD, Held, TAIL, Ticket, Wanted};
-pub use file::{File, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
+pub use file::{Changed, File, LocalFile, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
 pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
 pub use link::{
     FileRange, Link, LinkAbout, LinkUse, Recording, count_received, count_request, count_waited, note_ranges,

@@ -51,7 +51,7 @@ impl FileIndex {
         known: &ome::Descriptions,
         companion: Option<&str>,
     ) -> Result<Self> {
-        let stamp = Stamp::of(file);
+        let stamp = Stamp::when_opened(file);
         let mut view = FileView::new(path, file, len, window);
         let (header, raw, first) = read_pages(&mut view)?;
         let description = first.description.as_deref().unwrap_or("");
