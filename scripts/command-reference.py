@@ -128,7 +128,8 @@ def pages(helps: dict[str, str]) -> dict[str, str]:
         if more:
             back = f"[wellread {name}]({name}.md) has its usage and its other options."
             rest = sections({title: own[title] for title in more})
-            written[f"commands/{name}-options.md"] = f"# wellread {name}: options of each part\n\n{back}\n{rest}"
+            what = "examples" if set(more) <= set(EXAMPLES) else "options of each part"
+            written[f"commands/{name}-options.md"] = f"# wellread {name}: {what}\n\n{back}\n{rest}"
         written[f"commands/{name}.md"] = page
     return written
 
