@@ -240,7 +240,7 @@ impl Store for Dead {
     delegate_store!(self => self.inner; format, path, len, row_info, layout, files, has_checksums, hints);
     delegate_store!(self => self.inner; row_hints, read);
 
-    fn far(&self) -> Option<&Path> {
+    fn remote_path(&self) -> Option<&Path> {
         Some(Path::new("s3://bucket/set"))
     }
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
