@@ -321,14 +321,17 @@ fn folder(path: &Path, options: &OpenOptions, known: &Consolidated) -> Result<Ve
     groups.sort();
     // Links may lead to a group that is listed, or to this folder. An entry that cannot be looked at gives its error
     // where it is read.
-    if groups.last().is_some_and(|group| group.is_link) {
+    let has_links = groups.last().is_some_and(|group| group.is_link);
+    if has_links {
         let mut visited = Visited::default();
         let mut is_first = |place: &Path| visited.is_first(place).unwrap_or(true);
         is_first(path);
         groups.retain(|group| is_first(&path.join(&group.path)));
     }
     let mut groups: Vec<PathBuf> = groups.into_iter().map(|group| group.path).collect();
-    groups.sort();
+    if has_links {
+        groups.sort();
+    }
     let Some(first) = groups.first() else {
         return Err(Error::new(path, "there is no OME-Zarr image in this folder")
             .hint("give the path of an OME-Zarr image (x.zarr), or of a folder of them"));
