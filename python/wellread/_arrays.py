@@ -173,9 +173,14 @@ def of_pandas(values: Any) -> Any:
 
 
 def of_masked(values: Any, exact: bool = False) -> Any:
-    """A masked array as one without a mask, whose masked values are missing as a column's are; others as they are."""
+    """A masked array as one without a mask, whose masked values are missing as a column's are; others as they are.
+
+    Of Arrow's categories in chunks their values: as an array of NumPy, a missing one would be the last category.
+    """
     import numpy
 
+    if hasattr(values, "chunks") and hasattr(getattr(values, "type", None), "index_type"):
+        return values.cast(values.type.value_type)
     if not isinstance(values, numpy.ma.MaskedArray):
         return values
     return _without(numpy.array(values.data), numpy.ma.getmaskarray(values), exact)

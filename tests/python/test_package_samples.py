@@ -682,3 +682,15 @@ def test_shape_of_volumes_and_of_nothing(tmp_path, labelled):
 
     nothing = wr.Dataset.from_arrow(pq.read_table(labelled).slice(0, 0))
     assert nothing.shape == (0,) and nothing.ndim == 1
+
+
+def test_categories_in_chunks_that_are_missing_are_of_no_class(parquet):
+    ds = wr.Dataset(parquet).select(range(4))
+    labels = pa.chunked_array([pa.array(["a", None]).dictionary_encode(), pa.array(["b", "a"]).dictionary_encode()])
+    assert list(next(iter(wr.DataLoader(ds, 4, labels=labels)))[1]) == ["a", None, "b", "a"]
+    for made in (
+        lambda: wr.DataLoader(ds, labels=labels, classes=True),
+        lambda: wr.torch.Dataset(ds, labels=labels, classes=["a", "b"]),
+    ):
+        with pytest.raises(ValueError, match="row 1 has no label"):
+            made()

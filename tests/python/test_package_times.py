@@ -134,3 +134,29 @@ def test_a_split_by_times_is_the_same_in_each_format(images, tmp_path, wellread,
     wanted = images.with_columns(pa.table({"at": zoned})).split((0.5, 0.5), by="at", seed=3)
     found = ds.split((0.5, 0.5), by="at", seed=3)
     assert [sorted(by_name[ds.name(row)] for row in part) for part in found] == wanted
+
+
+def test_a_column_that_images_have_is_not_taken_for_their_names(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for number in range(1, 5):
+        tifffile.imwrite(folder / f"{number}.tif", np.full((4, 4), number, np.uint8))
+    images = wr.Dataset(folder)
+    plan = pa.table({"Site": [1, 2, 3, 4], "dose": [10, 20, 30, 40]})
+    # The images have no such column: it holds their names.
+    assert images.with_columns(plan, on="Site").column("dose").tolist() == [10, 20, 30, 40]
+    others = images.with_columns(pa.table({"Site": [101, 102, 103, 104]}))
+    with pytest.raises(wr.ChoiceError, match="no image has a row by Site"):
+        others.with_columns(plan, on="Site")
+
+
+def test_a_row_with_a_whole_name_is_of_no_other_number(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for name in ("01", "1"):
+        tifffile.imwrite(folder / f"{name}.tif", np.full((4, 4), len(name), np.uint8))
+    images = wr.Dataset(folder)
+    table = pa.table({"File": ["1"], "dose": [5]})
+    found = images.with_columns(table, on="File", unmatched="null")
+    rows = {images.name(row): value for row, value in enumerate(found.column("dose").tolist())}
+    assert rows["1"] == 5 and rows["01"] != rows["01"]

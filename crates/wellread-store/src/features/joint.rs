@@ -108,6 +108,11 @@ impl Comparison {
         })
     }
 
+    /// Whether both sides have texts in all columns.
+    pub fn is_of_texts(&self) -> bool {
+        self.exact.iter().all(|exact| *exact)
+    }
+
     /// The values of some columns in a row as one text; `None` where one of them is null.
     pub fn key(&self, columns: &[ArrayRef], row: usize) -> Option<String> {
         key_of(columns, &self.exact, row)

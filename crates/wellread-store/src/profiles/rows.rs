@@ -13,7 +13,7 @@ use crate::features::{Comparison, as_written, joint_key, key_at, key_in_words};
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Images whose names a message shows.
@@ -39,11 +39,14 @@ pub(crate) fn rows_of_images(
     on: &[String],
     columns: &[ArrayRef],
 ) -> Result<RowsOfImages> {
-    // Columns that both have, unless none of their values is in both: then they may be names all the same.
+    // Columns that both have, unless they are texts none of which is in both: then they may be names all the same.
     let keys = keys_beside(source, path, (on, columns))?;
     if let Some((wanted, compared)) = &keys {
         let rows = rows_of_keys(source, path, (on, columns), (wanted, compared))?;
-        if rows.is_empty() || rows.iter().any(Option::is_some) {
+        if rows.is_empty() || rows.iter().any(Option::is_some) || !compared.is_of_texts() {
+            if !rows.is_empty() && rows.iter().all(Option::is_none) {
+                return Err(no_row(source, path, (on, columns), Some(wanted))?);
+            }
             return Ok(RowsOfImages { rows, keys: keys.map(|(wanted, _)| wanted), other_folder: None });
         }
     }
@@ -88,8 +91,10 @@ fn by_number(
             *other = Some(image);
         }
     }
+    // A row with the whole name of an image is of no other.
+    let taken: HashSet<u64> = rows.iter().flatten().copied().collect();
     for (image, at) in found.into_iter().enumerate() {
-        let Some(at) = at else { continue };
+        let Some(at) = at.filter(|at| !taken.contains(at)) else { continue };
         if let Some((first, Some(other))) = of_key.get(keys[image].as_str()) {
             let (first, other) = (&names[*first], &names[*other]);
             let cause =
