@@ -175,7 +175,7 @@ def of_pandas(values: Any) -> Any:
 def of_masked(values: Any, exact: bool = False) -> Any:
     """A masked array as one without a mask, whose masked values are missing as a column's are; others as they are.
 
-    Of Arrow's categories in chunks their values: as an array of NumPy, a missing one would be the last category.
+    Arrow's categories in chunks become their values. NumPy would make the last category of a missing one.
     """
     import numpy
 

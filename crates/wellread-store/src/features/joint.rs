@@ -17,6 +17,7 @@ use std::path::Path;
 
 /// A value as both sides write it: whole numbers without a fraction or zeros in front, so that 1, 1.0 and 01 are the same.
 pub(crate) fn as_written(value: &str) -> String {
+    let value = value.trim();
     let whole = value.strip_suffix(".0").unwrap_or(value);
     let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("-", digits));
     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -24,7 +25,7 @@ pub(crate) fn as_written(value: &str) -> String {
         // Nothing is below zero in -0.0.
         return if digits.is_empty() { "0".to_owned() } else { format!("{sign}{digits}") };
     }
-    value.trim().to_owned()
+    value.to_owned()
 }
 
 /// The values of some columns in a row as one text, whatever the other side has; `None` where one of them is null. Decimals have no zeros at their end, so that
