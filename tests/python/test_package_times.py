@@ -148,15 +148,3 @@ def test_a_column_that_images_have_is_not_taken_for_their_names(tmp_path):
     others = images.with_columns(pa.table({"Site": [101, 102, 103, 104]}))
     with pytest.raises(wr.ChoiceError, match="no image has a row by Site"):
         others.with_columns(plan, on="Site")
-
-
-def test_a_row_with_a_whole_name_is_of_no_other_number(tmp_path):
-    folder = tmp_path / "images"
-    folder.mkdir()
-    for name in ("01", "1"):
-        tifffile.imwrite(folder / f"{name}.tif", np.full((4, 4), len(name), np.uint8))
-    images = wr.Dataset(folder)
-    table = pa.table({"File": ["1"], "dose": [5]})
-    found = images.with_columns(table, on="File", unmatched="null")
-    rows = {images.name(row): value for row, value in enumerate(found.column("dose").tolist())}
-    assert rows["1"] == 5 and rows["01"] != rows["01"]

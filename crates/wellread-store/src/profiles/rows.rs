@@ -13,7 +13,7 @@ use crate::features::{Comparison, as_written, joint_key, key_at, key_in_words};
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Images whose names a message shows.
@@ -91,10 +91,8 @@ fn by_number(
             *other = Some(image);
         }
     }
-    // A row with the whole name of an image is of no other.
-    let taken: HashSet<u64> = rows.iter().flatten().copied().collect();
     for (image, at) in found.into_iter().enumerate() {
-        let Some(at) = at.filter(|at| !taken.contains(at)) else { continue };
+        let Some(at) = at else { continue };
         if let Some((first, Some(other))) = of_key.get(keys[image].as_str()) {
             let (first, other) = (&names[*first], &names[*other]);
             let cause =
