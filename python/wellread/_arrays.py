@@ -172,10 +172,10 @@ def of_pandas(values: Any) -> Any:
     return numpy.asarray(values) if dtype.__module__.partition(".")[0] == "pandas" else values
 
 
-def of_masked(values: Any, exact: bool = False) -> Any:
-    """A masked array as one without a mask, whose masked values are missing as a column's are; others as they are.
-
-    Arrow's categories in chunks become their values. NumPy would make the last category of a missing one.
+def with_missing(values: Any, exact: bool = False) -> Any:
+    """Values of which NumPy would lose what is missing, as an array or as Arrow's values that tell it; others as they
+    are. In a masked array the masked ones are missing. NumPy would make the last category of what is missing in
+    Arrow's categories in chunks.
     """
     import numpy
 

@@ -175,7 +175,7 @@ def given_labels(dataset: Dataset, labels: Any, exact: bool = False) -> Any:
     told apart as they are given."""
     import numpy
 
-    labels = _arrays.of_masked(labels, exact)
+    labels = _arrays.with_missing(labels, exact)
     try:
         # A copy: what the caller does with theirs afterwards changes no batch. In two steps, since torch's
         # tensors do not know the keyword by which NumPy asks for one.

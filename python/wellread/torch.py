@@ -174,7 +174,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         if one:
             values = _parts.exact_column(self._images, labels) if numbered else self._images.column(labels)
         else:
-            values = _arrays.of_masked(_arrays.of_pandas(labels))
+            values = _arrays.with_missing(_arrays.of_pandas(labels))
         if values is not None:
             self._labels = _arrays.items(values)
             if len(self._labels) != len(self._images):

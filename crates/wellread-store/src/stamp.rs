@@ -9,27 +9,23 @@
 //! then taken for pixels. Where they lie at the same places, new pixels come with old labels; checksums do not tell that. Remote places
 //! have versions.
 
-use crate::place::File;
+use crate::place::{Changed, File};
 use crate::{Error, Result};
 use std::path::Path;
-use std::time::SystemTime;
 
 /// Length and time of the last change of a file of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Stamp {
-    length: u64,
-    modified: Option<SystemTime>,
-}
+pub struct Stamp(Changed);
 
 impl Stamp {
     /// That of an open file now; `None` of one of another place.
     pub fn of(file: &File) -> Option<Self> {
-        file.now().map(|(length, modified)| Self { length, modified })
+        file.now().map(Self)
     }
 
     /// That of an open file when it was opened, which the system is not asked for again; `None` of one of another place.
     pub fn when_opened(file: &File) -> Option<Self> {
-        file.when_opened().map(|(length, modified)| Self { length, modified })
+        file.when_opened().map(Self)
     }
 
     /// Fails where an open file is no longer of this stamp.

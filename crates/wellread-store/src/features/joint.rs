@@ -102,11 +102,23 @@ impl Comparison {
         (names, columns): (&[String], &[ArrayRef]),
         (their_names, theirs): (&[String], &[ArrayRef]),
     ) -> Result<Self> {
-        refuse_other_kinds(path, (names, columns), (their_names, theirs))?;
-        let is_text = |column: &ArrayRef| Kind::of(column.data_type()) == Kind::Text;
-        Ok(Self {
-            exact: columns.iter().zip(theirs).map(|(own, their)| is_text(own) && is_text(their)).collect(),
-        })
+        let pairs = names.iter().zip(columns).zip(their_names.iter().zip(theirs));
+        let mut exact = Vec::with_capacity(columns.len());
+        for ((name, column), (their_name, their)) in pairs {
+            let (own, other) = (column.data_type(), their.data_type());
+            let kinds = [own, other].map(Kind::of);
+            if kinds[0] == kinds[1] || kinds.contains(&Kind::Text) {
+                exact.push(kinds == [Kind::Text; 2]);
+                continue;
+            }
+            let cause = format!(
+                "column {name:?} has Arrow's type {own}, and the images' column {their_name:?} has {other}: times and numbers \
+                 are never equal"
+            );
+            let hint = "cast one column, so that both are times, both are durations or both are numbers";
+            return Err(Error::new(path, cause).hint(hint).choice());
+        }
+        Ok(Self { exact })
     }
 
     /// Whether both sides have texts in all columns.
@@ -118,28 +130,6 @@ impl Comparison {
     pub fn key(&self, columns: &[ArrayRef], row: usize) -> Option<String> {
         key_of(columns, &self.exact, row)
     }
-}
-
-fn refuse_other_kinds(
-    path: &Path,
-    (names, columns): (&[String], &[ArrayRef]),
-    (their_names, theirs): (&[String], &[ArrayRef]),
-) -> Result<()> {
-    let pairs = names.iter().zip(columns).zip(their_names.iter().zip(theirs));
-    for ((name, column), (their_name, their)) in pairs {
-        let (own, other) = (column.data_type(), their.data_type());
-        let kinds = [own, other].map(Kind::of);
-        if kinds[0] == kinds[1] || kinds.contains(&Kind::Text) {
-            continue;
-        }
-        let cause = format!(
-            "column {name:?} has Arrow's type {own}, and the images' column {their_name:?} has {other}: times and numbers \
-             are never equal"
-        );
-        let hint = "cast one column, so that both are times, both are durations or both are numbers";
-        return Err(Error::new(path, cause).hint(hint).choice());
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -226,7 +216,7 @@ mod tests {
         let (own, others) = (["seen".to_owned()], ["at".to_owned()]);
         let refused = |a: &ArrayRef, b: &ArrayRef| {
             let (a, b) = (std::slice::from_ref(a), std::slice::from_ref(b));
-            refuse_other_kinds(Path::new("t"), (&own, a), (&others, b)).err()
+            Comparison::of(Path::new("t"), (&own, a), (&others, b)).err()
         };
         let number = column(Int64Array::from(vec![1]));
         let time = column(TimestampMillisecondArray::from(vec![1]));

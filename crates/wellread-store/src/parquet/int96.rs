@@ -5,7 +5,6 @@ use super::file::{PositionalFile, guarded};
 use crate::features::first_outside;
 use crate::surface::option;
 use crate::{Error, Result};
-use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -42,29 +41,29 @@ pub(super) fn check(
         }
     });
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let batches: Vec<RecordBatch> = guarded(file, "cannot read the times", || {
+    let outside = guarded(file, "cannot read the times", || {
         let options = ArrowReaderOptions::new().with_schema(schema);
         let seconds = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)?;
-        ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), seconds)
+        let batches = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), seconds)
             .with_projection(ProjectionMask::leaves(descriptor, [leaf]))
             .with_batch_size(4096)
-            .build()?
-            .map(|batch| Ok(batch?))
-            .collect::<parquet::errors::Result<Vec<_>>>()
-    })?;
-    let mut rows = 0;
-    for batch in batches {
-        if let Some((row, text)) = batch.columns().first().and_then(|column| first_outside(column, &SECONDS))
-        {
-            let cause = format_args!(
-                "the column {name:?} has the time {text} in INT96, which nanoseconds do not hold"
-            );
-            return Err(Error::new(file.path(), cause).row(rows + row).hint(format_args!(
-                "write the column anew with times in microseconds, or leave it out ({})",
-                option("without_column")
-            )));
+            .build()?;
+        let mut rows = 0;
+        for batch in batches {
+            let batch = batch?;
+            let found = batch.columns().first().and_then(|column| first_outside(column, &SECONDS));
+            if let Some((row, text)) = found {
+                return Ok(Some((rows + row, text)));
+            }
+            rows += batch.num_rows();
         }
-        rows += batch.num_rows();
-    }
-    Ok(())
+        Ok(None)
+    })?;
+    let Some((row, text)) = outside else { return Ok(()) };
+    let cause =
+        format_args!("the column {name:?} has the time {text} in INT96, which nanoseconds do not hold");
+    Err(Error::new(file.path(), cause).row(row).hint(format_args!(
+        "write the column anew with times in microseconds, or leave it out ({})",
+        option("without_column")
+    )))
 }

@@ -40,26 +40,38 @@ pub(crate) fn rows_of_images(
     columns: &[ArrayRef],
 ) -> Result<RowsOfImages> {
     // Columns that both have, unless they are texts none of which is in both: then they may be names all the same.
-    let keys = keys_beside(source, path, (on, columns))?;
-    if let Some((wanted, compared)) = &keys {
-        let rows = rows_of_keys(source, path, (on, columns), (wanted, compared))?;
-        if rows.is_empty() || rows.iter().any(Option::is_some) || !compared.is_of_texts() {
-            if !rows.is_empty() && rows.iter().all(Option::is_none) {
-                return Err(no_row(source, path, (on, columns), Some(wanted))?);
-            }
-            return Ok(RowsOfImages { rows, keys: keys.map(|(wanted, _)| wanted), other_folder: None });
-        }
+    let mut keys = None;
+    let mut by_columns = None;
+    if let Some((wanted, compared)) = keys_beside(source, path, (on, columns))? {
+        let rows = rows_of_keys(source, path, (on, columns), (&wanted, &compared))?;
+        let tells = rows.is_empty() || rows.iter().any(Option::is_some) || !compared.is_of_texts();
+        by_columns = tells.then_some(rows);
+        keys = Some(wanted);
     }
+    let is_by_columns = by_columns.is_some();
+    let (rows, other_folder) = match by_columns {
+        Some(rows) => (rows, None),
+        None => rows_by_names(source, path, (on, columns))?,
+    };
+    if !rows.is_empty() && rows.iter().all(Option::is_none) {
+        return Err(no_row(source, path, (on, columns), keys.as_deref())?);
+    }
+    Ok(RowsOfImages { rows, keys: keys.filter(|_| is_by_columns), other_folder })
+}
+
+/// The row of each image by its name, or by the number that its name is, and the name of [`RowsOfImages::other_folder`].
+fn rows_by_names(
+    source: &dyn Store,
+    path: &Path,
+    (on, columns): (&[String], &[ArrayRef]),
+) -> Result<(Vec<Option<u64>>, Option<String>)> {
     let ByNames { mut rows, shared, other_folder } =
         rows_of_names(source, path, columns).map_err(Error::choice)?;
     if let Some([one, other]) = shared {
         return Err(of_several_folders(path, on, &one, &other));
     }
     by_number(source, path, (on, columns), &mut rows)?;
-    if !rows.is_empty() && rows.iter().all(Option::is_none) {
-        return Err(no_row(source, path, (on, columns), keys.as_ref().map(|(wanted, _)| &wanted[..]))?);
-    }
-    Ok(RowsOfImages { rows, keys: None, other_folder })
+    Ok((rows, other_folder))
 }
 
 /// Adds the rows of images whose names are numbers that the table writes in another way: 012 is 12 and 12.0.
