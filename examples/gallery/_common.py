@@ -71,11 +71,12 @@ def dna_channel(images: wellread.Dataset) -> int:
     return next((i for i, name in enumerate(names) if any(stain in name for stain in DNA)), len(names) - 1)
 
 
-def ranges(images: wellread.Dataset, rows=None, most: int = 16) -> tuple[list[float], list[float]]:
-    """The range of each channel that becomes 0 … 1: percentiles 0.5 and 99.8 of some images."""
+def ranges(images: wellread.Dataset, rows=None, channels=None, most: int = 16) -> tuple[list[float], list[float]]:
+    """The range of each channel, or of `channels`, that becomes 0 … 1: percentiles 0.5 and 99.8 of some images."""
     rows = np.arange(len(images)) if rows is None else np.asarray(rows)
     some = rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(int)]
-    pixels = np.stack([images[int(row)][..., ::2, ::2] for row in some])
+    kept = slice(None) if channels is None else channels
+    pixels = np.stack([images[int(row)][kept, ..., ::2, ::2] for row in some])
     low, high = np.percentile(pixels, (0.5, 99.8), axis=(0, 2, 3))
     return low.tolist(), np.maximum(high, low + 1).tolist()
 

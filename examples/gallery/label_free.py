@@ -37,14 +37,15 @@ def chosen(images: wellread.Dataset, inputs: str | None, target: str | None) -> 
     return [channel for channel in given if channel != to], to
 
 
-def train(images, rows, inputs, target, ranged, steps: int, size: int = 192, seed: int = 0):
+def train(images, rows, inputs, target, scales, steps: int, size: int = 192, seed: int = 0):
     """A network, and the loss of each step."""
     torch.manual_seed(seed)
+    scale, target_scale = scales
     model, losses = UNet(len(inputs)), []
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     loader = wellread.DataLoader(
-        images, 16, rows=rows, channels=inputs, scale=ranged, crops_per_image=4, random_crop=size, flip=True,
-        targets=images, target_channels=[target], target_kind="image", target_scale=ranged,
+        images, 16, rows=rows, channels=inputs, scale=scale, crops_per_image=4, random_crop=size, flip=True,
+        targets=images, target_channels=[target], target_kind="image", target_scale=target_scale,
         turns="quarter", shuffle=True, seed=seed, num_workers=2, as_="torch",
     )  # fmt: skip
     for _ in range(math.ceil(steps / len(loader))):
@@ -78,14 +79,14 @@ def main(arguments=None) -> dict:
     inputs, target = chosen(images, choices.inputs, choices.target)
     names = channel_names(images)
     rows, test = held_out(len(images))
-    ranged = ranges(images, rows)
     print(f"{len(images)} sites: {names[target]} from {', '.join(names[c] for c in inputs)}")
-    model, losses = train(images, rows, inputs, target, ranged, choices.steps, choices.size, choices.seed)
+    scales = ranges(images, rows, inputs), ranges(images, rows, [target])
+    model, losses = train(images, rows, inputs, target, scales, choices.steps, choices.size, choices.seed)
 
     def pairs(of):
         """Whole sites as (channels, stain)."""
-        same = {"target_channels": [target], "target_kind": "image", "target_scale": ranged}
-        loader = wellread.DataLoader(images, 1, rows=of, channels=inputs, scale=ranged, targets=images, **same)
+        same = {"target_channels": [target], "target_kind": "image", "target_scale": scales[1]}
+        loader = wellread.DataLoader(images, 1, rows=of, channels=inputs, scale=scales[0], targets=images, **same)
         return [(pixels[0], stain[0, 0]) for pixels, stain in loader]
 
     weights = linear(pairs(rows))
