@@ -511,6 +511,10 @@ def test_names_that_are_of_several_folders_are_refused_and_other_folders_told(tm
     for unmatched in ("error", "null"):
         with pytest.raises(wr.ChoiceError, match="could be either of two images, P1/10 and P2/10"):
             ds.with_columns(table, on="file", unmatched=unmatched)
+    # Also where one of the images has a row of its own.
+    mixed = pa.table({"file": ["P1/10.tif", "10.tif", "P1/11.tif", "P2/11.tif"], "dose": [1, 2, 3, 4]})
+    with pytest.raises(wr.ChoiceError, match="could be either of two images, P1/10 and P2/10"):
+        ds.with_columns(mixed, on="file")
     plate = wr.Dataset(tmp_path / "screen" / "P1")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

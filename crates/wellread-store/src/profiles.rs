@@ -28,6 +28,7 @@ pub(crate) use matching::{some_keys, some_values};
 pub(crate) use name_rows::Profiles;
 pub(crate) use names::{files_of_sites, folders_of, parts};
 pub(crate) use rows::{RowsOfImages, rows_of_images};
+pub(crate) use spread::Spread;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -58,7 +59,8 @@ pub struct Joined {
 /// image's name, with or without its ending and folders. Folders that both names have must be the same, from the last
 /// one on. `P1/a.tif` is the profile of `P1/a` and of `a`, not of `P2/a`. Among several that fit, it takes the one with
 /// the most folders in common, those that a folder of images lies in counted too. A row with the whole name of an image is
-/// of that one alone. Images without a profile get nulls. Names that are numbers may be written in another way: 012 is 12.
+/// of that one alone. A profile of `a` is an error beside images `P1/a` and `P2/a`, also where one of them has a row of its
+/// own. Images without a profile get nulls. Names that are numbers may be written in another way: 012 is 12.
 /// [`crate::with_columns::joined`] has the same rule.
 ///
 /// Whole names go first: where a folder holds `a.tif` and `a.tiff`, each has the profile of its file name. A profile of `a`

@@ -10,7 +10,7 @@ use super::options::CellOptions;
 use super::table::CellTable;
 use crate::each_row;
 use crate::features::{Comparison, Index, as_written, key_at};
-use crate::profiles::{Profiles, files_of_sites, folders_of, parts};
+use crate::profiles::{Profiles, Spread, files_of_sites, folders_of, parts};
 use crate::surface::option;
 use crate::{Error, Result, Store, threads};
 use arrow_array::cast::AsArray;
@@ -283,10 +283,19 @@ fn by_name(
     let base = folders_of(images);
     let base: Vec<&str> = base.iter().map(String::as_str).collect();
     let mut image_of_name: Vec<Option<usize>> = vec![None; given.len()];
+    let mut spread = Spread::default();
+    let either = |what: &str, one: &str, other: &str| {
+        let cause =
+            format_args!("{what} in column {name:?} could be either of two images, {one} and {other}");
+        Error::new(&table.path, cause).hint("write the folders of images in front of their names")
+    };
     for (image, own) in names.iter().enumerate() {
         let own_files = files.get(image).into_iter().flatten();
         let number = match index.of_any(&base, std::iter::once(own).chain(own_files)) {
-            Ok(Some(found)) => found.row,
+            Ok(Some(found)) => {
+                spread.see(&found, own);
+                found.row
+            }
             Ok(None) => continue,
             Err([first, second]) => {
                 let [first, second] = [first, second].map(|number| given[number].0);
@@ -296,13 +305,15 @@ fn by_name(
             }
         };
         if let Some(other) = image_of_name[number].replace(image) {
-            let cause = format_args!(
-                "{:?} in column {name:?} could be either of two images, {} and {own}",
-                given[number].0, names[other]
-            );
-            return Err(
-                Error::new(&table.path, cause).hint("write the folders of images in front of their names")
-            );
+            return Err(either(&format!("{:?}", given[number].0), &names[other], own));
+        }
+    }
+    // Also a name that went to one image alone, where the others have names of their own.
+    for (image, own) in names.iter().enumerate() {
+        let own_files = files.get(image).into_iter().flatten();
+        let all = std::iter::once(own).chain(own_files).map(|name| parts(name));
+        if let Some([one, other]) = spread.shared(own, all) {
+            return Err(either("a name", &one, &other));
         }
     }
     Ok(name_of_row.into_iter().map(|number| number.and_then(|number| image_of_name[number])).collect())

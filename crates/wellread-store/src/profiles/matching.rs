@@ -96,7 +96,7 @@ pub(crate) fn some_values(columns: &[ArrayRef]) -> String {
 pub(crate) struct ByNames {
     /// The row of each image, where it has one.
     pub rows: Vec<Option<u64>>,
-    /// Two images of different folders to which one row went since it names no folder that tells them apart.
+    /// Two images of different folders that a row may be of, since it names no folder that tells them apart. It went to one at least.
     pub shared: Option<[String; 2]>,
     /// The name in a row of an image of the set, whose folders are not those that the set lies in.
     pub other_folder: Option<String>,
@@ -181,13 +181,26 @@ pub(crate) fn rows_of_names(source: &dyn Store, path: &Path, columns: &[ArrayRef
     for (name, at) in images.iter().zip(matches) {
         let at = at.filter(|at| at.is_whole || !taken.contains(&(at.row, file_of(name))));
         if let Some(at) = &at {
-            spread.see(at.row, at.folders, name);
+            spread.see(at, name);
             other_folder =
                 other_folder.or_else(|| at.unconfirmed.as_ref().map(|folders| format!("{folders}/{name}")));
         }
         found.push(at.map(|at| at.row as u64));
     }
-    Ok(ByNames { rows: found, shared: spread.shared, other_folder })
+    let mut shared = None;
+    let looked_at = if spread.is_empty() { &[][..] } else { &images[..] };
+    for (image, name) in looked_at.iter().enumerate() {
+        let files = sites.as_ref().and_then(|sites| sites.get(image)).into_iter().flatten();
+        let names = std::iter::once(name).chain(files).map(|name| parts(name));
+        // Where only endings tell images apart, names with these went to them.
+        let has_namesakes = !namesakes.images.is_empty();
+        let full = has_namesakes.then(|| full_name(source, image, name)).transpose()?;
+        shared = spread.shared(name, names.chain(full.as_deref().map(full_parts)));
+        if shared.is_some() {
+            break;
+        }
+    }
+    Ok(ByNames { rows: found, shared, other_folder })
 }
 
 /// The last part of an image's name, without the ending of a file.

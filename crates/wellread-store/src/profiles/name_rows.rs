@@ -22,8 +22,8 @@ pub(crate) struct Profiles {
 pub(crate) struct ProfileMatch {
     /// The row in the table.
     pub(crate) row: usize,
-    /// How many folders of the image's name the profile's name has.
-    pub(super) folders: usize,
+    /// The profile's name, where it has fewer folders than the image's.
+    pub(super) bare: Option<String>,
     /// Whether the profile's name has all of the image's name.
     pub(super) is_whole: bool,
     /// Folders of the profile's name of which nothing says that they are the image's.
@@ -47,7 +47,11 @@ impl Profiles {
             let Some(at) = self.of(base, &parts(name))? else { continue };
             match &mut first {
                 Some(first) if first.row != at.row => return Err([first.row, at.row]),
-                Some(first) => first.is_whole |= at.is_whole,
+                Some(first) => {
+                    first.is_whole |= at.is_whole;
+                    // One name that has all folders is enough.
+                    first.bare = first.bare.take().filter(|_| at.bare.is_some());
+                }
                 None => first = Some(at),
             }
         }
@@ -78,7 +82,8 @@ impl Profiles {
             [Some(first), Some(second)] => Some(Err([*first, *second])),
             [first, _] => first.map(|row| {
                 let is_whole = folders >= own;
-                Ok(ProfileMatch { row, folders: folders.min(own), is_whole, unconfirmed: None })
+                let bare = (!is_whole).then(|| end(name, folders));
+                Ok(ProfileMatch { row, bare, is_whole, unconfirmed: None })
             }),
         };
         (own..full.len())
@@ -105,15 +110,13 @@ impl Profiles {
         let unconfirmed = (most == 0 && !base.is_empty()).then(|| folders.clone());
         match best.find(|(other, _)| other != row) {
             Some((other, _)) => Some(Err([*row, *other])),
-            None => {
-                Some(Ok(ProfileMatch { row: *row, folders: name.len() - 1, is_whole: false, unconfirmed }))
-            }
+            None => Some(Ok(ProfileMatch { row: *row, bare: None, is_whole: false, unconfirmed })),
         }
     }
 }
 
 /// The last part of a name with this many of the folders before it.
-fn end(name: &[&str], folders: usize) -> String {
+pub(super) fn end(name: &[&str], folders: usize) -> String {
     name[name.len() - 1 - folders..].join("/")
 }
 

@@ -208,7 +208,7 @@ fn a_table_in_memory_and_a_file_give_images_the_same_rows() {
     let doses = |rows: &[i64]| -> Vec<Option<String>> {
         rows.iter().map(|&row| (row >= 0).then(|| row.to_string())).collect()
     };
-    let cases: [(&[&str], &[&str], &[i64]); 7] = [
+    let cases: [(&[&str], &[&str], &[i64]); 9] = [
         // A row with the whole name of an image is of no other one.
         (&["w1", "dir/w1.tif"], &["w1", "dir/w1.tif"], &[0, 1]),
         (&["w1", "dir/w1.tif"], &["w1"], &[0, -1]),
@@ -218,14 +218,20 @@ fn a_table_in_memory_and_a_file_give_images_the_same_rows() {
         (&["012", "7"], &["7", "12"], &[1, 0]),
         (&["a", "b"], &["b.tif", "x/a.tif"], &[1, 0]),
         (&["a"], &["a.tif", "a"], &[1]),
+        // A row of no image, as each has one that names its folder; and folders that tell images apart.
+        (&["P1/a", "P2/a"], &["P1/a", "a", "P2/a"], &[0, 2]),
+        (&["P1/x/a", "P2/y/a"], &["P1/x/a", "y/a"], &[0, 1]),
     ];
     for (images, rows, wanted) in cases {
         let [memory, file] = by_both(images, rows);
         assert_eq!(memory, Ok(doses(wanted)), "{images:?} {rows:?}");
         assert_eq!(memory, file, "{images:?} {rows:?}");
     }
-    let refused: [(&[&str], &[&str], &str); 5] = [
+    let refused: [(&[&str], &[&str], &str); 7] = [
         (&["P1/a", "P2/a"], &["a.tif"], "could be either of two images, P1/a and P2/a"),
+        // Also where one of them has a row of its own.
+        (&["P1/a", "P2/a"], &["P1/a", "a"], "could be either of two images, P1/a and P2/a"),
+        (&["P1/x/a", "P2/x/a"], &["P2/x/a.tif", "x/a.tif"], "two images, P1/x/a and P2/x/a"),
         (&["a"], &["a.png", "a.jpg"], "rows 0 and 1 are both of the image \"a\""),
         (&["a.tif", "a.tiff"], &["a"], "row 0 fits two images, a.tif and a.tiff"),
         (&["012", "12"], &["12", "3"], "\"012\" and \"12\" have one name where numbers are compared"),

@@ -107,6 +107,30 @@ fn tables_in_memory_are_tables_of_cells() {
     assert!(error.is_choice() && error.to_string().contains("no rows"), "{error}");
 }
 
+/// A name without folders may be of images in several, also where one of them has a name of its own in the table.
+#[test]
+fn names_without_folders_are_of_no_image_where_several_have_them() {
+    let mut random = ChaCha8Rng::seed_from_u64(10);
+    let dir = tempfile::tempdir().unwrap();
+    let images = ["P1/a", "P2/a", "P2/b"]
+        .map(|name| Image::noise(name, Shape::plane(20, 20), PixelType::U8, &mut random));
+    let set = dir.path().join("set.parquet");
+    drop(write(&set, "parquet", &WriteOptions::default(), &images));
+    let found = |names: &[&str]| {
+        let cells: Vec<_> = names.iter().map(|&name| (name.to_owned(), 9.0, 9.0)).collect();
+        let path = table(dir.path(), &cells);
+        let options = CellOptions { size: [4, 4], ..CellOptions::default() };
+        let store = CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), &path, &options);
+        store.map(|store| (0..store.len()).map(|cell| store.cells().image_of(cell)).collect::<Vec<_>>())
+    };
+    for names in [&["P1/a", "a"][..], &["a.tif", "P2/a.tif"], &["a"]] {
+        let error = found(names).unwrap_err().to_string();
+        assert!(error.contains("in column \"ImageName\" could be either of two images, P1/a"), "{error}");
+        assert!(error.contains("and P2/a") && error.contains("write the folders of images"), "{error}");
+    }
+    assert_eq!(found(&["P1/a", "b", "P2/a"]).unwrap(), [Some(0), Some(2), Some(1)]);
+}
+
 /// A table's `row_id` and `ome_image` are data, whatever they hold: cells are numbered without them.
 #[test]
 fn columns_called_like_a_formats_own_are_columns_of_cells() {
