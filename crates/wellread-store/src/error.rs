@@ -21,6 +21,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     path: PathBuf,
     row: Option<usize>,
+    column: Option<String>,
     cause: String,
     hint: Option<String>,
     missing: bool,
@@ -36,6 +37,7 @@ impl Error {
         Self(Box::new(Inner {
             path: place::shown(path.as_ref()).into_owned(),
             row: None,
+            column: None,
             cause: cause.to_string(),
             hint: None,
             missing: false,
@@ -108,6 +110,12 @@ impl Error {
         self
     }
 
+    /// Names the column beside the images at fault: the others can be read without it.
+    pub fn column(mut self, name: &str) -> Self {
+        self.0.column.get_or_insert_with(|| name.to_owned());
+        self
+    }
+
     /// Says that a file could not be read, where an error may also be a wrong choice.
     pub fn unreadable(mut self) -> Self {
         self.0.unreadable = true;
@@ -172,6 +180,11 @@ impl Error {
     /// The row at fault, if one is.
     pub fn row_index(&self) -> Option<usize> {
         self.0.row
+    }
+
+    /// The column beside the images at fault, if one is and that was said.
+    pub fn column_name(&self) -> Option<&str> {
+        self.0.column.as_deref()
     }
 
     /// The cause alone, in words.

@@ -151,7 +151,7 @@ pub(crate) fn gathered(
         let cause =
             format!("the column {name:?} has {number}: it has more digits than {}", column.data_type());
         let hint = "give the column another type in the table, such as text or floats of 64 bits, or drop it";
-        return Err(Error::new(path, cause).row(row).hint(hint));
+        return Err(Error::new(path, cause).row(row).column(name).hint(hint));
     }
     Ok(whole)
 }

@@ -18,12 +18,12 @@ mod spread;
 
 use crate::features::{joint_key, key_at, key_in_words, taken};
 use crate::found::Found;
-use crate::parquet::{PlainColumns, read_plain_columns};
+use crate::parquet::{PlainColumns, PlainNames, plain_names, read_plain_columns};
+use crate::surface::option;
 use crate::words::counted;
 use crate::{Error, LeftOut, Renamed, Result, Store, text_columns};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
-use matching::without;
 pub(crate) use matching::{some_keys, some_values};
 pub(crate) use name_rows::Profiles;
 pub(crate) use names::{files_of_sites, folders_of, parts};
@@ -78,13 +78,30 @@ pub fn join(
     keys: &str,
     columns: &[String],
 ) -> Result<(RecordBatch, Joined)> {
+    join_without(source, profiles, (keys, columns), &[])
+}
+
+/// As [`join`], but the columns `without` of the table are left out. They are not read, unless `keys` names them. Those that `columns` names
+/// are taken all the same.
+///
+/// # Errors
+/// As [`join`]; no column is left.
+pub fn join_without(
+    source: &dyn Store,
+    profiles: &Path,
+    (keys, columns): (&str, &[String]),
+    without: &[String],
+) -> Result<(RecordBatch, Joined)> {
+    let keys: Vec<String> = keys.split(',').map(|key| key.trim().to_owned()).collect();
+    let is_chosen = |name: &String| columns.iter().any(|column| column.trim() == name);
+    let dropped: Vec<String> = without.iter().filter(|name| !is_chosen(name)).cloned().collect();
+    let unread: Vec<String> = dropped.iter().filter(|name| !keys.contains(name)).cloned().collect();
     let (table, mut left_out, mut renamed) = if text_columns::is_text(profiles) {
         (text_columns::read(profiles)?, vec![], vec![])
     } else {
-        let PlainColumns { columns, left_out, renamed } = read_plain_columns(profiles)?;
+        let PlainColumns { columns, left_out, renamed } = read_plain_columns(profiles, &unread)?;
         (columns, left_out, renamed)
     };
-    let keys: Vec<String> = keys.split(',').map(|key| key.trim().to_owned()).collect();
     let no_key = |key: &String| no_column(profiles, &table, &left_out, key, " to join on");
     let key_column = |key: &String| table.column_by_name(key).cloned().ok_or_else(|| no_key(key));
     let key_columns: Vec<ArrayRef> = keys.iter().map(key_column).collect::<Result<_>>()?;
@@ -95,8 +112,8 @@ pub fn join(
     let table = if columns.is_empty() {
         left_out.retain(|column| !is_pandas_index(&column.name));
         // Columns that the images have already, and that are the same.
-        let table = if by_columns { without(profiles, &table, &keys)? } else { table };
-        without_pandas_index(profiles, table)?
+        let table = if by_columns { matching::without(profiles, &table, &keys)? } else { table };
+        without_pandas_index(profiles, without_dropped(profiles, table, &dropped)?)?
     } else {
         let all_left_out = std::mem::take(&mut left_out);
         chosen(profiles, &table, &all_left_out, columns)?
@@ -114,6 +131,37 @@ pub fn join(
     };
     let rows = taken(&table, found).map_err(|e| Error::new(profiles, e))?;
     Ok((rows, joined))
+}
+
+/// Names of all columns of a table of profiles, plain or not.
+///
+/// # Errors
+/// A table that cannot be read.
+pub fn column_names(profiles: &Path) -> Result<Vec<String>> {
+    if text_columns::is_text(profiles) {
+        let table = text_columns::read(profiles)?;
+        return Ok(table.schema_ref().fields().iter().map(|field| field.name().clone()).collect());
+    }
+    let PlainNames { mut names, left_out, .. } = plain_names(profiles)?;
+    names.extend(left_out.into_iter().map(|column| column.name));
+    Ok(names)
+}
+
+/// The columns of a table but those of `dropped`.
+fn without_dropped(profiles: &Path, table: RecordBatch, dropped: &[String]) -> Result<RecordBatch> {
+    let schema = table.schema();
+    let fields = schema.fields().iter().enumerate();
+    let kept: Vec<usize> =
+        fields.filter(|(_, field)| !dropped.contains(field.name())).map(|(place, _)| place).collect();
+    if kept.len() == table.num_columns() {
+        return Ok(table);
+    }
+    if kept.is_empty() {
+        let cause = "has no column but those that are left out";
+        let hint = format!("leave fewer out ({}), or do not join the table", option("without_column"));
+        return Err(Error::new(profiles, cause).hint(hint).choice());
+    }
+    table.project(&kept).map_err(|e| Error::new(profiles, e))
 }
 
 /// The images without a row in `found`, and the rows of the table without an image.

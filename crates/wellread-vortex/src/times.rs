@@ -86,7 +86,7 @@ pub(crate) fn named(error: Error, column: Option<(&str, usize)>) -> Error {
         return error;
     };
     let text = format!("the column {name:?} has a time or a zone that Vortex does not take: {cause}");
-    Error::new(error.path(), text).row(row).hint(format_args!(
+    Error::new(error.path(), text).row(row).column(name).hint(format_args!(
         "write the file again with another time or zone, or leave the column out ({})",
         option("without_column")
     ))

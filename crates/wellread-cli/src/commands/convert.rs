@@ -87,8 +87,10 @@ pub struct Args {
     /// Add these columns of the profiles alone; by default all.
     #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join", value_delimiter = ',')]
     columns: Vec<String>,
-    /// Leave these columns of the source out, without reading them; by default all go along.
-    #[arg(long, visible_alias = "without-columns", value_name = "COLUMN[,COLUMN…]", value_delimiter = ',')]
+    /// Leave these columns of the source and of the profiles out, without reading them; by default all go along. A value that is
+    /// the whole name of a column is one name, with its commas. May be given several times. --columns takes one of the profiles all
+    /// the same.
+    #[arg(long, visible_alias = "without-columns", value_name = "COLUMN[,COLUMN…]")]
     without_column: Vec<String>,
     /// Layout of OME-Arrow Parquet: nested is one table (format parquet), dataset is a folder of tables of chunks
     /// (format ome-arrow-dataset). --layout nested and --layout dataset mean the same; they say nothing of the source.

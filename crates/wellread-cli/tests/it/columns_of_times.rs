@@ -1,9 +1,9 @@
 //! Columns that stop a conversion, as times that no other table has, and what gets a user through; times as text.
 
 use crate::columns::write_parquet;
-use crate::support::{arg, generate, has_format, json, wellread};
+use crate::support::{arg, generate, has_format, image_names, json, wellread};
 use arrow_array::{
-    ArrayRef, BinaryArray, Date32Array, DurationSecondArray, Int64Array, RecordBatch,
+    ArrayRef, BinaryArray, Date32Array, DurationSecondArray, Int64Array, RecordBatch, StringArray,
     TimestampMicrosecondArray, TimestampMillisecondArray,
 };
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -96,6 +96,65 @@ fn a_conversion_goes_on_without_a_column() {
     let on = ["--without-column", "thumb", "--on", "ray"];
     let refused = wellread(&[&convert[..], &on].concat());
     assert!(refused.code == 2 && refused.stderr.contains("--without-column"), "{}", refused.stderr);
+}
+
+/// A name with a comma, and columns of a joined table, are left out like others.
+#[test]
+fn columns_of_any_name_and_of_joined_tables_are_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let columns = [("a,b", numbers([1; 4])), ("a", numbers([2; 4])), ("dose", numbers([3; 4]))];
+    let set = set_with(dir.path(), "set.parquet", &columns);
+    let whole = dir.path().join("whole.parquet");
+    let names = |path: &Path| -> Vec<String> {
+        let schema = table(path).schema();
+        let names = schema.fields().iter().map(|field| field.name().clone());
+        names.filter(|name| !["row_id", "ome_image"].contains(&name.as_str())).collect()
+    };
+    for (options, left, kept) in [
+        (&["--without-column", "a,b"][..], &["a,b"][..], &["a", "dose"][..]),
+        (&["--without-column", "a,b", "--without-column", "dose"], &["a,b", "dose"], &["a"]),
+        (&["--without-column", "a,dose"], &["a", "dose"], &["a,b"]),
+    ] {
+        let convert = ["convert", arg(&set), arg(&whole), "--overwrite"];
+        let document = json(&[&convert[..], options].concat());
+        assert_eq!(document["columns_left_out"], serde_json::json!(left), "{options:?}");
+        assert_eq!(names(&whole), kept, "{options:?}");
+    }
+    // A joined table, one of whose times no other table has.
+    let until = TimestampMicrosecondArray::from(vec![Some(0), None, Some(i64::MAX), Some(1)]);
+    let joined = dir.path().join("joined.parquet");
+    let called: ArrayRef = Arc::new(StringArray::from_iter_values(image_names(&set)));
+    let columns: [(&str, ArrayRef); 3] =
+        [("file", called), ("until", Arc::new(until)), ("dose", numbers([7; 4]))];
+    write_parquet(&joined, columns);
+    let join = ["--join", arg(&joined), "--on", "file"];
+    let convert = [&["convert", arg(&set), arg(&whole), "--overwrite"][..], &join].concat();
+    let stopped = wellread(&convert);
+    assert_eq!(stopped.code, 1, "{}", stopped.stderr);
+    assert!(
+        stopped.stderr.contains("row 2: the column \"until\" has the time infinity"),
+        "{}",
+        stopped.stderr
+    );
+    assert!(stopped.stderr.contains("leave the column out (--without-column)"), "{}", stopped.stderr);
+    for (options, kept) in [
+        (&["--without-column", "until"][..], &["a,b", "a", "dose", "file", "dose_y"][..]),
+        // Of both, also the one that tells the image; and one that is asked for all the same.
+        (&["--without-column", "until,file,a", "--without-column", "a,b"], &["dose", "dose_y"]),
+        (&["--without-column", "until,dose"], &["a,b", "a", "file"]),
+        (&["--without-column", "until,dose", "--columns", "dose"], &["a,b", "a", "dose"]),
+    ] {
+        let document = json(&[&convert[..], options].concat());
+        assert_eq!(names(&whole), kept, "{options:?}");
+        assert_eq!(document["images_with_profile"], 4, "{options:?}");
+    }
+    let dose = table(&whole).column_by_name("dose").cloned();
+    assert_eq!(dose, Some(numbers([7; 4])), "that of the joined table");
+    let none = wellread(&[&convert[..], &["--without-column", "till"]].concat());
+    assert!(none.code == 2 && none.stderr.contains("has no column \"till\""), "{}", none.stderr);
+    assert!(none.stderr.contains("joined.parquet: file, until, dose"), "{}", none.stderr);
+    let nothing = wellread(&[&convert[..], &["--without-column", "file,until,dose"]].concat());
+    assert!(nothing.code == 2 && nothing.stderr.contains("no column but those"), "{}", nothing.stderr);
 }
 
 /// Times that other tables do not have are named with their row, and a conversion goes on without their column.

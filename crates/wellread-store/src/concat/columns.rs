@@ -112,7 +112,7 @@ impl Concat {
         let plain = filled.zip(parts).find_map(|(part, array)| Some((part, array.as_ref()?.data_type())));
         let beside = plain.map_or_else(String::new, |(part, own)| format!(", and is {own} in {}", part.name));
         let cause = format_args!("the column {name:?} has {why} in {}{beside}", part.name);
-        Error::new(self.path(), cause).hint(ONE_TYPE).choice()
+        Error::new(self.path(), cause).column(name).hint(ONE_TYPE).choice()
     }
 
     /// One column of what the parts have of it. Times in seconds beside times in milliseconds become those: Parquet has no others.
@@ -144,6 +144,7 @@ impl Concat {
                     self.path(),
                     format_args!("the column {name:?} is {before} in {a}, and {own} in {b}"),
                 )
+                .column(name)
                 .hint(ONE_TYPE)
                 .choice());
             };
@@ -174,6 +175,7 @@ impl Concat {
                         part.name
                     ),
                 )
+                .column(name)
                 .hint(ONE_TYPE)
                 .choice());
             }
@@ -185,7 +187,7 @@ impl Concat {
         let arrays: Vec<ArrayRef> = filled.iter().zip(parts).map(whole).collect();
         let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
         arrow_select::concat::concat(&arrays)
-            .map_err(|e| Error::new(self.path(), format_args!("the column {name:?}: {e}")))
+            .map_err(|e| Error::new(self.path(), format_args!("the column {name:?}: {e}")).column(name))
     }
 }
 
@@ -197,6 +199,7 @@ fn agrees_with_folders(part: &Part, name: &str, own: &ArrayRef) -> Result<()> {
         part.store.path(),
         format_args!("its column {name:?} has {other:?}, and its folder is called {name}={value}"),
     )
+    .column(name)
     .hint("rename the folder, or the column in the file")
     .choice())
 }

@@ -75,7 +75,7 @@ pub(super) fn no_time(column: &ArrayRef, has_infinity: bool) -> Option<(usize, S
 
 /// The error of a value that [`no_time`] found in a column.
 pub(super) fn refusal(path: &Path, name: &str, what: &str) -> Error {
-    Error::new(path, format_args!("the column {name:?} has {what}")).hint(format_args!(
+    Error::new(path, format_args!("the column {name:?} has {what}")).column(name).hint(format_args!(
         "put NULL or another time in its place, or leave the column out ({})",
         option("without_column")
     ))
@@ -245,7 +245,9 @@ mod tests {
         let (row, what) = no_time(&seconds, false).unwrap();
         assert_eq!((row, what.contains("which milliseconds do not hold")), (1, true), "{what}");
         assert_eq!(no_time(&column(Int64Array::from(vec![i64::MAX])), true), None);
-        let error = refusal(Path::new("a.duckdb"), "until", infinite).row(2).to_string();
+        let error = refusal(Path::new("a.duckdb"), "until", infinite).row(2);
+        assert_eq!(error.column_name(), Some("until"));
+        let error = error.to_string();
         assert!(error.starts_with("a.duckdb: row 2: the column \"until\" has the time infinity"), "{error}");
         assert!(error.contains("put NULL or another time in its place"), "{error}");
     }

@@ -62,7 +62,7 @@ pub(super) fn check(
     let Some((row, text)) = outside else { return Ok(()) };
     let cause =
         format_args!("the column {name:?} has the time {text} in INT96, which nanoseconds do not hold");
-    Err(Error::new(file.path(), cause).row(row).hint(format_args!(
+    Err(Error::new(file.path(), cause).row(row).column(name).hint(format_args!(
         "write the column anew with times in microseconds, or leave it out ({})",
         option("without_column")
     )))

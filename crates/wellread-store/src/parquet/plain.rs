@@ -34,16 +34,17 @@ pub(crate) struct PlainColumns {
     pub renamed: Vec<Renamed>,
 }
 
-/// The columns of a Parquet table.
+/// The columns of a Parquet table, but those of `without`, which are not read.
 ///
 /// # Errors
 /// A file that is missing, corrupt, no Parquet, or larger than features are.
-pub(crate) fn read_plain_columns(path: &Path) -> Result<PlainColumns> {
+pub(crate) fn read_plain_columns(path: &Path, without: &[String]) -> Result<PlainColumns> {
     let file = PositionalFile::open(path)?;
     let metadata = footer(&file)?;
     let (schema, renamed) = named(&metadata);
-    let names: Vec<String> = plain_columns(&schema).map(str::to_owned).collect();
-    let left_out = other_columns(&schema).collect();
+    let is_read = |name: &str| without.iter().all(|other| other != name);
+    let names: Vec<String> = plain_columns(&schema).filter(|name| is_read(name)).map(str::to_owned).collect();
+    let left_out = other_columns(&schema).filter(|column| is_read(&column.name)).collect();
     Ok(PlainColumns { columns: read_columns(&file, &metadata, &names)?, left_out, renamed })
 }
 

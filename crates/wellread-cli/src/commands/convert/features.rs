@@ -1,6 +1,7 @@
 //! Columns beside the images: those of the source, and of a table of profiles joined to them.
 
 use crate::output::{Failure, Outcome, Ui};
+use std::fmt::Write;
 use std::path::Path;
 use wellread_store::features::{self, FeatureColumns};
 use wellread_store::surface::option;
@@ -81,7 +82,7 @@ impl Joining<'_> {
 }
 
 /// Feature columns of the source and of the profiles joined to them, as far as a target of a format keeps them. Those of `without` are
-/// left out of the source's.
+/// left out: they are values of `--without-column`.
 pub(super) fn features_of(
     source: &dyn Store,
     without: &[String],
@@ -89,6 +90,7 @@ pub(super) fn features_of(
     (format, target): (&Format, &Path),
 ) -> Outcome<Features> {
     let is_kept = format.keeps_features_in(target, source.len());
+    let without = &columns_of(source, without, joining)?;
     let mut own = own_columns(source, without)?;
     let mut joined = None;
     let mut notes = vec![];
@@ -101,7 +103,8 @@ pub(super) fn features_of(
         if !is_kept {
             return Err(Failure::Usage(cannot_join(format, target, source.len())));
         }
-        let (batch, found) = profiles::join(source, profiles, on, columns)?;
+        let joined_now = profiles::join_without(source, profiles, (on, columns), without);
+        let (batch, found) = joined_now.map_err(with_a_way_on)?;
         let alone = found.images_alone.count;
         if alone > 0 && unmatched == JoinUnmatched::Error {
             let (of, names) = (counted(found.images, "image"), found.images_alone.named());
@@ -215,16 +218,51 @@ pub(super) fn features_of(
     Ok(Features { columns: own, joined, left_out, renamed, notes })
 }
 
-/// The columns beside the source's images, but those of `without`, which are not read.
-fn own_columns(source: &dyn Store, without: &[String]) -> Outcome<Option<FeatureColumns>> {
-    let mut names = source.hints().feature_names();
-    let others = source.hints().columns_left_out();
-    let is_none = |name: &&String| !names.contains(name) && others.iter().all(|other| other.name != **name);
-    if let Some(name) = without.iter().find(is_none) {
-        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+/// Most columns of a joined table that a message lists.
+const MAX_LISTED: usize = 12;
+
+/// The columns that values of `--without-column` name, of the source and of the profiles.
+fn columns_of(source: &dyn Store, values: &[String], joining: Option<&Joining<'_>>) -> Outcome<Vec<String>> {
+    if values.is_empty() {
+        return Ok(vec![]);
+    }
+    let beside = source.hints().feature_names();
+    let others = source.hints().columns_left_out().into_iter().map(|column| column.name);
+    let joined = joining.map_or_else(|| Ok(vec![]), |joining| profiles::column_names(joining.profiles))?;
+    let there: Vec<String> = beside.iter().cloned().chain(others).chain(joined.iter().cloned()).collect();
+    let named = names_of(values, &there);
+    if let Some(name) = named.iter().find(|name| !there.contains(name)) {
+        let mut known = if beside.is_empty() { "none".to_owned() } else { beside.join(", ") };
+        if let Some(joining) = joining {
+            let more = if joined.len() > MAX_LISTED { " …" } else { "" };
+            let some = joined[..joined.len().min(MAX_LISTED)].join(", ");
+            let _ = write!(known, "; columns of {}: {some}{more}", joining.profiles.display());
+        }
         let error = Error::new(source.path(), format_args!("has no column {name:?}")).choice();
         return Err(error.hint(format_args!("columns beside its images: {known}")).into());
     }
+    Ok(named)
+}
+
+/// The names in values of an option: a value is one name where that is one of `there`, else it has names between commas.
+fn names_of(values: &[String], there: &[String]) -> Vec<String> {
+    let is_there = |name: &str| there.iter().any(|other| other == name);
+    let mut names: Vec<String> = vec![];
+    for value in values {
+        let parts: Vec<&str> = if is_there(value) { vec![value.as_str()] } else { value.split(',').collect() };
+        for part in parts {
+            let name = if is_there(part) { part } else { part.trim() };
+            if names.iter().all(|other| other != name) {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    names
+}
+
+/// The columns beside the source's images, but those of `without`, which are not read.
+fn own_columns(source: &dyn Store, without: &[String]) -> Outcome<Option<FeatureColumns>> {
+    let mut names = source.hints().feature_names();
     names.retain(|name| !without.contains(name));
     source.hints().features(&names).map_err(|error| Failure::from(with_a_way_on(error)))
 }
@@ -233,7 +271,7 @@ fn own_columns(source: &dyn Store, without: &[String]) -> Outcome<Option<Feature
 fn with_a_way_on(error: Error) -> Error {
     let option = option("without_column").to_string();
     let is_told = error.hint_text().is_some_and(|hint| hint.contains(&option));
-    if is_told || !error.cause().contains("column \"") {
+    if is_told || error.column_name().is_none() {
         return error;
     }
     error.or_hint(format_args!("convert without the column: {option} COLUMN"))
@@ -264,6 +302,35 @@ fn lost(source: &dyn Store, columns: &FeatureColumns, format: &Format) -> Vec<St
 mod tests {
     use super::super::super::known_format;
     use super::*;
+
+    #[test]
+    fn values_are_whole_names_or_names_between_commas() {
+        let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let there = texts(&["a", "b", "c,d", " e", ""]);
+        for (values, expected) in [
+            (&["a"][..], &["a"][..]),
+            (&["a,b"], &["a", "b"]),
+            (&["c,d"], &["c,d"]),
+            (&["a, b", "c,d", "a"], &["a", "b", "c,d"]),
+            // Two columns of which neither is there, so that the error names the first.
+            (&["c,x"], &["c", "x"]),
+            (&["a, e"], &["a", " e"]),
+            (&[""], &[""]),
+        ] {
+            assert_eq!(names_of(&texts(values), &there), texts(expected), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn only_errors_of_a_column_have_a_way_on() {
+        let way = |error: Error| with_a_way_on(error).hint_text().map(str::to_owned);
+        let of_text = Error::new("a.parquet", "the column \"x\" is not there");
+        assert_eq!(way(of_text), None, "the words tell nothing");
+        let told = way(Error::new("a.parquet", "bad values").column("x")).unwrap();
+        assert!(told.starts_with("convert without the column: ") && told.ends_with(" COLUMN"), "{told}");
+        let hint = format!("leave it out ({})", option("without_column"));
+        assert_eq!(way(Error::new("a.parquet", "bad").column("x").hint(&hint)), Some(hint), "it is told");
+    }
 
     #[test]
     fn formats_that_keep_columns_are_named_and_one_image_is_told() {
