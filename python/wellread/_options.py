@@ -67,7 +67,7 @@ def threads(num_workers: Any) -> int:
     return max(1, min(8, cores))
 
 
-def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str] | None]:
+def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str | None] | None]:
     """Columns, or one key per row, whose rows belong together; neither where nothing is said."""
     if by is None:
         return None, None
@@ -78,20 +78,33 @@ def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str] | None]:
     return None, [_key(key) for key in _check.several(name, by, "a column, a tuple of columns, or a list of keys")]
 
 
-def _key(value: Any) -> str:
-    """The text of a key. A time is written as that of a column, in whatever unit."""
-    if str(value) == "NaT":
-        return "NaT"
+def _key(value: Any) -> str | None:
+    """The text of a key, written as that of a column: a time in whatever unit, a number of whatever type. None is a
+    missing one."""
+    text, kind = str(value), type(value).__name__
+    if value is None or (text in ("NaT", "nan", "<NA>") and not isinstance(value, str)):
+        return None
+    if kind in ("bool", "bool_"):
+        return text.lower()
+    if kind in ("float", "float16", "float32", "float64"):
+        # The native side has halves as singles.
+        return _float_key(str(value.astype("float32")) if kind == "float16" else text)
     if isinstance(value, datetime.datetime):
-        # As a time of UTC where it has a zone. The fraction of pandas has nanoseconds.
+        # As a time of UTC where it has a zone, which NumPy's times do not have. The fraction of pandas has nanoseconds.
         zoned = value.utcoffset() is not None
         text = (value.astimezone(datetime.timezone.utc) if zoned else value).isoformat().removesuffix("+00:00")
-        zone = "Z" if zoned else ""
-    elif type(value).__name__ == "datetime64":
-        text, zone = str(value), ""
-    else:
-        return str(value)
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + zone
+    elif kind != "datetime64":
+        return text
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _float_key(text: str) -> str:
+    """The text of a float as Rust writes it. A whole one is as a whole number: NumPy has no others if some are missing."""
+    digits, _, exponent = text.partition("e")
+    if exponent:
+        return f"{digits}e{int(exponent)}"
+    whole = text.removesuffix(".0")
+    return "0" if whole == "-0" else whole
 
 
 def order(

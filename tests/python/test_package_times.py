@@ -1,6 +1,7 @@
 """Columns of times in joins and splits: their values count, whatever the unit, from Python."""
 
 import datetime
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import tifffile
 import wellread as wr
+from wellread import _options
 
 START = 1_577_836_800_000
 IMAGES = 24
@@ -119,6 +121,48 @@ def test_a_split_by_times_is_the_same_in_each_unit_and_from_their_values(images)
     east = datetime.timezone(datetime.timedelta(hours=5))
     for keys in (moments, [moment.astimezone(east) for moment in moments]):
         assert images.split((0.5, 0.5), by=keys, seed=3) == parts[0]
+
+
+FLOATS = [0.1, 1.0, -0.0, 1e-7, 2.5e20, None]
+GROUPS = {
+    "zoned": at("us", 1000).cast(pa.timestamp("us", "Europe/Berlin")),
+    "truths": pa.array([row % 2 == 0 for row in range(IMAGES)]),
+    "some truths": pa.array([[True, False, None][row % 3] for row in range(IMAGES)]),
+    "halves": pa.array([np.float16(row / 10) for row in range(IMAGES)], pa.float16()),
+    "singles": pa.array([FLOATS[row % 6] for row in range(IMAGES)], pa.float32()),
+    "doubles": pa.array([FLOATS[row % 6] for row in range(IMAGES)], pa.float64()),
+    "some counts": pa.array([[1, 20, None][row % 3] for row in range(IMAGES)], pa.int32()),
+    "some texts": pa.array([["a", None][row % 2] for row in range(IMAGES)]),
+    "days": pa.array([86_400_000 * row for row in range(IMAGES)], pa.date64()),
+}
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_groups_by_a_column_are_those_by_its_values(images, kind):
+    ds = images.with_columns(pa.table({"x": GROUPS[kind]}))
+    fractions = [0.3, 0.3, 0.4]
+    with warnings.catch_warnings():
+        # Few groups may leave a part without rows.
+        warnings.simplefilter("ignore")
+        parts = [[ds.split(fractions, by=by, seed=s) for s in range(8)] for by in ("x", ds.column("x"))]
+    assert parts[0] == parts[1]
+    for order in ("grouped", "balanced"):
+        loaders = [
+            wr.Loader(ds, 4, order=order, by=by, seed=3, labels=list(range(IMAGES))) for by in ("x", ds.column("x"))
+        ]
+        rows = [[label for _, labels in loader for label in labels.tolist()] for loader in loaders]
+        assert rows[0] == rows[1] and len(rows[0]) == IMAGES
+
+
+def test_keys_of_values_are_written_as_those_of_columns():
+    east = datetime.timezone(datetime.timedelta(hours=1))
+    values = [
+        *(True, np.False_, None, float("nan"), np.datetime64("NaT"), 1, 1.0, np.float32(0.1), np.float16(0.1)),
+        *(-0.0, 1e-7, 2.5e20, "1.0", "nan", datetime.datetime(2020, 1, 1, 9, 30, tzinfo=east)),
+        np.datetime64("2020-01-01T08:30:00.500"),
+    ]
+    keys = ["true", "false", None, None, None, "1", "1", "0.1", "0.099975586", "0", "1e-7", "2.5e20", "1.0", "nan"]
+    assert _options.grouping("by", values)[1] == [*keys, "2020-01-01T08:30:00", "2020-01-01T08:30:00.5"]
 
 
 @pytest.mark.parametrize("format", ["parquet", "duckdb"])

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread::store::cells::CellOptions;
+use wellread::store::features::key_of;
 use wellread::{
     Crop, Dataset, Error, Field, Filter, GroupFields, Grouping, Jitter, LoaderBuilder, Noise, Normalize,
     OnError, Order, Output, Pairing, Resize, Result, RightAngles, Scale, TargetKind, Targets, Transform,
@@ -60,7 +61,7 @@ struct OrderChoice {
     window: usize,
     prefix: Option<String>,
     columns: Option<Vec<String>>,
-    keys: Option<Vec<String>>,
+    keys: Option<Vec<Option<String>>>,
     weights: Option<Vec<f64>>,
     images: Option<usize>,
 }
@@ -251,11 +252,11 @@ impl CellChoice {
     }
 }
 
-/// The grouping of rows, where there is one: by columns, or by one key per row.
-pub(crate) fn grouping(columns: Option<Vec<String>>, keys: Option<Vec<String>>) -> Option<Grouping> {
+/// The grouping of rows, where there is one: by columns, or by one key per row, which has the form of a column's.
+pub(crate) fn grouping(columns: Option<Vec<String>>, keys: Option<Vec<Option<String>>>) -> Option<Grouping> {
     match (columns, keys) {
         (Some(columns), _) => Some(Grouping::columns(columns)),
-        (None, Some(keys)) => Some(Grouping::keys(keys)),
+        (None, Some(keys)) => Some(Grouping::keys(keys.into_iter().map(|key| key_of(&[key])))),
         (None, None) => None,
     }
 }

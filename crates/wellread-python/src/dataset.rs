@@ -263,7 +263,7 @@ impl Dataset {
         py: Python<'_>,
         fractions: Vec<f64>,
         columns: Option<Vec<String>>,
-        keys: Option<Vec<String>>,
+        keys: Option<Vec<Option<String>>>,
         seed: u64,
     ) -> PyResult<Vec<Vec<usize>>> {
         let by = grouping(columns, keys);

@@ -11,6 +11,7 @@
 
 mod differing;
 mod durations;
+mod group;
 mod index;
 mod joint;
 mod plain;
@@ -174,6 +175,22 @@ pub(crate) fn stem(name: &str) -> &str {
 /// # Errors
 /// A set without such columns.
 pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
+    keys_of(source, columns, key_at)
+}
+
+/// As [`keys`], of the values as a program has them that gives one key per row in place of a column. NaN and nulls are equal.
+///
+/// # Errors
+/// As [`keys`].
+pub fn group_keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
+    keys_of(source, columns, group::value_at)
+}
+
+fn keys_of(
+    source: &dyn Store,
+    columns: &[String],
+    value: fn(&ArrayRef, usize) -> Option<String>,
+) -> Result<Vec<String>> {
     if columns.is_empty() {
         return Err(Error::new(source.path(), "no column was given to group by").hint("give at least one"));
     }
@@ -203,7 +220,7 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
         let (rows, images) = (counted(rows, "row"), counted(source.len(), "image"));
         return Err(Error::new(source.path(), format_args!("columns of {rows} beside {images}")));
     }
-    let key = |row| key_of(&columns.iter().map(|column| key_at(column, row)).collect::<Vec<_>>());
+    let key = |row| key_of(&columns.iter().map(|column| value(column, row)).collect::<Vec<_>>());
     Ok((0..source.len()).map(key).collect())
 }
 

@@ -77,7 +77,7 @@ impl Grouping {
                 }
                 Some(Cow::Borrowed(&keys[..]))
             }
-            Self::Columns(names) => Some(Cow::Owned(features::keys(store, names)?)),
+            Self::Columns(names) => Some(Cow::Owned(features::group_keys(store, names)?)),
         };
         Ok(GroupKeys { grouping: self, store, keys })
     }

@@ -1,0 +1,55 @@
+//! The values of columns that tell groups of rows, as a program has them: it may give the values in place of the column.
+//!
+//! ```text
+//!  times with a zone ──▶ without the zone: they are of UTC, as NumPy has them
+//!  floats            ──▶ whole ones as whole numbers, as of numbers some of which are missing; NaN is a missing one
+//! ```
+
+use super::{as_written, key_at};
+use arrow_array::ArrayRef;
+use arrow_schema::DataType;
+
+/// The text of a value; `None` where there is none.
+pub(super) fn value_at(column: &ArrayRef, row: usize) -> Option<String> {
+    let text = key_at(column, row)?;
+    match column.data_type() {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
+            (text != "NaN").then(|| as_written(&text))
+        }
+        DataType::Timestamp(_, Some(_)) => Some(text.trim_end_matches('Z').to_owned()),
+        // NumPy has milliseconds.
+        DataType::Date64 if !text.contains('T') => Some(format!("{text}T00:00:00")),
+        _ => Some(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{
+        Array, BooleanArray, Date64Array, Float32Array, Float64Array, StringArray, TimestampMillisecondArray,
+    };
+    use std::sync::Arc;
+
+    #[test]
+    fn values_are_those_that_a_program_has() {
+        let texts = |column: ArrayRef| -> Vec<Option<String>> {
+            (0..column.len()).map(|row| value_at(&column, row)).collect()
+        };
+        let some = |values: &[&str]| -> Vec<Option<String>> {
+            values.iter().map(|&value| (value != "none").then(|| value.to_owned())).collect()
+        };
+        let times = TimestampMillisecondArray::from(vec![Some(1_577_836_800_000), Some(1_500), None]);
+        let wanted = some(&["2020-01-01T00:00:00", "1970-01-01T00:00:01.5", "none"]);
+        assert_eq!(texts(Arc::new(times.clone())), wanted);
+        assert_eq!(texts(Arc::new(times.with_timezone("Europe/Berlin"))), wanted);
+        let floats = vec![Some(1.0), Some(-0.0), Some(0.5), Some(1e20), Some(f64::NAN), None];
+        let wanted = some(&["1", "0", "0.5", "1e20", "none", "none"]);
+        assert_eq!(texts(Arc::new(Float64Array::from(floats))), wanted);
+        assert_eq!(texts(Arc::new(Float32Array::from(vec![0.1, 1e-7]))), some(&["0.1", "1e-7"]));
+        assert_eq!(texts(Arc::new(BooleanArray::from(vec![Some(true), None]))), some(&["true", "none"]));
+        let days = Date64Array::from(vec![86_400_000, 86_400_500]);
+        assert_eq!(texts(Arc::new(days)), some(&["1970-01-02T00:00:00", "1970-01-02T00:00:00.5"]));
+        assert_eq!(texts(Arc::new(StringArray::from(vec!["1.0", "NaN"]))), some(&["1.0", "NaN"]));
+    }
+}
