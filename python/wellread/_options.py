@@ -90,7 +90,7 @@ def _key(value: Any) -> str | None:
         # The native side has halves as singles.
         return _float_key(str(value.astype("float32")) if kind == "float16" else text)
     if isinstance(value, datetime.datetime):
-        # As a time of UTC where it has a zone, which NumPy's times do not have. The fraction of pandas has nanoseconds.
+        # As a time of UTC where it has a zone: NumPy's times have none. The fraction of pandas has nanoseconds.
         zoned = value.utcoffset() is not None
         text = (value.astimezone(datetime.timezone.utc) if zoned else value).isoformat().removesuffix("+00:00")
     elif kind != "datetime64":
@@ -99,7 +99,7 @@ def _key(value: Any) -> str | None:
 
 
 def _float_key(text: str) -> str:
-    """The text of a float as Rust writes it. A whole one is as a whole number: NumPy has no others if some are missing."""
+    """The text of a float as Rust writes it. A whole one is as a whole number, which NumPy lacks if some are missing."""
     digits, _, exponent = text.partition("e")
     if exponent:
         return f"{digits}e{int(exponent)}"
