@@ -99,7 +99,7 @@ def _key(value: Any) -> str | None:
 
 
 def _float_key(text: str) -> str:
-    """The text of a float as Rust writes it. A whole one is as a whole number, which NumPy lacks if some are missing."""
+    """The text of a float as Rust writes it. A whole one is a whole number, which NumPy lacks if some are missing."""
     digits, _, exponent = text.partition("e")
     if exponent:
         return f"{digits}e{int(exponent)}"

@@ -53,7 +53,7 @@ pub static FORMAT: Format = Format {
     keeps_features: true,
     keeps_features_at: |_| false,
     joins_parts: false,
-    own_columns: is_own_of_tables,
+    own_columns: is_own,
     names_tell: |_, _| false,
     keeps_durations: false,
     keeps_seconds: true,
@@ -96,6 +96,11 @@ pub static PARQUET_FORMAT: Format = Format {
     create: |path, options| Ok(Box::new(writer(path, options, sink::Target::Parquet)?)),
     ..FORMAT
 };
+
+/// Whether no column beside the images can have this name: DuckDB has none without a name.
+fn is_own(name: &str) -> bool {
+    is_own_of_tables(name) || name.is_empty()
+}
 
 register_format!(FORMAT);
 register_format!(PARQUET_FORMAT);

@@ -9,9 +9,12 @@
 //! whole, and changes those fields that differ: `Hints { columns: Some(self), ..self.inner.hints() }`. So fields added here
 //! pass through every wrapper.
 
+mod columns;
+
+pub use columns::{FeatureTable, LeftOut, Renamed};
+
 use crate::Result;
 use crate::words::counted;
-use arrow_array::RecordBatch;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -77,16 +80,6 @@ impl Hints<'_> {
         }
     }
 
-    /// Names of the columns of [`Self::features`], without reading them.
-    pub fn feature_names(self) -> Vec<String> {
-        self.columns.map_or(vec![], FeatureTable::feature_names)
-    }
-
-    /// Columns beside the images that are none of [`Self::features`], such as nested and binary ones, and why.
-    pub fn columns_left_out(self) -> Vec<LeftOut> {
-        self.columns.map_or(vec![], FeatureTable::columns_left_out)
-    }
-
     /// Whether all files of these images are there, where images are made of several.
     ///
     /// # Errors
@@ -99,38 +92,6 @@ impl Hints<'_> {
     pub fn set_parts(self) -> Vec<SetPart> {
         self.parts.map_or(vec![], PartTable::parts)
     }
-
-    /// Columns whose names here are not those of the file, where several have one name: all names here differ.
-    pub fn columns_renamed(self) -> Vec<Renamed> {
-        self.columns.map_or(vec![], FeatureTable::columns_renamed)
-    }
-
-    /// Columns of plain values beside the images, a row per image: those of `names`, which are of [`Self::feature_names`], in
-    /// that order; no other is read. `None` where `names` is empty. [`crate::features::all`] gives all of them.
-    ///
-    /// # Errors
-    /// Columns that cannot be read.
-    pub fn features(self, names: &[String]) -> Result<Option<RecordBatch>> {
-        self.columns.map_or(Ok(None), |columns| columns.features(names))
-    }
-}
-
-/// A column that stands beside images under another name than it had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Renamed {
-    /// The name that it had.
-    pub from: String,
-    /// The name that it has.
-    pub to: String,
-}
-
-/// A column that cannot stand beside images.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Its name.
-    pub name: String,
-    /// Its kind of values, such as `nested values`.
-    pub why: &'static str,
 }
 
 /// Decoded pixels that a store keeps for later reads.
@@ -143,31 +104,6 @@ pub trait PageCache: Send + Sync {
 
     /// Forgets what is kept now: see [`Hints::forget_pages`].
     fn forget_all(&self);
-}
-
-/// Columns of plain values beside the images of a set.
-pub trait FeatureTable: Send + Sync {
-    /// See [`Hints::feature_names`].
-    fn feature_names(&self) -> Vec<String>;
-
-    /// See [`Hints::columns_left_out`].
-    fn columns_left_out(&self) -> Vec<LeftOut>;
-
-    /// See [`Hints::columns_renamed`].
-    fn columns_renamed(&self) -> Vec<Renamed> {
-        vec![]
-    }
-
-    /// See [`Hints::columns_in_utc`].
-    fn columns_in_utc(&self) -> Vec<String> {
-        vec![]
-    }
-
-    /// See [`Hints::features`].
-    ///
-    /// # Errors
-    /// Columns that cannot be read.
-    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>>;
 }
 
 /// The sets that a set is put together from: [`crate::concat`].

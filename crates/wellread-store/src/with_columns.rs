@@ -186,7 +186,9 @@ impl FeatureTable for WithColumns {
     }
 
     fn columns_in_utc(&self) -> Vec<String> {
-        self.inner.hints().columns_in_utc()
+        let mut names = self.inner.hints().columns_in_utc();
+        names.retain(|name| !self.has(name));
+        names
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

@@ -144,6 +144,26 @@ fn a_row_id_that_is_no_row_number_is_kept() {
     }
 }
 
+/// DuckDB has no column without a name either.
+#[test]
+fn a_column_without_a_name_has_one_in_duckdb() {
+    let dir = tempfile::tempdir().unwrap();
+    let [images, _] = images(dir.path());
+    let source = dir.path().join("source.parquet");
+    write(&source, [("", ints([1, 2])), ("unnamed", ints([3, 4])), ("ome_image", images)]);
+    for format in ["duckdb", "parquet-duckdb"] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format!("target-{format}"));
+        let (document, said) = convert(&source, &target, &["--format", format]);
+        assert!(said.contains("\"\" is now unnamed_y"), "{said}");
+        assert_eq!(document["columns_renamed"], value!([["", "unnamed_y"]]));
+        let table = as_parquet(&target);
+        assert_eq!([column(&table, "unnamed_y"), column(&table, "unnamed")], [vec![1, 2], vec![3, 4]]);
+    }
+}
+
 /// Lance adds columns to what it reads, takes a dot for the way to a nested field, and selects no column without a name.
 #[test]
 fn names_that_lance_could_not_read_back_are_others_there() {
@@ -168,6 +188,7 @@ fn names_that_lance_could_not_read_back_are_others_there() {
     write(&source, columns.chain([("ome_image", images)]));
     let (document, said) = convert(&source, &target, &[]);
     assert!(said.contains("a.b is now a_b_y") && said.contains("_rowid is now _rowid_y"), "{said}");
+    assert!(said.contains("\"\" is now unnamed"), "{said}");
     assert!(said.contains("or lance has such a column itself or can have none"), "{said}");
     let renamed: Vec<_> = names.iter().filter(|(from, to)| from != to).collect();
     assert_eq!(document["columns_renamed"], value!(renamed));

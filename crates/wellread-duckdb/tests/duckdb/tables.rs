@@ -214,7 +214,6 @@ fn columns_that_duckdb_does_not_take_are_refused_before_any_work() {
             (["Well", "well"], &["\"Well\"", "\"well\""][..]),
             (["dose", "Row_ID"], &["\"row_id\"", "\"Row_ID\""]),
             (["dose", "OME_Image"], &["\"ome_image\"", "\"OME_Image\""]),
-            (["dose", ""], &["without a name"]),
         ] {
             let columns = names.map(|name| (name, numbers.clone()));
             let options = WriteOptions {

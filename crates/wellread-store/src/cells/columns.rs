@@ -23,6 +23,13 @@ impl FeatureTable for CellsStore {
         table.left_out.iter().cloned().chain(of_images).collect()
     }
 
+    /// Those of the images; the table's are of one table.
+    fn columns_in_utc(&self) -> Vec<String> {
+        let mut names = self.images.hints().columns_in_utc();
+        names.retain(|name| !self.cells.table.has(name));
+        names
+    }
+
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         if names.is_empty() {
             return Ok(None);

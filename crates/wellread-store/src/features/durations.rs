@@ -1,7 +1,6 @@
 //! Columns of durations: kept as they are where a format has the type, as whole numbers elsewhere. Times in seconds and dates in
 //! milliseconds, which Parquet has no type for either.
 
-use crate::hints::{FeatureTable, Hints};
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{ArrayRef, RecordBatch, make_array};
@@ -43,13 +42,6 @@ pub fn zones(batch: &RecordBatch) -> impl Iterator<Item = (&str, &str)> {
         of @ DataType::Timestamp(_, Some(zone)) if has_zone(of) => Some((field.name().as_str(), &**zone)),
         _ => None,
     })
-}
-
-impl Hints<'_> {
-    /// Columns of times that have several zones in the parts of a set, and are times of UTC here. They are known once they are read.
-    pub fn columns_in_utc(self) -> Vec<String> {
-        self.columns.map_or(vec![], FeatureTable::columns_in_utc)
-    }
 }
 
 /// The batch with durations as whole numbers.

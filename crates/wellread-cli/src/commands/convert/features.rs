@@ -1,6 +1,7 @@
 //! Columns beside the images: those of the source, and of a table of profiles joined to them.
 
 use crate::output::{Failure, Outcome, Ui};
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
 use wellread_store::features::{self, FeatureColumns};
@@ -154,16 +155,24 @@ pub(super) fn features_of(
         }
         own = None;
     }
+    // They are known now that columns are read. Here they have the names of the source.
+    let mut mixed = source.hints().columns_in_utc();
+    mixed.retain(|name| own.as_ref().is_some_and(|own| own.column_by_name(name).is_some()));
     if let Some(columns) = own.take() {
         let named = features::renamed(&columns, &format.own_columns);
         let (columns, others) = named.map_err(|e| Error::new(source.path(), e))?;
         own = Some(columns);
+        for name in &mut mixed {
+            if let Some(other) = others.iter().find(|other| other.from == *name) {
+                name.clone_from(&other.to);
+            }
+        }
         renamed.extend(others);
     } else {
         renamed.clear();
     }
     if !renamed.is_empty() {
-        let names = renamed.iter().map(|column| format!("{} is now {}", column.from, column.to));
+        let names = renamed.iter().map(|column| format!("{} is now {}", shown(&column.from), column.to));
         notes.push(Note::Warn(format!(
             "note: columns are renamed where another one has their name, or {} has such a column itself or can have none: {}",
             format.name,
@@ -190,8 +199,6 @@ pub(super) fn features_of(
         .flat_map(features::zones)
         .map(|(name, zone)| format!("{name} ({zone})"))
         .collect();
-    let mut mixed = source.hints().columns_in_utc();
-    mixed.retain(|name| own.as_ref().is_some_and(|own| own.column_by_name(name).is_some()));
     if !mixed.is_empty() {
         let columns = mixed.join(", ");
         notes.push(Note::Warn(format!(
@@ -216,6 +223,11 @@ pub(super) fn features_of(
     // The note above has told of them.
     left_out.extend(without_place.into_iter().map(|name| LeftOut { name, why: "no place in the target" }));
     Ok(Features { columns: own, joined, left_out, renamed, notes })
+}
+
+/// A column's name in a note: one of nothing, or of spaces alone, is in quotes.
+fn shown(name: &str) -> Cow<'_, str> {
+    if name.trim().is_empty() { Cow::Owned(format!("{name:?}")) } else { Cow::Borrowed(name) }
 }
 
 /// Most columns of a joined table that a message lists.
