@@ -37,7 +37,8 @@ impl Digests {
 /// Rows without a digest (of an interrupted run) are read from the source once more. So are rows whose pixel type the
 /// target has changed; their values are compared.
 ///
-/// Returns what the target has no place for, of the metadata of the first image: `channel names`, `pixel sizes` and the like.
+/// Returns what the target has no place for, of the metadata of the first image: `channel names`, `pixel sizes` and the like. If the target
+/// holds the time of acquisition of that image, and not those of others, there is `some times of acquisition`.
 ///
 /// # Errors
 /// The first row, by number, that differs or that cannot be read.
@@ -58,6 +59,7 @@ pub fn check(
     // Neighbouring rows share pages and chunks, and some stores a query: threads take them in groups.
     let group = target.hints().rows_per_read.max(16);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let has_lost_time = AtomicBool::new(false);
     let first: Mutex<Option<(usize, Error)>> = Mutex::default();
     let end = rows.min(target.len());
     crate::threads::share(jobs.clamp(1, end.max(1)), || {
@@ -71,6 +73,9 @@ pub fn check(
             let checked = target.scan(rows, &mut |at, info, pixels| {
                 row = at;
                 compare(source, digests, target, at, info, pixels)?;
+                if !has_lost_time.load(Ordering::Relaxed) && loses_time(source, target, at) {
+                    has_lost_time.store(true, Ordering::Relaxed);
+                }
                 row = at + 1;
                 done();
                 Ok(())
@@ -87,12 +92,18 @@ pub fn check(
     let first = first.into_inner().unwrap_or_else(PoisonError::into_inner);
     match first {
         Some((_, error)) => Err(error),
-        None => left_out(source, target),
+        None => left_out(source, target, has_lost_time.into_inner()),
     }
 }
 
-/// The facts of the first image of `source` that the first one of `target` lacks.
-fn left_out(source: &dyn Store, target: &dyn Store) -> Result<Vec<&'static str>> {
+/// Whether an image of `target` lacks its time of acquisition. The target may have none of that year.
+fn loses_time(source: &dyn Store, target: &dyn Store, row: usize) -> bool {
+    let has = |store: &dyn Store| store.metadata(row).is_ok_and(|metadata| metadata.acquired.is_some());
+    has(source) && !has(target)
+}
+
+/// The facts of the first image of `source` that the first one of `target` lacks, and whether any image has lost its time.
+fn left_out(source: &dyn Store, target: &dyn Store, has_lost_time: bool) -> Result<Vec<&'static str>> {
     if source.is_empty() {
         return Ok(vec![]);
     }
@@ -109,12 +120,14 @@ fn left_out(source: &dyn Store, target: &dyn Store) -> Result<Vec<&'static str>>
         let all = [&m.physical_size_x, &m.physical_size_y, &m.physical_size_z];
         all.into_iter().flatten().count()
     };
+    let is_first_lost = had.acquired.is_some() && has.acquired.is_none();
     let all = [
         ("channel names", had.channels.iter().enumerate().any(is_renamed)),
         ("wavelengths", lost(|c| c.emission_um.is_some() || c.excitation_um.is_some())),
         ("pixel sizes", sizes(&has) < sizes(&had)),
         ("times between time points", had.time_increment.is_some() && has.time_increment.is_none()),
-        ("times of acquisition", had.acquired.is_some() && has.acquired.is_none()),
+        ("times of acquisition", is_first_lost),
+        ("some times of acquisition", has_lost_time && !is_first_lost),
     ];
     Ok(all.into_iter().filter(|(_, is_lost)| *is_lost).map(|(what, _)| what).collect())
 }

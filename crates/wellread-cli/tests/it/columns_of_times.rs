@@ -234,6 +234,22 @@ fn zones_that_are_lost_are_named() {
     let twice = TimestampMicrosecondArray::from(vec![1, 2, 3, 4, 1, 2, 3, 4]).with_timezone("UTC");
     let twice: ArrayRef = Arc::new(twice);
     assert_eq!(table(&whole).column_by_name("seen"), Some(&twice));
+    // Crops of their images, and columns that have another name in the target.
+    let cells = dir.path().join("cells.csv");
+    let rows: Vec<String> = image_names(&parts).iter().map(|name| format!("{name},20,20\n")).collect();
+    std::fs::write(&cells, format!("ImageName,x,y\n{}", rows.concat())).unwrap();
+    let crops = dir.path().join("crops.parquet");
+    let of_cells = ["--cells", arg(&cells), "--cells-size", "8x8"];
+    let done = wellread(&[&["convert", arg(&parts), arg(&crops)], &of_cells[..]].concat());
+    assert!(done.code == 0 && done.stderr.contains(said), "{}", done.stderr);
+    if has_format("lance") {
+        set_with(dir.path(), "dots/a.parquet", &[("seen.at", berlin.clone())]);
+        set_with(dir.path(), "dots/b.parquet", &[("seen.at", utc.clone())]);
+        let [dots, target] = ["dots", "dots.lance"].map(|name| dir.path().join(name));
+        let done = wellread(&["convert", arg(&dots), arg(&target)]);
+        let said = "note: parts have different zones, and the times become UTC: seen_at\n";
+        assert!(done.code == 0 && done.stderr.contains(said), "{}", done.stderr);
+    }
     // Parts of one zone keep it.
     set_with(dir.path(), "parts/b.parquet", &[("seen", berlin), ("in_utc", utc)]);
     let done = wellread(&["convert", arg(&parts), arg(&whole), "--overwrite"]);

@@ -261,7 +261,8 @@ fn names_of(values: &[String], there: &[String]) -> Vec<String> {
     let is_there = |name: &str| there.iter().any(|other| other == name);
     let mut names: Vec<String> = vec![];
     for value in values {
-        let parts: Vec<&str> = if is_there(value) { vec![value.as_str()] } else { value.split(',').collect() };
+        let parts: Vec<&str> =
+            if is_there(value) { vec![value.as_str()] } else { value.split(',').collect() };
         for part in parts {
             let name = if is_there(part) { part } else { part.trim() };
             if names.iter().all(|other| other != name) {

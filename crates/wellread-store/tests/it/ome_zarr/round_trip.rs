@@ -3,6 +3,7 @@
 use super::{assert_reads, cuts, dtypes, open_at, pattern, region_of};
 use proptest::prelude::*;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape, TimeIncrement};
+use wellread_store::convert::{ConvertOptions, convert};
 use wellread_store::{Compression, CopySink, ImageView, Request, Scratch, WriteOptions, create, read_image};
 
 fn compressions() -> impl Strategy<Value = Compression> {
@@ -49,6 +50,43 @@ proptest! {
         let store = open_at(&dir.path().join("set"));
         prop_assert_eq!(store.name(0).unwrap(), "a");
         assert_reads(&*store, shape, dtype, &pixels, region_of(shape, cut));
+    }
+}
+
+/// A target may keep the time of acquisition of one image and have none of the year of another.
+#[test]
+fn times_of_acquisition_that_a_target_cannot_hold_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let images = |name: &str, times: [Option<&str>; 3]| {
+        let set = dir.path().join(name);
+        let mut writer = create(&set, "ome-zarr", &WriteOptions::default()).unwrap();
+        for (name, time) in ["a", "b", "c"].into_iter().zip(times) {
+            let metadata = ImageMetadata { acquired: time.map(str::to_owned), ..ImageMetadata::named(name) };
+            let pixels = [1, 2, 3, 4];
+            let image = ImageView {
+                metadata: &metadata,
+                shape: Shape::plane(2, 2),
+                dtype: PixelType::U8,
+                pixels: &pixels,
+            };
+            writer.write(&image).unwrap();
+        }
+        writer.finish().unwrap();
+        open_at(&set)
+    };
+    let (good, far) = (Some("2026-11-21T05:38:56"), Some("+012026-11-21T05:38:56"));
+    for (name, times, expected) in [
+        ("one-far", [good, far, None], &["some times of acquisition"][..]),
+        ("first-far", [far, good, None], &["times of acquisition"]),
+        ("none-far", [good, None, good], &[]),
+        ("no-first", [None, good, far], &["some times of acquisition"]),
+    ] {
+        let source = images(name, times);
+        assert_eq!(source.metadata(1).unwrap().acquired.as_deref(), times[1], "{name}");
+        let path = dir.path().join(format!("{name}.parquet"));
+        let writer = create(&path, "parquet", &WriteOptions::default()).unwrap();
+        let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
+        assert_eq!(converted.check(&*source, "parquet", 3, 2, &|| {}).unwrap(), expected, "{name}");
     }
 }
 
