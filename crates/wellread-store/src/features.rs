@@ -24,6 +24,7 @@ mod values;
 pub use differing::differing;
 pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds, zones};
 pub(crate) use durations::{has_zone, relabelled, with_durations};
+pub use group::group_keys;
 pub(crate) use index::Index;
 pub(crate) use joint::{Comparison, as_written, joint_key};
 #[cfg(feature = "sqlite")]
@@ -178,14 +179,7 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
     keys_of(source, columns, key_at)
 }
 
-/// As [`keys`], of the values as a program has them that gives one key per row in place of a column. NaN and nulls are equal.
-///
-/// # Errors
-/// As [`keys`].
-pub fn group_keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
-    keys_of(source, columns, group::value_at)
-}
-
+/// As [`keys`], of the texts that `value` gives.
 fn keys_of(
     source: &dyn Store,
     columns: &[String],

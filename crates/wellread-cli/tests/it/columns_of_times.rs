@@ -139,7 +139,7 @@ fn columns_of_any_name_and_of_joined_tables_are_left_out() {
     assert!(stopped.stderr.contains("leave the column out (--without-column)"), "{}", stopped.stderr);
     for (options, kept) in [
         (&["--without-column", "until"][..], &["a,b", "a", "dose", "file", "dose_y"][..]),
-        // Of both, also the one that tells the image; and one that is asked for all the same.
+        // The column that tells the image may be left out too.
         (&["--without-column", "until,file,a", "--without-column", "a,b"], &["dose", "dose_y"]),
         (&["--without-column", "until,dose"], &["a,b", "a", "file"]),
         (&["--without-column", "until,dose", "--columns", "dose"], &["a,b", "a", "dose"]),

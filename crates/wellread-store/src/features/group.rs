@@ -5,12 +5,21 @@
 //!  floats            ──▶ whole ones as whole numbers, as of numbers some of which are missing; NaN is a missing one
 //! ```
 
-use super::{as_written, key_at};
+use super::{as_written, key_at, keys_of};
+use crate::{Result, Store};
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 
+/// As [`super::keys`], of the values as a program has them that gives one key per row in place of a column. NaN and nulls are equal.
+///
+/// # Errors
+/// As [`super::keys`].
+pub fn group_keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
+    keys_of(source, columns, value_at)
+}
+
 /// The text of a value; `None` where there is none.
-pub(super) fn value_at(column: &ArrayRef, row: usize) -> Option<String> {
+fn value_at(column: &ArrayRef, row: usize) -> Option<String> {
     let text = key_at(column, row)?;
     match column.data_type() {
         DataType::Float16 | DataType::Float32 | DataType::Float64 => {
