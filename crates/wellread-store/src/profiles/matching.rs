@@ -188,7 +188,7 @@ pub(crate) fn rows_of_names(source: &dyn Store, path: &Path, columns: &[ArrayRef
         found.push(at.map(|at| at.row as u64));
     }
     let mut shared = None;
-    let looked_at = if spread.is_empty() { &[][..] } else { &images[..] };
+    let looked_at: &[String] = if spread.is_empty() { &[] } else { &images };
     for (image, name) in looked_at.iter().enumerate() {
         let files = sites.as_ref().and_then(|sites| sites.get(image)).into_iter().flatten();
         let names = std::iter::once(name).chain(files).map(|name| parts(name));

@@ -62,7 +62,7 @@ fn times_of_acquisition_that_a_target_cannot_hold_are_told() {
         let mut writer = create(&set, "ome-zarr", &WriteOptions::default()).unwrap();
         for (name, time) in ["a", "b", "c"].into_iter().zip(times) {
             let metadata = ImageMetadata { acquired: time.map(str::to_owned), ..ImageMetadata::named(name) };
-            let pixels = [1, 2, 3, 4];
+            let pixels = [1_u8, 2, 3, 4];
             let image = ImageView {
                 metadata: &metadata,
                 shape: Shape::plane(2, 2),
