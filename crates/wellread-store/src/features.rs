@@ -10,6 +10,7 @@
 //! joined to the images by [`crate::profiles`].
 
 mod differing;
+mod digest;
 mod durations;
 mod index;
 mod joint;
@@ -21,6 +22,7 @@ mod unique;
 mod values;
 
 pub use differing::differing;
+pub use digest::digest;
 pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds, zones};
 pub(crate) use durations::{has_zone, relabelled, with_durations};
 pub(crate) use index::Index;
