@@ -31,7 +31,7 @@ pub(crate) use joint::{Comparison, as_written, joint_key};
 pub(crate) use plain::BYTES;
 pub use plain::left_out_in_words;
 pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns, text};
-pub(crate) use row_id::RowId;
+pub(crate) use row_id::{RowId, is_own_number};
 pub(crate) use seconds::finer;
 pub use seconds::without_seconds;
 pub use times::first_outside;
