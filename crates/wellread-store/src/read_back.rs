@@ -70,8 +70,8 @@ fn pixel_sizes(metadata: &ImageMetadata) -> usize {
 /// Rows without a digest (of an interrupted run) are read from the source once more. So are rows whose pixel type the
 /// target has changed; their values are compared.
 ///
-/// Returns what the target has no place for: `channel names`, `pixel sizes` and the like. Of each it looks at the first image that
-/// has it.
+/// Returns what the target has no place for: `channel names`, `pixel sizes` and the like. It looks at the first image
+/// that has each of them.
 ///
 /// # Errors
 /// The first row, by number, that differs or that cannot be read.

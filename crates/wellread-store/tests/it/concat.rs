@@ -202,7 +202,7 @@ fn put(path: &Path, name: &str, values: ArrayRef) {
     writer.close().unwrap();
 }
 
-/// Shards of a table whose `row_id` goes on from one to the next: that of the first one counts its rows, as a table's own does.
+/// Shards of a table have a `row_id` that goes on from one to the next. The first one's counts its rows, as a table's own does.
 #[test]
 fn row_numbers_that_go_on_from_part_to_part_are_a_column_of_all() {
     let dir = tempfile::tempdir().unwrap();
