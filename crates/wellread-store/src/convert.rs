@@ -147,11 +147,13 @@ pub fn convert(
     }
     // Images that an interrupted run completed are not read again.
     let first = writer.complete().min(source.len());
+    let mut digests = Digests::new(source.len());
     for row in 0..first {
-        writer.skip(&source.metadata(row)?)?;
+        let metadata = source.metadata(row)?;
+        writer.skip(&metadata)?;
+        digests.describe(row, &metadata);
         done(0);
     }
-    let mut digests = Digests::new(source.len());
     let budget = Budget { limit: options.memory / 2, used: Mutex::new(0), freed: Condvar::new() };
     let outcome: Result<()> = std::thread::scope(|scope| {
         let (send, receive) = crossbeam_channel::unbounded::<Result<Image>>();
@@ -197,6 +199,7 @@ pub fn convert(
                 break;
             }
             digests.note(row, &image.pixels);
+            digests.describe(row, &image.metadata);
             budget.give(image.pixels.len() as u64);
             done(image.pixels.len() as u64);
             written += 1;

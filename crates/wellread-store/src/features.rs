@@ -10,6 +10,7 @@
 //! joined to the images by [`crate::profiles`].
 
 mod differing;
+mod digest;
 mod durations;
 mod group;
 mod index;
@@ -22,6 +23,7 @@ mod unique;
 mod values;
 
 pub use differing::differing;
+pub use digest::digest;
 pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds, zones};
 pub(crate) use durations::{has_zone, relabelled, with_durations};
 pub use group::group_keys;
@@ -31,7 +33,7 @@ pub(crate) use joint::{Comparison, as_written, joint_key};
 pub(crate) use plain::BYTES;
 pub use plain::left_out_in_words;
 pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns, text};
-pub(crate) use row_id::RowId;
+pub(crate) use row_id::{RowId, is_own_number};
 pub(crate) use seconds::finer;
 pub use seconds::without_seconds;
 pub use times::first_outside;

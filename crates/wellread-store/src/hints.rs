@@ -117,8 +117,7 @@ pub trait PartTable: Send + Sync {
 pub struct SetPart {
     /// Its name, which no other part has.
     pub name: String,
-    /// Its rows in the whole, as ranges in order. There is one where all of its rows follow each other, none where the whole has no row of
-    /// it.
+    /// Its rows in the whole, as ranges in order: one where its rows follow each other, none where the whole has no row of it.
     pub rows: Vec<Range<usize>>,
 }
 
@@ -134,8 +133,7 @@ impl SetPart {
         self.rows.get(at).is_some_and(|rows| rows.contains(&row))
     }
 
-    /// The parts of a set whose rows come from a set that has `parts`. Each row is, or is cut out of, the row that `rows` gives. Parts of
-    /// which no row is left stay, so that there are as many as before.
+    /// The parts of a set whose rows are, or are cut out of, those that `rows` gives of a set with `parts`. Parts without rows stay.
     pub(crate) fn regrouped(parts: Vec<Self>, rows: impl Iterator<Item = usize>) -> Vec<Self> {
         let mut owners: Vec<(Range<usize>, usize)> = vec![];
         for (part, of) in parts.iter().enumerate() {
@@ -283,8 +281,7 @@ impl<'a> RowHints<'a> {
         self.facts.grid(self.row)
     }
 
-    /// The file or folder that the row is, or begins in, where a set has one for each row or a few. Known from listings: it is not
-    /// looked into, and need not be readable.
+    /// The file or folder that the row is, or begins in, where rows have one. It is known from listings, and need not be readable.
     pub fn file(self) -> Option<PathBuf> {
         self.facts.file(self.row)
     }
@@ -326,10 +323,8 @@ mod tests {
         assert_eq!(some.iter().map(SetPart::count).collect::<Vec<_>>(), [3, 0, 3]);
         let of_c: Vec<bool> = (0..7).map(|row| some[2].contains(row)).collect();
         assert_eq!(of_c, [true, true, false, false, false, true, false]);
-        // And of that some.
         let again = SetPart::regrouped(some, [5, 0, 2].into_iter());
         assert_eq!(again, [part("a", &[(2, 3)]), part("b", &[]), part("c", &[(0, 2)])]);
-        // A row that there is not is of no part.
         let beyond = SetPart::regrouped(parts, [9, 4].into_iter());
         assert_eq!(beyond, [part("a", &[]), part("b", &[]), part("c", &[(1, 2)])]);
     }

@@ -192,6 +192,10 @@ impl FeatureTable for PlaneStore {
         self.inner.hints().columns_in_utc()
     }
 
+    fn has_row_numbers(&self) -> bool {
+        self.inner.hints().has_row_numbers()
+    }
+
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         let images = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));
         crate::features::of_rows(&*self.inner, names, images)

@@ -10,25 +10,60 @@
 
 use crate::words::counted;
 use crate::{Error, Result, RowInfo, Scratch, Store, read_region};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wellread_image::{Channel, ImageMetadata};
 use xxhash_rust::xxh3::xxh3_64;
 
+const ACQUIRED: &str = "times of acquisition";
+
+/// Facts of images that a format may have no place for, and whether an image has them.
+const FACTS: [(&str, fn(&ImageMetadata) -> bool); 5] = [
+    ("channel names", |m| m.channels.iter().any(|c| !c.name.is_empty())),
+    ("wavelengths", |m| m.channels.iter().any(has_wavelength)),
+    ("pixel sizes", |m| pixel_sizes(m) > 0),
+    ("times between time points", |m| m.time_increment.is_some()),
+    (ACQUIRED, |m| m.acquired.is_some()),
+];
+
 /// Digests of the images that a conversion has written, by row of its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Digests(Vec<Option<u64>>);
+pub struct Digests {
+    pixels: Vec<Option<u64>>,
+    /// The first row that has each of [`FACTS`].
+    described: [Option<usize>; FACTS.len()],
+}
 
 impl Digests {
     /// For `rows` images, none of which is known yet.
     pub(crate) fn new(rows: usize) -> Self {
-        Self(vec![None; rows])
+        Self { pixels: vec![None; rows], described: [None; FACTS.len()] }
     }
 
     /// Takes the pixels of a row that is written now.
     pub(crate) fn note(&mut self, row: usize, pixels: &[u8]) {
-        self.0[row] = Some(xxh3_64(pixels));
+        self.pixels[row] = Some(xxh3_64(pixels));
     }
+
+    /// Takes the metadata of a row, which is written now or was written before.
+    pub(crate) fn describe(&mut self, row: usize, metadata: &ImageMetadata) {
+        for (first, (_, has)) in self.described.iter_mut().zip(FACTS) {
+            if first.is_none() && has(metadata) {
+                *first = Some(row);
+            }
+        }
+    }
+}
+
+fn has_wavelength(channel: &Channel) -> bool {
+    channel.emission_um.is_some() || channel.excitation_um.is_some()
+}
+
+/// How many axes have a size of a pixel.
+fn pixel_sizes(metadata: &ImageMetadata) -> usize {
+    let all = [&metadata.physical_size_x, &metadata.physical_size_y, &metadata.physical_size_z];
+    all.into_iter().flatten().count()
 }
 
 /// Reads the first `rows` rows of `target` with `jobs` threads and compares them with those of `source`: names, shapes and
@@ -37,8 +72,9 @@ impl Digests {
 /// Rows without a digest (of an interrupted run) are read from the source once more. So are rows whose pixel type the
 /// target has changed; their values are compared.
 ///
-/// Returns what the target has no place for, of the metadata of the first image: `channel names`, `pixel sizes` and the like. If the target
-/// holds the time of acquisition of that image, and not those of others, there is `some times of acquisition`.
+/// Returns what the target has no place for: `channel names`, `pixel sizes` and the like. It looks at the first image
+/// that has each of them. If the target holds the time of acquisition of that image, and not those of others, there is
+/// `some times of acquisition`.
 ///
 /// # Errors
 /// The first row, by number, that differs or that cannot be read.
@@ -92,7 +128,7 @@ pub fn check(
     let first = first.into_inner().unwrap_or_else(PoisonError::into_inner);
     match first {
         Some((_, error)) => Err(error),
-        None => left_out(source, target, has_lost_time.into_inner()),
+        None => left_out(source, digests, target, has_lost_time.into_inner()),
     }
 }
 
@@ -102,34 +138,46 @@ fn loses_time(source: &dyn Store, target: &dyn Store, row: usize) -> bool {
     has(source) && !has(target)
 }
 
-/// The facts of the first image of `source` that the first one of `target` lacks, and whether any image has lost its time.
-fn left_out(source: &dyn Store, target: &dyn Store, has_lost_time: bool) -> Result<Vec<&'static str>> {
+/// The facts that `target` lacks: of the first image, and of the first one that has each of them. Any image may have lost its time.
+fn left_out(
+    source: &dyn Store,
+    digests: &Digests,
+    target: &dyn Store,
+    has_lost_time: bool,
+) -> Result<Vec<&'static str>> {
     if source.is_empty() {
         return Ok(vec![]);
     }
-    let (had, has) = (source.metadata(0)?, target.metadata(0)?);
-    let lost = |count: fn(&Channel) -> bool| {
-        let of = |metadata: &ImageMetadata| metadata.channels.iter().filter(|&c| count(c)).count();
-        of(&has) < of(&had)
-    };
+    let rows: BTreeSet<usize> = digests.described.iter().copied().flatten().chain([0]).collect();
+    let mut all = [false; FACTS.len()];
+    for row in rows {
+        let lost = lost(&source.metadata(row)?, &target.metadata(row)?);
+        for (all, lost) in all.iter_mut().zip(lost) {
+            *all |= lost;
+        }
+    }
+    let mut lost: Vec<_> =
+        FACTS.iter().zip(all).filter(|(_, is_lost)| *is_lost).map(|((what, _), _)| *what).collect();
+    if has_lost_time && !lost.contains(&ACQUIRED) {
+        lost.push("some times of acquisition");
+    }
+    Ok(lost)
+}
+
+/// Which of [`FACTS`] an image had and has no more.
+fn lost(had: &ImageMetadata, has: &ImageMetadata) -> [bool; FACTS.len()] {
+    let wavelengths = |m: &ImageMetadata| m.channels.iter().filter(|&c| has_wavelength(c)).count();
     // A picture's channels are called red, green and blue, whatever they were.
     let is_renamed = |(i, channel): (usize, &Channel)| {
         !channel.name.is_empty() && has.channels.get(i).is_none_or(|there| there.name != channel.name)
     };
-    let sizes = |m: &ImageMetadata| {
-        let all = [&m.physical_size_x, &m.physical_size_y, &m.physical_size_z];
-        all.into_iter().flatten().count()
-    };
-    let is_first_lost = had.acquired.is_some() && has.acquired.is_none();
-    let all = [
-        ("channel names", had.channels.iter().enumerate().any(is_renamed)),
-        ("wavelengths", lost(|c| c.emission_um.is_some() || c.excitation_um.is_some())),
-        ("pixel sizes", sizes(&has) < sizes(&had)),
-        ("times between time points", had.time_increment.is_some() && has.time_increment.is_none()),
-        ("times of acquisition", is_first_lost),
-        ("some times of acquisition", has_lost_time && !is_first_lost),
-    ];
-    Ok(all.into_iter().filter(|(_, is_lost)| *is_lost).map(|(what, _)| what).collect())
+    [
+        had.channels.iter().enumerate().any(is_renamed),
+        wavelengths(has) < wavelengths(had),
+        pixel_sizes(has) < pixel_sizes(had),
+        had.time_increment.is_some() && has.time_increment.is_none(),
+        had.acquired.is_some() && has.acquired.is_none(),
+    ]
 }
 
 fn compare(
@@ -149,7 +197,7 @@ fn compare(
     if info.shape != original.shape {
         return wrong(format_args!("has shape {}, the source's image has {}", info.shape, original.shape));
     }
-    let same = match digests.0.get(row).copied().flatten() {
+    let same = match digests.pixels.get(row).copied().flatten() {
         Some(digest) if info.dtype == original.dtype => xxh3_64(pixels) == digest,
         _ => {
             let (mut scratch, mut own) = (Scratch::default(), vec![]);

@@ -175,6 +175,10 @@ impl FeatureTable for Subset {
         self.inner.hints().columns_in_utc()
     }
 
+    fn has_row_numbers(&self) -> bool {
+        self.inner.hints().has_row_numbers()
+    }
+
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         crate::features::of_rows(&*self.inner, names, self.rows.iter().map(|&row| Some(row as u64)))
     }

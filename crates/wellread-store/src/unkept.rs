@@ -2,12 +2,16 @@
 
 use crate::Store;
 
-/// Those of the first image of `source`, in words such as `translations`; nothing in every format but
-/// OME-Zarr.
+/// Those of the first image of `source`, in words such as `translations`; nothing in every format but OME-Zarr and TIFF.
 pub fn of_first(source: &dyn Store) -> Vec<&'static str> {
     #[cfg(feature = "ome-zarr")]
     if source.format() == crate::ome_zarr::FORMAT.name && !source.is_empty() {
         return crate::ome_zarr::unkept::of_first(source.path(), &source.name(0).unwrap_or_default());
+    }
+    #[cfg(feature = "tiff")]
+    if source.format() == crate::tiff::FORMAT.name && !source.is_empty() {
+        let file = source.row_hints(0).ok().and_then(crate::RowHints::file);
+        return file.map_or_else(Vec::new, |file| crate::tiff::unkept::of_file(&file));
     }
     let _ = source;
     vec![]

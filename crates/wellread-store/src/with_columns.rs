@@ -15,6 +15,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+use wellread_image::ome_arrow::ROW_ID;
 
 /// The name of a table in memory in errors.
 pub(crate) const TABLE: &str = "<table>";
@@ -189,6 +190,10 @@ impl FeatureTable for WithColumns {
         let mut names = self.inner.hints().columns_in_utc();
         names.retain(|name| !self.has(name));
         names
+    }
+
+    fn has_row_numbers(&self) -> bool {
+        !self.has(ROW_ID) && self.inner.hints().has_row_numbers()
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

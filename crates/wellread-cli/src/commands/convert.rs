@@ -19,10 +19,10 @@ use layouts::LayoutArg;
 use on_cluster::OnValues;
 use std::path::{Path, PathBuf};
 use target::{check_files, check_paths, refuse_ignored, target_format};
-use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_types};
+use wellread_store::features::digest;
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{
     Error, Format, Store, WriteOptions, labels, masks, mixed_channels, place, registry, staged, unkept,
@@ -201,7 +201,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         options.types = types;
     }
     if args.resume {
-        options.resume = Some(resume_note(&*source, args, format, &options.types, &skipped)?);
+        options.resume = Some(resume_note(&*source, args, format, &options, &skipped)?);
     }
     let document = |bytes: u64, seconds: f64, resumed: usize| {
         let done = serde_json::json!({
@@ -364,7 +364,7 @@ fn resume_note(
     source: &dyn Store,
     args: &Args,
     format: &Format,
-    types: &[PixelType],
+    options: &WriteOptions,
     skipped: &[usize],
 ) -> Outcome<String> {
     if let Some(why) = format.cannot_resume {
@@ -379,13 +379,15 @@ fn resume_note(
     let cells: Vec<_> = args.open.cells.paths().map(identity::file).collect();
     let profiles = args.join.as_deref().map(identity::file);
     let bytes = left_out::bytes_on_disk(source, args.on_error == "skip")?;
+    // A table has the columns of its rows; other formats have those of all images in one file, which is written last.
+    let values = options.features.as_ref().filter(|_| format.keeps_features).map(digest);
     Ok(serde_json::json!({
         "source": identity::path(&args.source), "images": source.len(), "bytes": bytes,
-        "opened": format!("{:?}", args.open), "format": format.name, "types": types,
+        "opened": format!("{:?}", args.open), "format": format.name, "types": options.types,
         "compression": compression, "chunk": chunk, "shard": shard, "variant": variant,
         "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on.first(),
         "cells": cells,
-        "columns": args.columns,
+        "columns": args.columns, "values": values,
         "without": args.without_column,
         "skipped": skipped,
         "wellread": env!("CARGO_PKG_VERSION"),

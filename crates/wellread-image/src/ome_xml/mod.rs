@@ -31,6 +31,7 @@
 //! | `write.rs` | [`write`] |
 //! | `planes.rs` | [`DimensionOrder`], [`PlaneMap`]: from `TiffData` blocks to the IFD of each plane |
 //! | `units.rs` | OME's units of length |
+//! | `unkept.rs` | [`unkept`]: facts that images have no field for |
 
 mod attributes;
 mod planes;
@@ -38,11 +39,13 @@ mod read;
 #[cfg(test)]
 mod tests;
 mod units;
+mod unkept;
 mod write;
 
 pub use planes::{DimensionOrder, PlaneMap, PlaneSource};
 pub use read::read;
 pub use units::{canonical_time_unit, canonical_unit, micrometres};
+pub use unkept::unkept;
 pub use write::write;
 
 use crate::{ImageMetadata, PixelType, Shape, ShapeError};

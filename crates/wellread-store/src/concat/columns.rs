@@ -15,6 +15,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
+use wellread_image::ome_arrow::ROW_ID;
 
 /// The next step where parts do not agree in a column.
 const ONE_TYPE: &str = "give it one type in all parts, or leave it out of one";
@@ -48,6 +49,12 @@ impl FeatureTable for Concat {
         all.into_iter().collect()
     }
 
+    /// Where all parts have such numbers.
+    fn has_row_numbers(&self) -> bool {
+        !self.names().iter().any(|name| name == ROW_ID)
+            && self.parts().iter().all(|part| part.store.hints().has_row_numbers())
+    }
+
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         if names.is_empty() || self.is_empty() {
             return Ok(None);
@@ -59,7 +66,11 @@ impl FeatureTable for Concat {
             column.why != ONLY_NULLS && !self.is_key(&column.name) && names.contains(&column.name)
         };
         for part in self.parts().iter().filter(|part| !part.store.is_empty()) {
-            let there: HashSet<String> = part.store.hints().feature_names().into_iter().collect();
+            let mut there: HashSet<String> = part.store.hints().feature_names().into_iter().collect();
+            // Numbers that go on from part to part count the rows of the first one.
+            if part.store.hints().has_row_numbers() {
+                there.insert(ROW_ID.to_owned());
+            }
             let own: Vec<String> = names.iter().filter(|name| there.contains(*name)).cloned().collect();
             let batch = part.store.hints().features(&own)?;
             let rows = part.store.len();

@@ -2,6 +2,7 @@
 //! otherwise. Its values tell, which are read once, when the columns are first asked for.
 
 use crate::Result;
+use crate::hints::{FeatureTable, Hints};
 use crate::lazy::Lazy;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -39,6 +40,20 @@ impl RowId {
         }
         names
     }
+}
+
+impl Hints<'_> {
+    /// Whether the set has a column `row_id` that counts its rows, which is none of [`Self::feature_names`]. [`Self::features`] reads it
+    /// all the same: it is data where the set is a part of one that has other numbers in this column.
+    pub fn has_row_numbers(self) -> bool {
+        self.columns.is_some_and(FeatureTable::has_row_numbers)
+    }
+}
+
+/// Whether `row_id` is among `all` columns of plain values, and not among those that are features.
+pub(crate) fn is_own_number(all: &[String], features: &[String]) -> bool {
+    let has = |names: &[String]| names.iter().any(|name| name == ROW_ID);
+    has(all) && !has(features)
 }
 
 /// Whether the values are 0, 1, 2 and so on.
@@ -92,6 +107,14 @@ mod tests {
             assert_eq!(features(Arc::new(Int64Array::from(values))), ["dose", ROW_ID]);
         }
         assert_eq!(features(Arc::new(StringArray::from(vec!["P1-A01"]))), ["dose", ROW_ID]);
+    }
+
+    #[test]
+    fn a_row_id_that_is_no_feature_is_the_tables_own() {
+        let names = |names: [&str; 2]| names.map(str::to_owned);
+        let (both, other) = (names(["dose", ROW_ID]), names(["dose", "well"]));
+        assert!(is_own_number(&both, &other));
+        assert!(!is_own_number(&both, &both) && !is_own_number(&other, &other));
     }
 
     #[test]

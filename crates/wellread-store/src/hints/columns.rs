@@ -76,6 +76,11 @@ pub trait FeatureTable: Send + Sync {
         vec![]
     }
 
+    /// See [`Hints::has_row_numbers`].
+    fn has_row_numbers(&self) -> bool {
+        false
+    }
+
     /// See [`Hints::features`].
     ///
     /// # Errors

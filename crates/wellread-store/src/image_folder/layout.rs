@@ -1,6 +1,6 @@
 //! Which files below a path are the rows. Links to folders are followed, and each folder is listed once.
 
-use super::splits::{split_of_location, split_of_path};
+use super::splits::{split_of_path, split_of_row};
 use super::text_chunk;
 use crate::file_names;
 use crate::file_rows::ImageLocation;
@@ -50,8 +50,19 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocati
     let foreign = found.other;
     let row = |below: PathBuf| ImageLocation { name: name_of(&below), below };
     let mut rows: Vec<ImageLocation> = found.images.into_iter().map(|image| row(image.path)).collect();
+    rows.sort();
+    let Some(first) = rows.first() else {
+        return Err(Error::new(path, "there is no PNG or JPEG file in this folder or its subfolders"));
+    };
+    if let Some((other, format)) = foreign.filter(|_| options.format.is_none()) {
+        return Err(mixed_folder(path, (&first.below, &NAMING), (&other, format)));
+    }
+    let arranged = name_index::arrange(path, rows, |row| &row.below)?.into_iter();
+    let named =
+        arranged.map(|(row, name)| ImageLocation { name: name.unwrap_or(row.name), below: row.below });
+    let mut rows: Vec<ImageLocation> = named.collect();
     if let Some(wanted) = &options.table {
-        let mut splits: Vec<&str> = rows.iter().filter_map(split_of_location).collect();
+        let mut splits: Vec<&str> = rows.iter().filter_map(split_of_row).collect();
         splits.sort_unstable();
         splits.dedup();
         if !splits.contains(&wanted.as_str()) {
@@ -63,20 +74,9 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocati
             };
             return Err(Error::new(path, format_args!("there is no split {wanted:?}; {there}")).choice());
         }
-        rows.retain(|row| split_of_location(row) == Some(wanted));
+        rows.retain(|row| split_of_row(row) == Some(wanted));
     }
-    rows.sort();
-    let Some(first) = rows.first() else {
-        return Err(Error::new(path, "there is no PNG or JPEG file in this folder or its subfolders"));
-    };
-    if let Some((other, format)) = foreign.filter(|_| options.format.is_none()) {
-        return Err(mixed_folder(path, (&first.below, &NAMING), (&other, format)));
-    }
-    let arranged = name_index::arrange(path, rows, |row| &row.below)?;
-    Ok(arranged
-        .into_iter()
-        .map(|(row, name)| ImageLocation { name: name.unwrap_or(row.name), below: row.below })
-        .collect())
+    Ok(rows)
 }
 
 /// Name of a picture by its path below the opened folder: `stem`, `class/stem`, `split/class/stem`, `plate/well/site/stem`.

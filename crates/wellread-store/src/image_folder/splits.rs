@@ -35,9 +35,11 @@ fn split_of(folder: &OsStr) -> Option<&'static str> {
     SPLITS.into_iter().find(|split| *split == name)
 }
 
-/// The split that a row lies in: of `SPLIT/CLASS/PICTURE`.
-pub(super) fn split_of_location(row: &ImageLocation) -> Option<&'static str> {
-    split_of_path(&row.below).map(|(split, _)| split)
+/// The split of a row, by its name: `SPLIT/CLASS/PICTURE`. A set that is written from another one has the names of that, and folders of
+/// its own.
+pub(super) fn split_of_row(row: &ImageLocation) -> Option<&'static str> {
+    let (first, within) = row.name.split_once('/')?;
+    SPLITS.into_iter().find(|split| *split == first).filter(|_| within.contains('/'))
 }
 
 /// The split of a path below the set's folder, and the folder of the class in it, which may be several deep.
@@ -111,7 +113,7 @@ pub(super) fn column_names<'p>(
     }
     let mut names = vec!["class", "label"];
     names.extend(labels.map(|_| "class_name"));
-    names.extend(places.clone().find_map(split_of_location).map(|_| "split"));
+    names.extend(places.clone().find_map(split_of_row).map(|_| "split"));
     names.into_iter().map(str::to_owned).collect()
 }
 
@@ -146,7 +148,7 @@ pub(super) fn columns<'p>(
         let column: ArrayRef = match name.as_str() {
             "class" => Arc::new(StringArray::from(classes.clone())),
             "label" => Arc::new(classes.iter().map(|class| class.and_then(number)).collect::<Int64Array>()),
-            "split" => Arc::new(places.clone().map(split_of_location).collect::<StringArray>()),
+            "split" => Arc::new(places.clone().map(split_of_row).collect::<StringArray>()),
             _ => {
                 let called = |class: Option<&str>| class.and_then(|class| labels?.get(class));
                 Arc::new(classes.iter().copied().map(called).collect::<StringArray>())

@@ -157,7 +157,7 @@ impl Store for ImageFolder {
         let codec = if is_png { "png (deflate)" } else { "jpeg" };
         let classes = self.rows.iter().filter_map(|r| splits::class_of(&r.location.name));
         let classes: BTreeSet<_> = classes.collect();
-        let splits = self.rows.iter().filter_map(|row| splits::split_of_location(&row.location));
+        let splits = self.rows.iter().filter_map(|row| splits::split_of_row(&row.location));
         let splits: BTreeSet<_> = splits.collect();
         let variant = match classes.len() {
             0 => "files".to_owned(),

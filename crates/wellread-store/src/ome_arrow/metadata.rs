@@ -1,13 +1,13 @@
 //! Names, channels, physical sizes and times of images.
 
 use super::lists::Lists;
-use crate::features::text;
+use crate::features::{key_at, text};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, UInt32Type, UInt64Type,
+    Date32Type, Date64Type, Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, StructArray};
+use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{DataType, TimeUnit};
 use wellread_image::ome_arrow::{UNKNOWN_ILLUMINATION, field};
 use wellread_image::{Channel, ImageMetadata, PhysicalSize};
@@ -92,7 +92,7 @@ fn metadata(images: &StructArray, i: usize) -> ImageMetadata {
 
 /// A number of whatever type. Single precision becomes the double with the same shortest decimal form, so
 /// that 0.65 stays 0.65.
-fn number(array: &dyn Array, i: usize) -> Option<f64> {
+fn number(array: &ArrayRef, i: usize) -> Option<f64> {
     if array.is_null(i) {
         return None;
     }
@@ -103,12 +103,14 @@ fn number(array: &dyn Array, i: usize) -> Option<f64> {
         DataType::UInt32 => array.as_primitive::<UInt32Type>().value(i).into(),
         DataType::Int64 => array.as_primitive::<Int64Type>().value(i) as f64,
         DataType::UInt64 => array.as_primitive::<UInt64Type>().value(i) as f64,
+        // DuckDB makes a decimal of 0.65, and a number of 8 bits of a small one.
+        of if of.is_numeric() => key_at(array, i)?.parse().ok()?,
         _ => return None,
     };
     value.is_finite().then_some(value)
 }
 
-/// A time in ISO 8601, with `Z` where the column says that it is UTC; texts as they are.
+/// A time in ISO 8601, with `Z` where the column says that it is UTC; texts as they are. Times may be of any unit, or days.
 fn time(array: &dyn Array, i: usize) -> Option<String> {
     if array.is_null(i) {
         return None;
@@ -116,7 +118,9 @@ fn time(array: &dyn Array, i: usize) -> Option<String> {
     let (stamp, zone) = match array.data_type() {
         DataType::Timestamp(unit, zone) => {
             let stamp = match unit {
-                TimeUnit::Second => return None,
+                TimeUnit::Second => {
+                    jiff::Timestamp::from_second(array.as_primitive::<TimestampSecondType>().value(i))
+                }
                 TimeUnit::Millisecond => {
                     let ms = array.as_primitive::<TimestampMillisecondType>().value(i);
                     jiff::Timestamp::from_millisecond(ms)
@@ -130,10 +134,66 @@ fn time(array: &dyn Array, i: usize) -> Option<String> {
                     jiff::Timestamp::from_nanosecond(ns.into())
                 }
             };
-            (stamp.ok()?, zone.is_some())
+            (stamp, zone.is_some())
+        }
+        // A day is its midnight.
+        DataType::Date32 => {
+            let days = i64::from(array.as_primitive::<Date32Type>().value(i));
+            (jiff::Timestamp::from_second(days * 86_400), false)
+        }
+        DataType::Date64 => {
+            (jiff::Timestamp::from_millisecond(array.as_primitive::<Date64Type>().value(i)), false)
         }
         _ => return text(array, i).map(str::to_owned),
     };
-    let civil = jiff::tz::Offset::UTC.to_datetime(stamp);
+    let civil = jiff::tz::Offset::UTC.to_datetime(stamp.ok()?);
     Some(if zone { format!("{civil}Z") } else { civil.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{
+        Date32Array, Date64Array, Decimal32Array, Decimal128Array, Float32Array, Int8Array, Int64Array,
+        StringArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt16Array,
+    };
+    use std::sync::Arc;
+
+    fn column(array: impl Array + 'static) -> ArrayRef {
+        Arc::new(array)
+    }
+
+    #[test]
+    fn numbers_of_every_type_are_read() {
+        let of = |column: ArrayRef| [number(&column, 0), number(&column, 1)];
+        let sizes = Decimal128Array::from(vec![Some(65), None]).with_precision_and_scale(3, 2).unwrap();
+        assert_eq!(of(column(sizes)), [Some(0.65), None]);
+        let sizes = Decimal32Array::from(vec![Some(-5), None]).with_precision_and_scale(3, 1).unwrap();
+        assert_eq!(of(column(sizes)), [Some(-0.5), None]);
+        assert_eq!(of(column(Int8Array::from(vec![Some(2), None]))), [Some(2.0), None]);
+        assert_eq!(of(column(UInt16Array::from(vec![Some(461), None]))), [Some(461.0), None]);
+        assert_eq!(of(column(Float32Array::from(vec![Some(0.65), None]))), [Some(0.65), None]);
+        assert_eq!(of(column(Float32Array::from(vec![f32::NAN, f32::INFINITY]))), [None, None]);
+        assert_eq!(of(column(StringArray::from(vec!["1", "2"]))), [None, None]);
+        assert_eq!(of(column(TimestampSecondArray::from(vec![1, 2]))), [None, None]);
+    }
+
+    #[test]
+    fn times_of_every_unit_are_read() {
+        let of = |column: &dyn Array| [time(column, 0), time(column, 1)];
+        let expected = [Some("2023-11-14T22:13:20".to_owned()), None];
+        assert_eq!(of(&TimestampSecondArray::from(vec![Some(1_700_000_000), None])), expected);
+        assert_eq!(of(&TimestampMillisecondArray::from(vec![Some(1_700_000_000_000), None])), expected);
+        assert_eq!(
+            of(&TimestampNanosecondArray::from(vec![Some(1_700_000_000_000_000_000), None])),
+            expected
+        );
+        assert_eq!(of(&Date64Array::from(vec![Some(1_700_000_000_000), None])), expected);
+        let zoned = TimestampSecondArray::from(vec![Some(1_700_000_000), None]).with_timezone("UTC");
+        assert_eq!(of(&zoned), [Some("2023-11-14T22:13:20Z".to_owned()), None]);
+        let days = [Some("1969-12-31T00:00:00".to_owned()), None];
+        assert_eq!(of(&Date32Array::from(vec![Some(-1), None])), days);
+        assert_eq!(of(&StringArray::from(vec![Some("today"), None])), [Some("today".to_owned()), None]);
+        assert_eq!(of(&Int64Array::from(vec![Some(7), None])), [None, None]);
+    }
 }

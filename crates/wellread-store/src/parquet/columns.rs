@@ -21,6 +21,11 @@ impl FeatureTable for ParquetStore {
         plain::named(&self.metadata).1
     }
 
+    fn has_row_numbers(&self) -> bool {
+        let (schema, _) = plain::named(&self.metadata);
+        features::is_own_number(&features::names(&schema, &self.column.name), &self.feature_names())
+    }
+
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         if names.is_empty() || self.rows == 0 {
             return Ok(None);

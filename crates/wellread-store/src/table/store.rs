@@ -5,7 +5,7 @@
 
 use super::row::{Arrays, Pieces};
 use super::{ImageTable, Rows};
-use crate::features::{RowId, unique_schema};
+use crate::features::{self, RowId, unique_schema};
 use crate::format::format_named;
 use crate::lazy::{self, Lazy};
 use crate::ome_arrow::{
@@ -567,6 +567,10 @@ impl FeatureTable for TableStore {
         self.column.left_out.clone()
     }
 
+    fn has_row_numbers(&self) -> bool {
+        features::is_own_number(&self.column.features, &self.feature_names())
+    }
+
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         // Without rows an engine gives no batch.
         if names.is_empty() || self.is_empty() {
@@ -585,7 +589,7 @@ impl FeatureTable for TableStore {
             Ok(())
         })?;
         let has_infinity = self.table.has_infinity();
-        crate::features::gathered(self.path(), &batches, names, has_infinity).map(Some)
+        features::gathered(self.path(), &batches, names, has_infinity).map(Some)
     }
 }
 

@@ -31,6 +31,7 @@
 //! | `store` | the [`Store`](crate::Store) |
 //! | `writer`, `encode` | the [`StoreWriter`](crate::StoreWriter) |
 //! | `sums` | checksums of strips, tiles and directories |
+//! | `unkept` | what a file's OME-XML says and no conversion keeps |
 //!
 //! # Example
 //!
@@ -67,6 +68,7 @@ mod scan;
 mod series;
 mod store;
 mod sums;
+pub(crate) mod unkept;
 mod writer;
 
 pub use format::FORMAT;

@@ -202,6 +202,28 @@ fn put(path: &Path, name: &str, values: ArrayRef) {
     writer.close().unwrap();
 }
 
+/// Shards of a table have a `row_id` that goes on from one to the next. The first one's counts its rows, as a table's own does.
+#[test]
+fn row_numbers_that_go_on_from_part_to_part_are_a_column_of_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second] = ["a.parquet", "b.parquet"].map(|name| dir.path().join(name));
+    write(&first, "parquet", &["a", "b"], 0, None);
+    write(&second, "parquet", &["c", "d"], 2, None);
+    let numbers = |store: &dyn Store| -> Vec<Option<i64>> {
+        column(store, "row_id").as_primitive::<Int64Type>().iter().collect()
+    };
+    // Each part's own.
+    assert!(opened(dir.path()).hints().feature_names().is_empty());
+    put(&second, "row_id", Arc::new(Int64Array::from(vec![Some(2), None])));
+    let set = opened(dir.path());
+    assert_eq!(set.hints().feature_names(), ["row_id"]);
+    assert_eq!(numbers(&*set), [Some(0), Some(1), Some(2), None]);
+    put(&second, "row_id", Arc::new(StringArray::from(vec!["c", "d"])));
+    let set = opened(dir.path());
+    let error = set.hints().features(&["row_id".to_owned()]).unwrap_err().to_string();
+    assert!(error.contains("\"row_id\" is Int64 in a, and Utf8 in b"), "{error}");
+}
+
 /// Values that are left out of one part alone would be nulls beside the values of another. Nulls are nulls.
 #[test]
 fn a_column_that_is_left_out_of_one_part_alone_is_refused() {

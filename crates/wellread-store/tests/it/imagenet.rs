@@ -4,7 +4,8 @@ use crate::image_folder::{open_at, picture};
 use arrow_array::{Array as _, Int64Array, StringArray};
 use image::{ColorType, ImageFormat};
 use wellread_image::Shape;
-use wellread_store::{OpenOptions, Store, open, read_image};
+use wellread_store::convert::{ConvertOptions, convert};
+use wellread_store::{OpenOptions, Store, WriteOptions, create, features, open, read_image};
 
 /// ImageNet-100 as it is distributed.
 #[test]
@@ -81,4 +82,32 @@ fn parts_of_a_split_are_one_and_classes_have_names() {
     let error = open(dir.path(), &OpenOptions::default()).err().unwrap().to_string();
     assert!(error.contains("Labels.json") && error.contains("names of classes"), "{error}");
     assert_eq!(open_at(&dir.path().join("val.X")).hints().feature_names(), ["class", "label"]);
+}
+
+/// The folders of a set that is written are called as classes and splits together. The names of its images tell these apart.
+#[test]
+fn a_written_set_has_the_splits_of_its_source() {
+    let dir = tempfile::tempdir().unwrap();
+    let [source, target] = ["source", "target"].map(|name| dir.path().join(name));
+    for below in ["train.X1/n01/a.png", "train.X2/n02/b.png", "val/n01/c.png"] {
+        let file = source.join(below);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        picture(ColorType::Rgb8, 4, 4).save_with_format(file, ImageFormat::Png).unwrap();
+    }
+    let source = open_at(&source);
+    let writer = create(&target, "image-folder", &WriteOptions::default()).unwrap();
+    convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap().commit().unwrap();
+    let written = open_at(&target);
+    assert_eq!(written.hints().feature_names(), ["class", "label", "split"]);
+    let [had, has] = [&source, &written].map(|store| features::all(&**store).unwrap().unwrap());
+    assert_eq!(has, had);
+    let splits = has.column_by_name("split").unwrap().as_any().downcast_ref::<StringArray>().unwrap();
+    assert_eq!(splits, &StringArray::from(vec!["train", "train", "val"]));
+    assert!(written.layout().unwrap().variant.contains("2 classes in splits train, val"));
+    let split =
+        |name: &str| open(&target, &OpenOptions { table: Some(name.into()), ..OpenOptions::default() });
+    let val = split("val").unwrap();
+    assert_eq!((val.len(), val.name(0).unwrap().as_str()), (1, "val/n01/c"));
+    let error = split("test").err().unwrap().to_string();
+    assert!(error.contains("its splits are train, val"), "{error}");
 }

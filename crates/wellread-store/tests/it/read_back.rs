@@ -1,7 +1,7 @@
 //! Reading back what a conversion has written: every kind of difference is an error that names its row.
 
 use std::path::Path;
-use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
 use wellread_store::read_back::check;
 use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open};
@@ -82,4 +82,36 @@ fn every_difference_is_an_error_that_names_its_row() {
     let other = write(&folder.path().join("wide-other.parquet"), &widened);
     let error = check(&*source, &digests, &*other, source.len(), 2, &|| {}).unwrap_err().to_string();
     assert!(error.contains("row 20: has other pixels"), "{error}");
+}
+
+/// The first image of a set may be the one of which nothing is known.
+#[test]
+fn facts_that_a_later_image_has_are_told_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("source.parquet");
+    let mut writer = create(&path, "parquet", &WriteOptions::default()).unwrap();
+    let unit = "µm".to_owned();
+    let all = [
+        ImageMetadata::named("a"),
+        ImageMetadata { acquired: Some("2026-11-21T05:38:56".into()), ..ImageMetadata::named("b") },
+        ImageMetadata {
+            physical_size_x: Some(PhysicalSize { value: 0.5, unit }),
+            channels: vec![Channel { emission_um: Some(0.461), ..Channel::default() }],
+            ..ImageMetadata::named("c")
+        },
+    ];
+    for metadata in &all {
+        let (shape, dtype) = (Shape::plane(2, 3), PixelType::U8);
+        writer.write(&ImageView { metadata, shape, dtype, pixels: &[7; 6] }).unwrap();
+    }
+    writer.finish().unwrap();
+    let source = open(&path, &OpenOptions::default()).unwrap();
+    let options = WriteOptions { types: vec![PixelType::U8], ..WriteOptions::default() };
+    let lost = |format: &str, target: &str| {
+        let writer = create(folder.path().join(target), format, &options).unwrap();
+        let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
+        converted.check(&*source, format, source.len(), 2, &|| {}).unwrap()
+    };
+    assert_eq!(lost("image-folder", "pictures"), ["wavelengths", "pixel sizes", "times of acquisition"]);
+    assert_eq!(lost("parquet", "again.parquet"), Vec::<&str>::new());
 }

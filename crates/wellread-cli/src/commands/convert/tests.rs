@@ -2,8 +2,10 @@
 
 use super::super::known_format;
 use super::*;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use clap::Parser as _;
-use wellread_image::{ImageMetadata, Shape};
+use std::sync::Arc;
+use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::convert::Converted;
 use wellread_store::read_back::Digests;
 use wellread_store::{ImageView, OpenOptions};
@@ -101,6 +103,31 @@ fn what_was_written_is_kept_where_the_source_cannot_be_read_again() {
     assert!(error.contains("the complete part is kept in") && error.contains("continues from it"), "{error}");
     assert!(!error.contains("does not read back"), "{error}");
     assert!(staged::part(&target).is_some());
+}
+
+/// Rows that an interrupted run has left keep its columns, which are never those of two runs.
+#[test]
+fn a_table_is_not_gone_on_with_where_columns_have_other_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let [source, target] = ["a", "b"].map(|name| folder.path().join(name));
+    write_as("tiff", &source, 1);
+    let store = wellread_store::open(&source, &OpenOptions::default()).unwrap();
+    let words = [&source, &target].map(|path| path.to_str().unwrap());
+    let command = Command::parse_from(["convert", words[0], words[1], "--resume"]);
+    let note = |format: &Format, well: &str| {
+        let wells: ArrayRef = Arc::new(StringArray::from(vec![well]));
+        let features = RecordBatch::try_from_iter([("well", wells)]).ok();
+        let options = WriteOptions { features, ..WriteOptions::default() };
+        let Ok(note) = resume_note(&*store, &command.args, format, &options, &[]) else {
+            panic!("{} can be resumed", format.name)
+        };
+        note
+    };
+    for format in registry::formats().iter().copied().filter(|format| format.cannot_resume.is_none()) {
+        assert_eq!(note(format, "A01"), note(format, "A01"), "{}", format.name);
+        let is_other = note(format, "A01") != note(format, "B01");
+        assert_eq!(is_other, format.keeps_features, "{}", format.name);
+    }
 }
 
 #[test]
