@@ -32,7 +32,7 @@ fn files_of(store: &dyn Store, rows: &[usize]) -> Result<Vec<PathBuf>> {
         // The set knows the other kinds of rows: a folder, a row of a table.
         return store.files_of(rows);
     };
-    // A site or an OME-TIFF goes on in other files. Of a row that cannot be looked into, the first one tells.
+    // A site or an OME-TIFF goes on in other files. The first one stands for a row that cannot be looked into.
     let all = rows.iter().zip(first).map(|(&row, own)| store.files_of(&[row]).unwrap_or_else(|_| vec![own]));
     Ok(all.flatten().collect())
 }
