@@ -151,7 +151,13 @@ fn imagenet_as_it_is_distributed_feeds_a_model() {
 
     let mut args = vec!["infer", "--model-dir", arg(dir.path()), "--out", arg(dir.path())];
     args.extend(SMALL);
-    args.extend(["--batch-sizes", "2", "--warmup", "0", "--data", arg(&set), "--split", "val"]);
+    args.extend(["--batch-sizes", "2", "--warmup", "0", "--data", arg(&set)]);
+    // The pictures in the report are those of the split.
+    let said = json(&[&args[..], &["--split", "train"][..]].concat());
+    let page = std::fs::read_to_string(said["report"].as_str().unwrap()).unwrap();
+    assert!(page.contains("Thumbnail of row 0: train/n01/a"), "{page}");
+    assert_eq!(page.matches("Thumbnail of row").count(), 2);
+    args.extend(["--split", "val"]);
     let raised = wellread(&args);
     assert!(raised.code == 1 && raised.stderr.contains("0_bad.png"), "{}", raised.stderr);
     assert!(raised.stderr.contains("--on-error skip"), "{}", raised.stderr);
