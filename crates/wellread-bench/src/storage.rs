@@ -327,17 +327,14 @@ fn smallest(table: &Table) -> Option<Finding> {
         .map(|s| format!("{}: {:.2} bits", with_codec(table, &s.format), s.median()))
         .collect::<Vec<_>>()
         .join("; ");
-    // A sweep has a smallest of all codecs.
-    let among = if sorted.len() > 1 { "With one codec for each format, " } else { "" };
-    Some(Finding::new(
-        Severity::Info,
-        format!(
-            "{among}{} is smallest on disk: {:.2} bits per pixel",
-            with_codec(table, &first.format),
-            first.median()
-        ),
-        detail,
-    ))
+    let (name, bits) = (with_codec(table, &first.format), first.median());
+    let text = if sorted.len() > 1 {
+        // A sweep has a smallest of all codecs.
+        format!("With one codec for each format, {name} is smallest on disk: {bits:.2} bits per pixel")
+    } else {
+        format!("{name} takes {bits:.2} bits per pixel on disk")
+    };
+    Some(Finding::new(Severity::Info, text, detail))
 }
 
 #[cfg(test)]
@@ -359,6 +356,6 @@ mod tests {
             text(&[tiff, parquet]),
             "With one codec for each format, parquet (zstd) is smallest on disk: 7.89 bits per pixel"
         );
-        assert_eq!(text(&[parquet]), "parquet (zstd) is smallest on disk: 7.89 bits per pixel");
+        assert_eq!(text(&[parquet]), "parquet (zstd) takes 7.89 bits per pixel on disk");
     }
 }

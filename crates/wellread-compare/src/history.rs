@@ -79,7 +79,8 @@ pub struct Series {
     pub n: Vec<usize>,
     /// Where the level changed; `at` is an index into the above.
     pub changes: Vec<Change>,
-    #[serde(skip)]
+    /// Checksum of the pixels, where there is one: series of others have the same names.
+    #[serde(rename = "pixel_checksum")]
     pub(crate) pixels: Option<String>,
 }
 
@@ -260,6 +261,10 @@ pub fn text(records: &[Record], all: &[Series]) -> String {
     if machines.len() > 1 {
         out += &format!("\nFrom {} machines, which are kept apart.", machines.len());
     }
+    let pixels: std::collections::BTreeSet<Option<&str>> = all.iter().map(|s| s.pixels.as_deref()).collect();
+    if pixels.len() > 1 {
+        out += &format!("\nOf {} sets of pixels, which are kept apart.", pixels.len());
+    }
     for s in changed {
         let quantity = columns::quantity(&s.quantity);
         out += &format!("\n{} {}, {}:", s.table, s.name, quantity.label);
@@ -317,6 +322,18 @@ mod tests {
         assert!(found[2..].iter().all(|s| s.machine == "slow" && s.changes.is_empty()), "{found:?}");
         let said = text(&records, &found);
         assert!(said.contains("slower from commit14") && said.contains("2 machines"), "{said}");
+    }
+
+    #[test]
+    fn series_of_other_pixels_are_told_apart() {
+        let of = |pixels: &str| Record { pixel_checksum: Some(pixels.into()), ..record(0, 1.0, "m") };
+        let records = [of("aaaa"), of("bbbb")];
+        let all = series(&records, 1);
+        let told: Vec<_> =
+            all.iter().map(|s| serde_json::to_value(s).unwrap()["pixel_checksum"].clone()).collect();
+        assert_eq!(told, ["aaaa", "aaaa", "bbbb", "bbbb"]);
+        assert!(text(&records, &all).contains("Of 2 sets of pixels, which are kept apart."));
+        assert!(!text(&records[..1], &series(&records[..1], 1)).contains("pixels"));
     }
 
     #[test]

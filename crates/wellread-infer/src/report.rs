@@ -6,10 +6,10 @@
 //! ```
 
 use crate::results::{Record, Row, Run, Status};
+use crate::source;
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use wellread_loader::Dataset;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::samples::median;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, Table, Thumbnail};
@@ -184,8 +184,8 @@ fn frameworks(run: &Run) -> Map<String, Value> {
 /// Pictures of the first images, where there are some and they can be drawn.
 fn thumbnails(run: &Run) -> Vec<Thumbnail> {
     let drawn = |path: &PathBuf| -> Result<Vec<Thumbnail>> {
-        let dataset = Dataset::open(path)?;
-        let pictures = preview::first(dataset.store(), 8, 160)?.into_iter();
+        let store = source::images(&run.config, path)?;
+        let pictures = preview::first(&*store, 8, 160)?.into_iter();
         pictures.map(|(caption, picture)| Ok(Thumbnail::from_png(caption, &picture.to_png()?))).collect()
     };
     run.config.data.as_ref().and_then(|path| drawn(path).ok()).unwrap_or_default()

@@ -10,10 +10,11 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use wellread_loader::{Batches, Dataset, Filter, Loader, OnError, Resize, Skipped, Transform};
 use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
-use wellread_store::{OpenOptions, RowInfo};
+use wellread_store::{OpenOptions, RowInfo, Store};
 
 /// The share of the shorter side that is left.
 const CENTER_CROP_SHARE: f32 = 224.0 / 256.0;
@@ -25,6 +26,15 @@ pub const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
 pub(crate) const PREFETCH_BATCHES: usize = 4;
 /// Copies of a batch that are there at once at least: here, in shared memory, and in the framework.
 const MIN_BATCH_COPIES: u64 = 3;
+
+/// The stored images at a path: of the split, and of files put together as a run asks for.
+///
+/// # Errors
+/// They cannot be opened so.
+pub(crate) fn images(config: &Config, path: &Path) -> wellread_store::Result<Box<dyn Store>> {
+    let options = OpenOptions { table: config.split.clone(), ..config.sites.open_options() };
+    wellread_store::open(path, &options)
+}
 
 /// Where images come from.
 pub enum Source {
@@ -88,8 +98,7 @@ impl Source {
     /// Images that cannot be opened, or none.
     pub fn open(config: &Config) -> Result<Self> {
         let Some(path) = &config.data else { return Ok(Self::Synthetic) };
-        let options = OpenOptions { table: config.split.clone(), ..config.sites.open_options() };
-        let mut store = wellread_store::open(path, &options)?;
+        let mut store = images(config, path)?;
         // Among pictures, grey ones may lie among coloured ones.
         if store.format() == "image-folder" && config.channels.is_none() {
             store = Box::new(Colors::new(store));
@@ -116,7 +125,7 @@ impl Source {
         let count = input.iter().try_fold(batch, |n, &axis| n.checked_mul(axis));
         let bytes = count.and_then(|n| n.checked_mul(4));
         let needed = bytes.and_then(|n| (n as u64).checked_mul(MIN_BATCH_COPIES));
-        let there = Environment::capture::<&std::path::Path>(&[]).memory.available.unwrap_or(u64::MAX);
+        let there = Environment::capture::<&Path>(&[]).memory.available.unwrap_or(u64::MAX);
         let Some(count) = count.filter(|_| needed.is_some_and(|needed| needed < there)) else {
             let gib = |n: u64| n as f64 / f64::from(1 << 30);
             let needed =

@@ -100,7 +100,7 @@ pub(crate) fn verify_sums(
         let document = serde_json::json!({
             "path": store.path().to_string_lossy(), "passed": outcome.passed(), "images": outcome.images,
             "expected": outcome.expected, "bytes_of_pixels": outcome.bytes_of_pixels, "problems": outcome.problems,
-            "differences": differences, "summary": outcome.summary(),
+            "differences": differences, "summary": outcome.summary(), "has_checksums": store.has_checksums(),
         });
         text(store.path(), &document)
     })

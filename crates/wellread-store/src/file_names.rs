@@ -39,6 +39,23 @@ pub(crate) fn path_text(path: &Path) -> String {
     path.iter().map(text).collect::<Vec<_>>().join("/")
 }
 
+/// A text in which `%41` stands for `A`; as it is where that makes no text.
+pub(crate) fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(&byte) = bytes.get(at) {
+        if let (b'%', Some(high), Some(low)) = (byte, digit(at + 1), digit(at + 2)) {
+            out.push((high * 16 + low) as u8);
+            at += 3;
+        } else {
+            out.push(byte);
+            at += 1;
+        }
+    }
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+}
+
 /// A file name, without ending, for an image's name. Characters that some file system refuses become `_`, and a
 /// name that is too long is cut. A name of which nothing is left becomes `image`.
 pub(crate) fn safe(name: &str) -> String {

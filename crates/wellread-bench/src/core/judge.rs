@@ -56,7 +56,7 @@ pub(crate) struct Comparison {
 enum Verdict {
     /// The first is larger beyond doubt.
     Clear,
-    /// The interval holds 1.
+    /// The interval holds 1, or is below it.
     Unclear,
     /// The interval excludes 1, but reaches into what the same variant measured twice differed by: this share.
     Noise(f64),
@@ -204,6 +204,8 @@ impl Comparison {
     pub(crate) fn doubt(&self) -> String {
         match self.verdict {
             Verdict::Clear => String::new(),
+            // The other one may be the larger, beyond doubt.
+            Verdict::Unclear if self.ratio.high < 1.0 => "; the interval is below 1".to_owned(),
             Verdict::Unclear => "; the interval holds 1".to_owned(),
             Verdict::Noise(noise) => format!("; but {}", twice(noise)),
             Verdict::TooFew(n) => format!("; {}", too_few(n, &self.hint)),
@@ -236,6 +238,21 @@ mod tests {
         let crossed = table([80.0, 88.0, 96.0, 150.0, 140.0, 180.0, 136.0]);
         assert_eq!(crossed, " round by round (in the median 136 images/s)");
         assert_eq!(table([50.0, 55.0, 60.0, 70.5, 75.0, 80.0, 85.0]), "");
+    }
+
+    #[test]
+    fn an_interval_below_1_is_not_said_to_hold_it() {
+        let mut table = Table::new("conversion");
+        for (path, seconds) in [("copy", 0.9), ("zero_copy", 1.0)] {
+            for run in 0..7 {
+                let noise = 1.0 + 0.001 * f64::from(run);
+                table.push(row![("path", path), ("run", i64::from(run)), ("torch_p50_s", seconds * noise)]);
+            }
+        }
+        let of = series(&table, &["path"], "torch_p50_s", |_| true);
+        let doubt = |a: usize, b: usize| Judge::new(1, None).compare(&of[a], &of[b]).unwrap().doubt();
+        assert_eq!((doubt(0, 1).as_str(), doubt(1, 0).as_str()), ("; the interval is below 1", ""));
+        assert_eq!(doubt(0, 0), "; the interval holds 1");
     }
 
     #[test]

@@ -124,16 +124,24 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
     }
     let gain = judge.compare(best, none)?;
     Some(if gain.is_clear() {
-        Finding::new(
-            Severity::Good,
-            format!(
+        // The next best number of them: that no worker is slower says nothing of it.
+        let next = of_format.iter().skip(1).find(|s| s.label != "0");
+        let alike = next.filter(|next| !judge.compare(best, next).is_some_and(|lead| lead.is_clear()));
+        let text = match alike {
+            Some(next) => format!(
+                "Worker threads help {format}: {} the throughput without them with {}, which {} cannot be told apart from",
+                gain.times(),
+                workers(&best.label),
+                workers(&next.label)
+            ),
+            None => format!(
                 "{} {} best for {format}: {} the throughput without workers",
                 workers(&best.label),
                 if best.label == "1" { "is" } else { "are" },
                 gain.times()
             ),
-            format!("This machine has {cores} cores."),
-        )
+        };
+        Finding::new(Severity::Good, text, format!("This machine has {cores} cores."))
     } else {
         Finding::new(
             Severity::Info,

@@ -63,6 +63,24 @@ fn two_rounds_give_no_interval_and_no_verdict() {
     assert!(found.iter().all(|f| !f.text.contains("worker threads")), "one number of workers says nothing");
 }
 
+#[test]
+fn a_number_of_workers_is_best_only_where_it_is_told_apart_from_the_others() {
+    let text = |two: [f64; 6]| {
+        let table = formats(&[
+            ("tiff", 0, [100.0, 101.0, 99.0, 100.2, 100.1, 99.5]),
+            ("tiff", 2, two),
+            ("tiff", 4, [200.0, 202.0, 198.0, 200.5, 200.2, 199.6]),
+        ]);
+        let found = all(&[table], &BTreeMap::new(), 1, "");
+        found.into_iter().find(|f| f.text.contains("tiff: 2.0")).unwrap().text
+    };
+    let alike = text([199.0, 203.0, 197.0, 201.0, 199.8, 199.9]);
+    assert!(alike.starts_with("Worker threads help tiff: 2.0"), "{alike}");
+    assert!(alike.ends_with("with 4 workers, which 2 workers cannot be told apart from"), "{alike}");
+    let slower = text([150.0, 151.0, 149.0, 150.2, 150.1, 149.5]);
+    assert!(slower.starts_with("4 workers are best for tiff: 2.0"), "{slower}");
+}
+
 /// Seven rounds were asked for and there was no time for them: that seven would give a verdict is no advice then.
 #[test]
 fn rounds_that_were_asked_for_and_had_no_time_are_told() {

@@ -135,6 +135,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     };
     match (args.given.as_slice(), args.after.is_empty()) {
         ([], _) => match &args.history {
+            Some(_) if args.label.is_some() || !args.table.is_empty() || !args.quantity.is_empty() => {
+                Err(Failure::Usage(
+                    "--label, --table and --quantity are of results that are added to a history; name these: wellread compare \
+                     RESULTS --history FILE"
+                        .to_owned(),
+                ))
+            }
             Some(path) if args.markdown.is_none() => show_history(path, None, &options, ui),
             Some(_) => Err(Failure::Usage("--markdown needs two results to compare".to_owned())),
             None => Err(Failure::Usage(

@@ -19,6 +19,7 @@ use wellread_infer::results::{Row, Run, Status};
 use wellread_measure::{path_text, to_stderr};
 use wellread_model::infer::Dtype;
 use wellread_report::Fact;
+use wellread_store::surface::{option, option_as};
 use wellread_store::words::{counted, counted_with};
 
 /// Most passes.
@@ -110,6 +111,9 @@ pub struct Args {
     /// Print the largest difference of outputs between the frameworks, and fail if it is too large.
     #[arg(long)]
     check: bool,
+    /// Exit code 0 although nothing was measured of a framework that is named. Those of both and all may fail anyway.
+    #[arg(help_heading = "Frameworks", long)]
+    skip_failed: bool,
     /// Seed of weights, synthetic images and the order of turns.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -249,7 +253,25 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     page.map_err(|e| {
         Failure::Failed(format!("{e:#}; the results are in {} and {}", run.csv.display(), run.json.display()))
     })?;
-    verdict(&run)
+    verdict(&run)?;
+    if args.skip_failed {
+        return Ok(());
+    }
+    let rows: Vec<&Row> = run.rows().collect();
+    lacking(&args.framework, &rows).map_or(Ok(()), |why| Err(Failure::Failed(why)))
+}
+
+/// The first framework that is asked for by its own name and of which nothing was measured, with the reason.
+fn lacking(asked: &[String], rows: &[&Row]) -> Option<String> {
+    let is_own = |name: &&String| Config::parse_framework(name).is_ok_and(|all| all == [name.as_str()]);
+    asked.iter().filter(is_own).find_map(|name| {
+        let mut own = rows.iter().filter(|row| row.framework == *name).peekable();
+        let reason = own.peek()?.reason.clone().unwrap_or_default();
+        own.all(|row| row.status == Status::Failed).then(|| {
+            let (all, skip) = (option_as("framework", "all"), option("skip_failed"));
+            format!("nothing was measured of {name}: {reason} (hint: {skip} and {all} take what there is)")
+        })
+    })
 }
 
 /// The JSON document: rows, and the largest difference of each model and batch size.
@@ -330,4 +352,36 @@ fn verdict(run: &Run) -> Outcome {
     };
     to_stderr(format!("Outputs of all frameworks agree within {allowed:.0e} of the largest{but}."));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_framework_that_is_named_has_to_be_measured() {
+        let row = |framework: &str, status: Status| Row {
+            framework: framework.to_owned(),
+            status,
+            reason: (status == Status::Failed).then(|| "no jax today".to_owned()),
+            ..Row::default()
+        };
+        let rows = [
+            row("candle", Status::Ok),
+            row("pytorch", Status::Failed),
+            row("pytorch", Status::Ok),
+            row("jax", Status::Failed),
+            row("jax", Status::Failed),
+        ];
+        let said = |asked: &[&str]| {
+            let asked: Vec<String> = asked.iter().map(|&name| name.to_owned()).collect();
+            lacking(&asked, &rows.iter().collect::<Vec<_>>())
+        };
+        let why = said(&["candle", "pytorch", "jax"]).unwrap();
+        assert!(why.starts_with("nothing was measured of jax: no jax today (hint: "), "{why}");
+        // A batch that does not fit is a row, and the groups take what there is.
+        assert_eq!(said(&["candle", "pytorch"]), None);
+        assert_eq!([said(&["both"]), said(&["all"])], [None, None]);
+        assert_eq!(said(&["all", "jax"]), Some(why));
+    }
 }

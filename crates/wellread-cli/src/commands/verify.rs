@@ -122,7 +122,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     ui.document(&serde_json::json!({
         "path": text(&args.path), "passed": outcome.passed(), "images": outcome.images, "expected": outcome.expected,
         "bytes_of_pixels": outcome.bytes_of_pixels, "problems": outcome.problems,
-        "differences": differences, "summary": outcome.summary(),
+        "differences": differences, "summary": outcome.summary(), "has_checksums": store.has_checksums(),
     }))?;
     if outcome.passed() {
         if !ui.json {

@@ -205,6 +205,9 @@ fn wrong_usage_and_missing_things_are_told() {
         (&["compare", arg(&a), arg(&b), "--quantity", "speed"], 1, "speed"),
         (&["compare", arg(&a), arg(&a), "--label", "x"], 2, "--history"),
         (&["compare", "--history", "no-such-file"], 1, "no-such-file"),
+        (&["compare", "--history", "h", "--label", "x"], 2, "compare RESULTS --history FILE"),
+        (&["compare", "--history", "h", "--table", "dataset"], 2, "compare RESULTS --history FILE"),
+        (&["compare", "--history", "h", "--quantity", "p50_s"], 2, "compare RESULTS --history FILE"),
     ] {
         let done = wellread(args);
         assert!(done.code == code && done.stderr.contains(hint), "{args:?}: {} {}", done.code, done.stderr);

@@ -284,3 +284,20 @@ fn statistics_of_a_set() {
     }
     assert_eq!(wellread(&["stats", arg(&dir.path().join("nothing"))]).code, 1);
 }
+
+#[test]
+fn verify_says_in_both_forms_whether_damage_would_show() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, more, has) in [("with", &[][..], true), ("without", &["--no-checksums"][..], false)] {
+        let folder = dir.path().join(name);
+        let made = ["generate", arg(&folder), "--images", "2", "--size", "8x8", "--formats", "parquet,tiff"];
+        json(&[&made[..], more].concat());
+        for set in ["images.parquet", "tiff"] {
+            let set = folder.join(set);
+            let found = json(&["verify", arg(&set)]);
+            assert_eq!((&found["passed"], &found["has_checksums"]), (&true.into(), &has.into()), "{found}");
+            let said = wellread(&["verify", arg(&set)]).stdout;
+            assert_eq!(said.contains("has no checksums of its own"), !has, "{said}");
+        }
+    }
+}

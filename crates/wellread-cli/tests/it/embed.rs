@@ -240,6 +240,32 @@ fn features_of_images_that_were_written_since_are_made_anew() {
 }
 
 #[test]
+fn features_of_sites_are_made_anew_when_any_file_of_a_site_was_written_since() {
+    let dir = tempfile::tempdir().unwrap();
+    let plate = dir.path().join("plate");
+    let (images, out) = (plate.join("images"), dir.path().join("profiles.parquet"));
+    let mut made =
+        vec!["generate", arg(&plate), "--plate", "1x2", "--fields", "1", "--layout", "imagexpress"];
+    made.extend(["--channels", "2", "--size", "32x32"]);
+    assert_eq!(wellread(&made).code, 0);
+    json(&command(&images, &out, dir.path(), &[]));
+    let written_at = |path: &Path, seconds: u64| {
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        std::fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    };
+    for file in std::fs::read_dir(&images).unwrap() {
+        written_at(&file.unwrap().path(), 1);
+    }
+    written_at(&out, 1000);
+    let again = command(&images, &out, dir.path(), &["--resume"]);
+    assert_eq!(json(&again)["complete_before"], true);
+    // The second channel of the last site.
+    written_at(&images.join("plate_A02_s1_w2.tif"), 2000);
+    let other = wellread(&again);
+    assert!(other.code == 1 && other.stderr.contains("were written since"), "{}", other.stderr);
+}
+
+#[test]
 fn a_run_without_resume_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
     let set = Breakable::in_folder(dir.path());

@@ -121,6 +121,29 @@ fn a_missing_framework_takes_one_line_and_nothing_measured_is_a_failure() {
     assert_eq!(table.matches("failed").count(), 2, "{table}");
 }
 
+#[test]
+fn a_framework_that_is_named_and_missing_is_a_failure_beside_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |frameworks: &str, more: &[&str]| {
+        let mut args = vec!["infer", "--output-dir", arg(dir.path()), "--model-dir", arg(dir.path())];
+        args.extend(&SMALL[2..]);
+        args.extend(["--framework", frameworks, "--batch-sizes", "1", "--warmup", "0"]);
+        args.extend(["--python", "/no/such/python"]);
+        args.extend(more);
+        wellread(&args)
+    };
+    let named = run("candle,jax", &[]);
+    assert_eq!(named.code, 1, "{}", named.stderr);
+    for said in ["nothing was measured of jax: ", "/no/such/python", "--skip-failed", "--framework all"] {
+        assert!(named.stderr.contains(said), "{said}: {}", named.stderr);
+    }
+    // The others are measured all the same.
+    assert!(named.stdout.contains("Total configurations: 2"), "{}", named.stdout);
+    for done in [run("candle,jax", &["--skip-failed"]), run("all", &[])] {
+        assert_eq!(done.code, 0, "{}", done.stderr);
+    }
+}
+
 /// ImageNet-100's folders, with a picture that is none: as source of images, and by its classes.
 #[test]
 fn imagenet_as_it_is_distributed_feeds_a_model() {
@@ -151,7 +174,13 @@ fn imagenet_as_it_is_distributed_feeds_a_model() {
 
     let mut args = vec!["infer", "--model-dir", arg(dir.path()), "--out", arg(dir.path())];
     args.extend(SMALL);
-    args.extend(["--batch-sizes", "2", "--warmup", "0", "--data", arg(&set), "--split", "val"]);
+    args.extend(["--batch-sizes", "2", "--warmup", "0", "--data", arg(&set)]);
+    // The pictures in the report are those of the split.
+    let said = json(&[&args[..], &["--split", "train"][..]].concat());
+    let page = std::fs::read_to_string(said["report"].as_str().unwrap()).unwrap();
+    assert!(page.contains("Thumbnail of row 0: train/n01/a"), "{page}");
+    assert_eq!(page.matches("Thumbnail of row").count(), 2);
+    args.extend(["--split", "val"]);
     let raised = wellread(&args);
     assert!(raised.code == 1 && raised.stderr.contains("0_bad.png"), "{}", raised.stderr);
     assert!(raised.stderr.contains("--on-error skip"), "{}", raised.stderr);

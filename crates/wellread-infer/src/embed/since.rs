@@ -28,7 +28,11 @@ fn written(file: &Path) -> Option<SystemTime> {
 /// The files that rows are read from.
 fn files_of(store: &dyn Store, rows: &[usize]) -> Result<Vec<PathBuf>> {
     let own = |&row: &usize| store.row_hints(row).ok().and_then(RowHints::file).filter(|file| file.is_file());
-    let files: Option<Vec<PathBuf>> = rows.iter().map(own).collect();
-    // The set knows the other kinds of rows: a folder, a row of a table, a site of several files.
-    files.map_or_else(|| store.files_of(rows), Ok)
+    let Some(first) = rows.iter().map(own).collect::<Option<Vec<PathBuf>>>() else {
+        // The set knows the other kinds of rows: a folder, a row of a table.
+        return store.files_of(rows);
+    };
+    // A site or an OME-TIFF goes on in other files. The first one stands for a row that cannot be looked into.
+    let all = rows.iter().zip(first).map(|(&row, own)| store.files_of(&[row]).unwrap_or_else(|_| vec![own]));
+    Ok(all.flatten().collect())
 }

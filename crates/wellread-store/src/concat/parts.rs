@@ -1,6 +1,6 @@
 //! Names of the parts of a set, and the keys in the names of their folders: `plate=BR1/part-0.parquet`.
 
-use crate::file_names::path_text;
+use crate::file_names::{decoded, path_text};
 use crate::{Store, features, place};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -91,23 +91,6 @@ fn keys(below: &Path, is_folder: bool) -> Vec<(String, Option<String>)> {
         found.push((key, value));
     }
     found
-}
-
-/// A text in which `%41` stands for `A`; as it is where that makes no text.
-fn decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let digit = |at: usize| bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));
-    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while let Some(&byte) = bytes.get(at) {
-        if let (b'%', Some(high), Some(low)) = (byte, digit(at + 1), digit(at + 2)) {
-            out.push((high * 16 + low) as u8);
-            at += 3;
-        } else {
-            out.push(byte);
-            at += 1;
-        }
-    }
-    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 
 #[cfg(test)]

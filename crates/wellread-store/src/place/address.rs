@@ -38,11 +38,30 @@ fn user(text: &str) -> Option<Range<usize>> {
     (is_web(scheme) || rest[..end].contains(':')).then_some(start..start + end)
 }
 
-/// The query of a web address, with its `?`. A `?` without a `=` behind it is one of a pattern or a name.
+/// Names in a query that sign an address of a bucket or choose a version, and beginnings of such names.
+const OF_BUCKETS: [&str; 6] =
+    ["awsaccesskeyid", "generation", "googleaccessid", "sig", "signature", "versionid"];
+const OF_BUCKETS_BEGIN: [&str; 2] = ["x-amz-", "x-goog-"];
+
+/// The query of an address, with its `?`. A `?` without a `=` behind it is one of a pattern or a name. So is one in a bucket,
+/// unless names behind it are those of signed addresses: keys have `=` in folders such as `plate=P1`.
 fn query(text: &str) -> Option<Range<usize>> {
-    let (scheme, _) = split(text).filter(|(scheme, _)| is_web(scheme))?;
-    let start = scheme.len() + text[scheme.len()..].find('?')?;
-    text[start..].split('/').next()?.contains('=').then_some(start..text.len())
+    let (scheme, rest) = split(text)?;
+    if is_web(scheme) {
+        let start = scheme.len() + text[scheme.len()..].find('?')?;
+        return text[start..].split('/').next()?.contains('=').then_some(start..text.len());
+    }
+    let is_signed = |query: &str| {
+        query.split('&').filter_map(|pair| pair.split_once('=')).any(|(name, _)| {
+            let name = name.to_ascii_lowercase();
+            OF_BUCKETS.contains(&name.as_str())
+                || OF_BUCKETS_BEGIN.iter().any(|begin| name.starts_with(begin))
+        })
+    };
+    let before = text.len() - rest.len();
+    let start =
+        rest.match_indices('?').find(|(at, _)| is_signed(&rest[at + 1..])).map(|(at, _)| before + at)?;
+    Some(start..text.len())
 }
 
 /// The reason why no place reads an address, and the advice: one that holds a password or a signature.
@@ -55,10 +74,13 @@ pub fn refused(path: &Path) -> Option<(&'static str, &'static str)> {
         ));
     }
     if query(text).is_some() {
-        return Some((
-            "presigned addresses, and others with a query (?name=value), are not read",
-            "give the s3://, gs:// or az:// address and credentials by the environment, or an https:// address without a query",
-        ));
+        let is_of_web = split(text).is_some_and(|(scheme, _)| is_web(scheme));
+        let hint = if is_of_web {
+            "give the s3://, gs:// or az:// address and credentials by the environment, or an https:// address without a query"
+        } else {
+            "leave out the ? and what stands behind it, and give credentials by the environment"
+        };
+        return Some(("presigned addresses, and others with a query (?name=value), are not read", hint));
     }
     None
 }
@@ -89,6 +111,11 @@ mod tests {
             ("s3://key:secret@bucket/a", "s3://bucket/a"),
             ("https://host/a b.tif?X-Amz-Signature=1/2", "https://host/a b.tif"),
             ("https://me:word@host/a?sv=1&sig=2", "https://host/a"),
+            ("s3://bucket/a.tif?X-Amz-Algorithm=AWS4&X-Amz-Signature=1/2", "s3://bucket/a.tif"),
+            ("s3://bucket/plate?/a.tif?x-amz-signature=1", "s3://bucket/plate?/a.tif"),
+            ("s3://bucket/a.tif?versionId=3", "s3://bucket/a.tif"),
+            ("gs://bucket/a.tif?Expires=1&GoogleAccessId=me&Signature=2", "gs://bucket/a.tif"),
+            ("az://container/a.tif?sv=2024&sr=b&sig=2%2F", "az://container/a.tif"),
         ] {
             assert_eq!(shown(Path::new(address)), Path::new(without));
             let (cause, hint) = refused(Path::new(address)).unwrap();
@@ -105,6 +132,7 @@ mod tests {
             "abfs://container@account.dfs.core.windows.net/a",
             "s3://bucket/a@2x.png",
             "s3://bucket/plate?/a=b.tif",
+            "s3://bucket/plate=P?_site=1&2.tif",
             "http://host:80/a@2x.png",
             "http://[::1]:80/a@b",
             "http://host/plate?/x=1/a.tif",

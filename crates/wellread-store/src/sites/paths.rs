@@ -4,6 +4,7 @@
 //!  PathName, FileName ─▶ mapped (FROM=TO) ─▶ as it is, if it is there ─▶ beside the table, if it is there ─▶ as it is
 //! ```
 
+use crate::file_names::decoded;
 use crate::place::{self, Entry, Kind, Listing};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -111,19 +112,20 @@ pub(super) fn is_relative(to: &str) -> bool {
     !to.is_absolute() && !place::is_remote(to)
 }
 
-/// A path with `/`, without `file://`.
+/// A path with `/`; of an address the path that it stands for: `file:///data/my%20plate`, or `file:/data` as CellProfiler writes it.
 fn cleaned(path: &str) -> String {
     let whole = path.replace('\\', "/");
-    match whole.strip_prefix("file://") {
-        // file:///data, file://localhost/data.
-        Some(rest) => rest.strip_prefix("localhost").unwrap_or(rest).to_owned(),
-        None => whole,
-    }
+    let Some(rest) = whole.strip_prefix("file:").filter(|rest| rest.starts_with('/')) else { return whole };
+    let named = rest.strip_prefix("//").unwrap_or(rest);
+    let path = decoded(named.strip_prefix("localhost").unwrap_or(named));
+    // The drive of file:///C:/data.
+    let is_drive = matches!(path.as_bytes(), [b'/', drive, b':', ..] if drive.is_ascii_alphabetic());
+    if is_drive { path[1..].to_owned() } else { path }
 }
 
 fn of_map(whole: &str, map: &[(String, String)]) -> Option<String> {
     map.iter().find_map(|(from, to)| {
-        let from = from.replace('\\', "/");
+        let from = cleaned(from);
         let rest = whole.strip_prefix(from.trim_end_matches('/'))?;
         (rest.is_empty() || rest.starts_with('/'))
             .then(|| format!("{}{rest}", to.trim_end_matches(['/', '\\'])))
@@ -154,6 +156,23 @@ mod tests {
         assert_eq!(at("/a/b", "c.tif", &[("/a/bc", "/x"), ("/a", "/y/")]), Path::new("/y/b/c.tif"));
         assert_eq!(at("", "file:///nowhere/c.tif", &[]), Path::new("/nowhere/c.tif"));
         assert_eq!(at("/", "c.tif", &[]), Path::new("/c.tif"));
+        // CellProfiler writes addresses with one slash, and a space as %20.
+        for address in [
+            "file:/n/my%20plate/%C3%A4.tif",
+            "file:///n/my%20plate/%C3%A4.tif",
+            "file://localhost/n/my plate/ä.tif",
+        ] {
+            assert_eq!(at("", address, &[]), Path::new("/n/my plate/ä.tif"), "{address}");
+        }
+        assert_eq!(at("", "file:///n/50%.tif", &[]), Path::new("/n/50%.tif"));
+        assert_eq!(at("", "/n/a%20b.tif", &[]), Path::new("/n/a%20b.tif"), "no address");
+        for from in [r"C:\data", "file:///C:/data", "file:/C:/data"] {
+            assert_eq!(
+                at("", "file:///C:/data/x%20y/b.tif", &[(from, "/z")]),
+                Path::new("/z/x y/b.tif"),
+                "{from}"
+            );
+        }
     }
 
     #[test]
