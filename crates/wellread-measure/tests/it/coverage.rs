@@ -21,7 +21,7 @@ fn coverage(truth: f64, mut experiment: impl FnMut(&mut Rng, &IntervalEstimator)
 }
 
 #[track_caller]
-fn within(what: &str, share: f64) {
+pub(crate) fn within(what: &str, share: f64) {
     println!("{what}: {:.2} %", share * 100.0);
     assert!((0.93..=0.97).contains(&share), "{what}: {share}");
 }
