@@ -19,7 +19,7 @@
 //! which the median lies follow from the binomial distribution alone. The percentile interval of resampled medians
 //! approximates just that, and ends on one of the samples. With seven samples, its ends are the smallest and the
 //! largest, and it covers 98 %. Here the ends stand between two samples, at the requested probability, which gives
-//! 94-96 % from six samples on, for any tails. The methods are by Hettmansperger and Sheather 1986,
+//! 93-97 % from six samples on, for any tails. The methods are by Hettmansperger and Sheather 1986,
 //! <https://doi.org/10.1016/0167-7152(86)90021-0>, and for other percentiles by Nyblom 1992,
 //! <https://doi.org/10.1016/0167-7152(92)90076-H>. The widest interval is from the smallest to the largest sample, and
 //! that covers the median with `1 - 2^(1-n)`. This is below 95 % until `n` is 6, for a 95th percentile until `n` is 72, and
@@ -38,7 +38,7 @@
 //! **Ratios of two independent medians** are resampled. Sorted uniform numbers have Beta-distributed order statistics.
 //! Mapping each through the sorted sample gives exactly the order statistic that resampling would give, for two Gamma
 //! draws at any `n`. Resampling overstates the spread of each median by more than few samples understate it. The
-//! percentiles, taken 0.975 times as far out as plain ones, cover 94-97 % from six samples on, for any tails. For
+//! percentiles, taken 0.975 times as far out as plain ones, cover 93-97 % from six samples on, for any tails. For
 //! rounds measured in turns, [`IntervalEstimator::median_of_ratios`] is the better figure: drift that a round shares cancels.
 //! The ratio of medians is too wide there, and covers 98 % and more. Its percentiles are taken further out for few
 //! rounds (Hesterberg's "expanded percentile": at `Φ(sqrt(n / (n - 1)) t)`, `t` being that percentile of Student's

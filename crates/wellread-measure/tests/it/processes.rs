@@ -125,6 +125,12 @@ fn designs() -> Vec<Design> {
             effects: [0.02, 0.05],
             ..Design::even("unequal sides", log_normal, 6, 0.02, 7)
         },
+        // Skewness of the smaller side does not cancel: 90 %.
+        Design {
+            processes: [20, 6],
+            expected: [540, TRIALS],
+            ..Design::even("unequal sides, Pareto", pareto, 6, 0.02, 3)
+        },
         Design {
             expected: [FEWEST_WITHOUT_EFFECT, TRIALS],
             ..Design::even("no run effect", log_normal, 6, 0.0, 7)
@@ -153,8 +159,8 @@ fn ratios_of_sides_of_processes() {
     }
 }
 
-/// The reason for processes. Two processes that differ by 2 % have medians 2.9 % apart, and seven rounds at 1 % noise give
-/// an interval of about 1.4 % to either side: a normal number is that close to zero in about a third of all cases.
+/// The reason for processes. Two processes that differ by 2 % have medians 2.9 % apart. Seven rounds at 1 % noise give an
+/// interval of about 1.4 % to either side. A normal number is that close to zero in about a third of all cases.
 #[test]
 fn rounds_of_one_process_a_side_cover_a_third() {
     let found = covered(2_700, 1.1, |rng, seed| {
@@ -192,8 +198,8 @@ fn processes_of_a_drifting_machine_must_alternate() {
     assert!(in_turns >= FEWEST_WITHOUT_EFFECT, "{in_turns} of {TRIALS}");
 }
 
-/// The interval that `bench --processes` prints. The numbers of rounds are odd: the median of an even number is the mean of the two
-/// middle ones, which lies above the median of skewed times.
+/// The interval that `bench --processes` prints. The numbers of rounds are odd. The median of an even number is the mean of
+/// the two middle ones, which lies above the median of skewed times.
 #[test]
 fn medians_over_processes() {
     const TRIALS: usize = 2_000;
