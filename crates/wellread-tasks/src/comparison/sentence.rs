@@ -149,8 +149,8 @@ pub(super) fn detail(runs: [usize; 2], phases: &[PhaseComparison], differs: &[St
     parts.push(match fewest {
         0 => String::new(),
         1 => format!(
-            "One run of each: intervals are over the batches of one process, differences of up to {:.0} % between two \
-             processes of the same program would not be noticed; --repeats makes sure.",
+            "One run of each: intervals are over the batches of one process. Only differences above {:.0} % have a \
+             verdict, and two processes of the same program may differ by more; --repeats makes sure.",
             100.0 * BETWEEN_PROCESSES
         ),
         n if n < MIN_RUNS_DISTRIBUTION_FREE => {

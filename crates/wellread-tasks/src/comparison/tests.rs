@@ -84,6 +84,7 @@ fn the_phase_that_changed_is_named_whatever_the_number_of_runs() {
         assert!(step.verdict == Verdict::Faster && (step.ratio.estimate - 0.5).abs() < 0.03, "{step:?}");
         assert!(fast.sentence.contains("data loading is unchanged"), "{}", fast.sentence);
         assert_eq!(slow.detail.contains("One run of each"), runs == 1, "{}", slow.detail);
+        assert_eq!(slow.detail.contains("may differ by more"), runs == 1, "{}", slow.detail);
     }
 }
 
@@ -196,4 +197,26 @@ fn what_could_be_anything_is_not_called_unchanged() {
     let mut unknown = phase(1.0, 1.0, Verdict::NoDifference);
     unknown.ratio.low = None;
     assert!(!unknown.is_alike());
+}
+
+/// The limit of a single run. Where processes differ by 2 %, about 5 of 100 pairs of equal ones get a verdict. Where they
+/// differ by 5 %, about 40 do.
+#[test]
+fn one_run_of_each_may_take_chance_for_a_difference() {
+    let estimator = IntervalEstimator { resamples: 200, ..IntervalEstimator::default() };
+    let alarms = |effect: f64| {
+        let mut rng = Rng::seed(26);
+        let mut process = || -> Vec<f64> {
+            let level = (effect * rng.normal()).exp();
+            (0..20).map(|_| level * (0.01 * rng.normal()).exp()).collect()
+        };
+        (0..400)
+            .filter(|_| {
+                let (_, verdict) = single(&process(), &process(), &estimator).unwrap();
+                matches!(verdict, Verdict::Faster | Verdict::Slower)
+            })
+            .count()
+    };
+    let (two, five) = (alarms(0.02), alarms(0.05));
+    assert!((4..=40).contains(&two) && (120..=220).contains(&five), "{two} and {five} of 400");
 }
