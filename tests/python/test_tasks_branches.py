@@ -97,7 +97,11 @@ def test_each_branch_is_timed_with_its_own_model(wellread, tmp_path, monkeypatch
     (comparison,) = document["comparisons"]
     assert (comparison["baseline"], comparison["candidate"]) == ("main", "wide")
     steps = next(phase for phase in comparison["phases"] if phase["phase"] == "batch_step")
-    assert steps["verdict"] == "slower", comparison
-    assert "of wide is" in comparison["sentence"] and "times slower" in comparison["sentence"]
+    # One run of each: a ratio within these runs, and no verdict.
+    assert (steps["verdict"], steps["ratio"]["low"], steps["p_value"]) == ("too_few_data", None, None), comparison
+    assert steps["ratio"]["estimate"] > 1.1, comparison
+    assert steps["reason"].startswith("within these runs only: one run of the baseline and one run of this"), steps
+    assert comparison["sentence"].startswith("Within these runs only: "), comparison
+    assert comparison["detail"].endswith("A verdict needs 3 runs of each: --repeats 3 or more."), comparison
     assert git("status", "--porcelain") == "M net/model.py"
     assert git("rev-parse", "--abbrev-ref", "HEAD") == "wide"

@@ -169,10 +169,10 @@ pub fn markdown(c: &Comparison) -> String {
     }
     let _ = writeln!(
         out,
-        "Ratio: the time of B over that of A (for rates the inverse), with its 95 % interval over processes. \
-         Slower or faster: beyond chance (Holm over each table, 5 %), and for runs in turns beyond the noise \
-         floor. Same: the whole interval within {}. Detects: the smallest slow-down that nine of ten repetitions \
-         would find.",
+        "Ratio: the time of B over that of A (for rates the inverse), with its 95 % interval: over processes, or over \
+         rounds in turns. Slower or faster: beyond chance (Holm over each table, 5 %), and for rounds beyond the \
+         noise floor. Same: neither, and the whole interval within a factor of 1 + {}. Detects: the smallest \
+         slow-down that nine of ten repetitions would find in a table of this row alone.",
         percent(c.threshold)
     );
     if is_within(c) {

@@ -24,7 +24,7 @@ pub enum RowVerdict {
     Faster,
     /// B takes more.
     Slower,
-    /// No further apart than the threshold, interval included.
+    /// Neither, and no further apart than a factor of 1 + threshold, interval included.
     Same,
     /// It cannot be told.
     Unclear,
@@ -77,7 +77,7 @@ pub struct Row {
     pub p_corrected: Option<f64>,
     /// Differences up to this share are noise, as an A/A pair showed.
     pub noise_floor: Option<f64>,
-    /// Smallest slow-down, as a share, that would be called one in nine of ten repetitions.
+    /// Smallest slow-down, as a share, that would be called one in nine of ten repetitions, in a table of this row alone.
     pub smallest_detectable: Option<f64>,
     /// The word.
     pub verdict: RowVerdict,

@@ -351,7 +351,7 @@ fn fastest(first: &Row, second: &Row) -> Option<Finding> {
                  long.",
                 b / a
             ),
-            "Medians; in brackets the 95 % interval by resampling rounds. The intervals of the two do not overlap.".to_owned(),
+            "Medians; in brackets the 95 % interval over the rounds of one process. The intervals of the two do not overlap.".to_owned(),
         ),
         Some(_) => (
             Severity::Info,

@@ -68,7 +68,7 @@ pub struct Row {
     pub warmup_passes: Option<usize>,
     /// Whether the warm-up ended because latency was steady.
     pub steady: Option<bool>,
-    /// 95 % interval of the median, by resampling rounds: lower end.
+    /// 95 % interval of the median, by the medians of rounds: lower end.
     pub latency_p50_low_ms: Option<f64>,
     /// Upper end.
     pub latency_p50_high_ms: Option<f64>,

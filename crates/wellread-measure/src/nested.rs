@@ -14,8 +14,9 @@
 //! **Why the wider of two.** The hierarchical bootstrap (Davison and Hinkley, *Bootstrap Methods and their
 //! Application*, 1997, section 3.8) knows no distribution but is too narrow for few processes. With three, it draws the
 //! same one thrice in one of nine cases, and no resample lies beyond the outermost process. Welch's t on the logarithms
-//! of medians has the right width from three processes on where these are spread about evenly. Medians of rounds are. The bootstrap widens
-//! it where rounds within a process say that its median is not well known.
+//! of medians has the right width from three processes on where these are spread about evenly. Medians of few skewed
+//! rounds are not, and two sides of equal size cancel that. The bootstrap widens the interval where rounds within a
+//! process say that its median is not well known. `tests/it/processes.rs` simulates both.
 
 use crate::hypothesis::{Welch, moments};
 use crate::intervals::{Interval, IntervalEstimator, Method};

@@ -6,19 +6,16 @@
 //!
 //! The unit is a run, a process of its own. Batches of one process resemble each other, and a thousand of them do not
 //! make a second run (Kalibera and Jones, <https://doi.org/10.1145/2464157.2464160>). The value of a run is the time of a
-//! single phase, or the median of the steady state of a repeated one. How the interval is found depends on the runs:
+//! single phase, or the median of the steady state of a repeated one. The rules are those of `wellread compare`:
 //!
 //! | runs of each | interval | verdict |
 //! |---|---|---|
-//! | 6 and more | median of the rounds' ratios by order statistics where both have the same rounds, else bootstrap of the ratio of medians | yes |
-//! | 2 to 5 | Welch's t on the logarithms, which takes times to vary by factors | repeated phases; single ones from 3 |
-//! | 1 | repeated phases: bootstrap over the samples of the two processes | only of differences above 5 % |
+//! | 6 and more, both in the same rounds | median of the rounds' ratios by order statistics | yes |
+//! | else 3 and more | [`nested::ratio`]: Welch's t on the logarithms, or a bootstrap over the runs where that is wider | yes |
+//! | 1 or 2 | none: the ratio holds within these runs only | no |
 //!
-//! With one run of each, what differs between two processes of the same program cannot be seen: that is said beside it.
-//!
-//! One phase in a table of twenty equal ones would look different by chance. So a verdict also needs a test (Yuen's, of
-//! which Welch's t is the case of few values). The test must stay below 5 % when it is corrected for all phases of all
-//! branches (Holm).
+//! One phase in a table of twenty equal ones would look different by chance. So a verdict also needs a test: Yuen's of
+//! rounds, Welch's of runs. The test must stay below 5 % when it is corrected for all phases of all branches (Holm).
 
 mod sentence;
 mod verdict;
@@ -27,16 +24,13 @@ pub use sentence::words;
 pub use verdict::{Comparison, PhaseComparison, Ratio};
 
 use crate::results::{Entry, Repeat};
-use sentence::{BETWEEN_PROCESSES, MIN_RUNS_DISTRIBUTION_FREE, PHASES, detail, sentence};
-use wellread_measure::compare::{self, NoiseFloor, Verdict, compare};
-use wellread_measure::hypothesis::{holm, welch, yuen, yuen_paired};
+use sentence::{PHASES, detail, sentence};
+use wellread_measure::compare::{self, Verdict, compare};
+use wellread_measure::hypothesis::{holm, yuen_paired};
+use wellread_measure::nested::{self, MIN_PROCESSES};
 use wellread_measure::samples::median;
 use wellread_measure::{IntervalEstimator, Pairing};
 
-/// Fewest runs of each that a verdict on a single phase needs.
-const MIN_RUNS: usize = 3;
-/// Fewest samples of each that a verdict within single processes needs.
-const MIN_SAMPLES_WITHIN_PROCESS: usize = 6;
 /// Probability of a false alarm in the whole table.
 const LEVEL: f64 = 0.05;
 
@@ -63,7 +57,7 @@ pub fn all(pairs: &[(Named<'_>, Named<'_>)], seed: u64) -> Vec<Comparison> {
             baseline: (*baseline).to_owned(),
             candidate: (*candidate).to_owned(),
             sentence: sentence(candidate, baseline, &phases, [a, b]),
-            detail: detail(runs, &phases, &differs),
+            detail: detail(runs, &differs),
             differs,
             phases,
         }
@@ -130,48 +124,64 @@ fn phase(
     if baseline_seconds <= 0.0 || seconds <= 0.0 {
         return None;
     }
-    let fewest = base.len().min(new.len());
-    let estimate = seconds / baseline_seconds;
-    let without = (Ratio { estimate, low: None, high: None }, Verdict::TooFewData);
-    let rounds = |values: &[(usize, f64)]| values.iter().map(|(round, _)| *round).collect::<Vec<_>>();
-    let paired = rounds(&of_a) == rounds(&of_b);
-    let ((ratio, verdict), test) = if fewest >= MIN_RUNS_DISTRIBUTION_FREE {
-        let pairing = if paired { Pairing::Paired } else { Pairing::Unpaired };
-        let test = if paired { yuen_paired(&new, &base) } else { yuen(&new, &base) };
-        (found(&compare(&new, &base, pairing, None, estimator)).unwrap_or(without), test)
-    } else if fewest >= 2 {
-        let enough = repeated || fewest >= MIN_RUNS;
-        let compared = welch(&new, &base, estimator.confidence).map(|interval| {
-            let ratio = Ratio::from(interval);
-            let verdict = if enough { word(&ratio) } else { Verdict::TooFewData };
-            (ratio, verdict)
-        });
-        (compared.unwrap_or(without), yuen(&new, &base))
-    } else if repeated {
-        let steady = |entry: &Entry| -> Option<Vec<f64>> {
-            Some(entry.good().find_map(|repeat| repeat.said.samples(name))?.steady().to_vec())
-        };
-        let (base, new) = (steady(a)?, steady(b)?);
-        (single(&base, &new, estimator).unwrap_or(without), yuen(&new, &base))
-    } else {
-        (without, None)
-    };
     let runs = [base.len(), new.len()];
-    let p_value = test.map(|test| test.p_value);
+    let found = judged(&of_a, &of_b, estimator);
+    let reason = match found {
+        Some(_) => None,
+        None if runs[0].min(runs[1]) < MIN_PROCESSES => Some(within(runs)),
+        None => Some("no interval can be formed of these times".to_owned()),
+    };
+    let unjudged = Ratio { estimate: seconds / baseline_seconds, low: None, high: None };
+    let (ratio, p_value, verdict) = match found {
+        Some((ratio, p_value)) => (ratio, p_value, word(&ratio)),
+        None => (unjudged, None, Verdict::TooFewData),
+    };
     let phase = name.to_owned();
-    Some(PhaseComparison { phase, repeated, baseline_seconds, seconds, ratio, runs, p_value, verdict })
+    Some(PhaseComparison {
+        phase,
+        repeated,
+        baseline_seconds,
+        seconds,
+        ratio,
+        runs,
+        p_value,
+        verdict,
+        reason,
+    })
 }
 
-/// The samples of two single processes.
-fn single(base: &[f64], new: &[f64], estimator: &IntervalEstimator) -> Option<(Ratio, Verdict)> {
-    let floor = NoiseFloor { ln_ratio: BETWEEN_PROCESSES.ln_1p(), n: 1 };
-    let (ratio, verdict) = found(&compare(new, base, Pairing::Unpaired, Some(floor), estimator))?;
-    let enough = base.len().min(new.len()) >= MIN_SAMPLES_WITHIN_PROCESS;
-    Some((ratio, if enough { verdict } else { Verdict::TooFewData }))
+/// The ratio of runs with its interval and the probability of its test, by the rules of `wellread compare`. Runs of the
+/// same rounds are pairs where there are enough of them. Else each side is a set of processes.
+fn judged(
+    base: &[(usize, f64)],
+    new: &[(usize, f64)],
+    estimator: &IntervalEstimator,
+) -> Option<(Ratio, Option<f64>)> {
+    let seconds = |runs: &[(usize, f64)]| -> Vec<f64> { runs.iter().map(|(_, value)| *value).collect() };
+    let in_turns = base.len() >= compare::MIN_SAMPLES
+        && base.iter().map(|(round, _)| round).eq(new.iter().map(|(round, _)| round));
+    if in_turns {
+        let (base, new) = (seconds(base), seconds(new));
+        let ratio = compare(&new, &base, Pairing::Paired, None, estimator).ratio?;
+        return Some((ratio.into(), yuen_paired(&new, &base).map(|test| test.p_value)));
+    }
+    let processes =
+        |runs: &[(usize, f64)]| -> Vec<Vec<f64>> { runs.iter().map(|(_, value)| vec![*value]).collect() };
+    let found = nested::ratio(&processes(new), &processes(base), estimator)?;
+    Some((found.ratio.into(), Some(found.p_value)))
 }
 
-fn found(comparison: &wellread_measure::Comparison) -> Option<(Ratio, Verdict)> {
-    Some((comparison.ratio?.into(), comparison.verdict))
+/// Why so few runs give no verdict.
+fn within([base, new]: [usize; 2]) -> String {
+    let number = |n: usize| match n {
+        0 | 1 => "one run".to_owned(),
+        n => format!("{n} runs"),
+    };
+    format!(
+        "within these runs only: {} of the baseline and {} of this, and a verdict needs {MIN_PROCESSES} of each",
+        number(base),
+        number(new)
+    )
 }
 
 fn word(ratio: &Ratio) -> Verdict {

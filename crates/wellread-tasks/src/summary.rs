@@ -121,6 +121,7 @@ pub fn compared(comparisons: &[Comparison]) -> Table {
                 ("baseline_runs", phase.runs[0]),
                 ("runs", phase.runs[1]),
                 ("status", "ok"),
+                ("reason", phase.reason.as_deref()),
             ]);
             table.push(cells);
         }

@@ -207,6 +207,7 @@ mod tests {
             runs: [3, 3],
             p_value: None,
             verdict: Verdict::NoDifference,
+            reason: None,
         };
         assert_eq!(per(&phase("batch_step", true)), " (per batch)");
         assert_eq!(per(&phase("validation", true)), " (per epoch)");

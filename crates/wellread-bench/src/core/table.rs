@@ -165,4 +165,40 @@ mod tests {
         assert_eq!(of(&runs), [rate, ("epoch_s".to_owned(), false, true)], "two batches give no p50");
         assert!(of(&runs[..5]).is_empty());
     }
+
+    /// Images of one run resemble each other, so that an interval by their ranks would be too narrow, however many there are.
+    #[test]
+    fn the_median_alone_of_the_figures_of_items_has_an_interval() {
+        let settings = Settings {
+            name: "dataset",
+            intervals: &["samples_per_sec"],
+            noise_figure: "samples_per_sec",
+            item_prefix: "",
+        };
+        for items in [71, 72, 73, 367, 368, 369] {
+            let run = |_| Measurement {
+                values: vec![("samples_per_sec", 100.0)],
+                items: (1..=items).map(f64::from).collect(),
+                ..Measurement::default()
+            };
+            let runs: Vec<Measurement> = (0..7).map(run).collect();
+            let found = intervals(&runs.iter().collect::<Vec<_>>(), &settings, &IntervalEstimator::seeded(1));
+            let names: Vec<String> = found.into_iter().map(|(name, ..)| name).collect();
+            assert_eq!(names, ["samples_per_sec", "p50_s"], "{items} items");
+        }
+    }
+
+    #[test]
+    fn a_percentile_is_empty_where_none_of_the_items_would_lie_beyond() {
+        let empty = |items: i32| {
+            let items: Vec<f64> = (1..=items).map(f64::from).collect();
+            let columns = item_columns(&items, "item_").into_iter();
+            columns.filter(|(_, cell)| *cell == Cell::Null).map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        let (p95, p99) = ("item_p95_s", "item_p99_s");
+        assert_eq!(empty(19), [p95, p99]);
+        assert_eq!((empty(20), empty(21)), (vec![p99.to_owned()], vec![p99.to_owned()]));
+        assert_eq!(empty(99), [p99]);
+        assert!(empty(100).is_empty() && empty(101).is_empty());
+    }
 }

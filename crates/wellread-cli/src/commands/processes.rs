@@ -270,6 +270,25 @@ mod tests {
         }
     }
 
+    /// A process has a 95th percentile from 20 images on. Its interval over processes is that of a median of these.
+    #[test]
+    fn a_percentile_has_an_interval_where_six_processes_have_one() {
+        let of = |known: usize| {
+            let mut table = Table::new("dataset");
+            for run in 0..7_usize {
+                let p95 = (run < known).then_some(1.0 + run as f64);
+                table.push(row![("format", "tiff"), ("run", run), ("p95_s", p95)]);
+            }
+            with_intervals(&table, &IntervalEstimator::seeded(1))
+        };
+        assert!(of(MIN_SAMPLES - 1).column("p95_s_ci_low").is_none());
+        let table = of(MIN_SAMPLES);
+        let [low, high] =
+            ["p95_s_ci_low", "p95_s_ci_high"].map(|column| table.f64(column, 0).expect("an interval"));
+        // Between the first and the second of 1 to 6, and of these from above.
+        assert!((low - 1.357_143).abs() < 1e-5 && (high - 5.642_857).abs() < 1e-5, "{low} {high}");
+    }
+
     #[test]
     fn a_process_is_one_value_and_intervals_are_over_processes() {
         let config = Config { command: "wellread bench dataset --processes 7".into(), ..Config::default() };

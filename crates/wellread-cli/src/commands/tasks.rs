@@ -55,10 +55,11 @@ pub struct Args {
     /// Go on after a task that fails, and leave out rows that cannot run.
     #[arg(long)]
     skip_failed: bool,
-    /// Print how each branch compares with the baseline, phase by phase.
+    /// Print how each branch compares with the baseline, phase by phase. A verdict needs three runs of each.
     #[arg(long)]
     compare: bool,
-    /// Runs of each task; those of one experiment alternate in random order.
+    /// Runs of each task; those of one experiment alternate in random order. With one or two, ratios hold within these
+    /// runs only, and there is no verdict.
     #[arg(long, default_value_t = 1, value_parser = parse_repeats)]
     repeats: usize,
     /// Branch to compare the others with; by default the first row of each experiment. Implies --compare.

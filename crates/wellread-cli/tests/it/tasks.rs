@@ -277,7 +277,7 @@ fn native_experiments_of_three_branches_are_told_apart() {
         let told = [
             slower("slow-loading", "batch_loading"),
             !slower("slow-loading", "batch_forward"),
-            said("slow-loading", "Data loading of slow-loading is "),
+            said("slow-loading", "Data loading of slow-loading takes "),
             slower("big-model", "batch_forward"),
             slower("big-model", "batch_step"),
             said("big-model", "The model's "),

@@ -52,6 +52,34 @@ fn every_word_where_it_belongs() {
     assert!(page.contains("| ratio (95 %) | detects | verdict |") && row.contains("| ≥"), "{page}");
 }
 
+/// "Within the threshold" is a factor: from 1 / 1.05 to 1.05.
+#[test]
+fn same_is_within_a_factor_in_both_directions() {
+    let of = |low: f64, high: f64| {
+        let mut table = Table::new("dataset");
+        table.push(row![("format", "tiff"), ("p50_s", 1.0), ("p50_s_ci_low", low), ("p50_s_ci_high", high)]);
+        Results { tables: vec![table], label: "x".into(), ..Results::default() }
+    };
+    let verdict =
+        |low: f64, high: f64| compare(&of(1.0, 1.0), &of(low, high), &of_runs()).unwrap().rows[0].verdict;
+    assert_eq!(verdict(0.953, 1.049), RowVerdict::Same);
+    // 0.951 is less than 5 % below 1, and its inverse is more than 5 % above.
+    assert_eq!(verdict(0.951, 1.049), RowVerdict::Unclear);
+    assert_eq!(verdict(0.953, 1.051), RowVerdict::Unclear);
+}
+
+/// The note below the table holds for every table, of processes or of rounds.
+#[test]
+fn the_note_says_what_intervals_are_over_and_of_how_many_rows_detects_is() {
+    let c = run(&[("tiff", 1.0)], &[("tiff", 1.0)], &[]);
+    let page = text::markdown(&c);
+    assert!(page.contains("over processes, or over rounds in turns"), "{page}");
+    assert!(
+        page.contains("within a factor of 1 + 5 %") && page.contains("in a table of this row alone"),
+        "{page}"
+    );
+}
+
 #[test]
 fn the_same_results_twice_are_no_regression() {
     let same = [("tiff", 1.0), ("parquet", 2.0), ("vortex", 3.0)];

@@ -19,12 +19,12 @@
 //! which the median lies follow from the binomial distribution alone. The percentile interval of resampled medians
 //! approximates just that, and ends on one of the samples. With seven samples, its ends are the smallest and the
 //! largest, and it covers 98 %. Here the ends stand between two samples, at the requested probability, which gives
-//! 94-96 % from six samples on, for any tails. The methods are by Hettmansperger and Sheather 1986,
+//! 93-97 % from six samples on, for any tails. The methods are by Hettmansperger and Sheather 1986,
 //! <https://doi.org/10.1016/0167-7152(86)90021-0>, and for other percentiles by Nyblom 1992,
 //! <https://doi.org/10.1016/0167-7152(92)90076-H>. The widest interval is from the smallest to the largest sample, and
-//! that covers the median with `1 - 2^(1-n)`. This is below 95 % until `n` is 6, and for a 95th percentile until `n`
-//! is 72. Intervals of fewer samples are given, being the best there is, but [`mod@crate::compare`] draws no verdict
-//! from them.
+//! that covers the median with `1 - 2^(1-n)`. This is below 95 % until `n` is 6, for a 95th percentile until `n` is 72, and
+//! for a 99th until it is 368 ([`IntervalEstimator::fewest_for`]). Intervals of fewer samples are given, being the best there is.
+//! Their [`Interval::confidence`] is what they reach, and [`mod@crate::compare`] draws no verdict from fewer than six.
 //!
 //! **Why not BCa for these.** Its acceleration comes from leaving out one sample at a time, and the jackknife is inconsistent for
 //! medians (Efron and Tibshirani 1993, chapter 11). For means it needs more samples than a benchmark has. It covered
@@ -38,7 +38,7 @@
 //! **Ratios of two independent medians** are resampled. Sorted uniform numbers have Beta-distributed order statistics.
 //! Mapping each through the sorted sample gives exactly the order statistic that resampling would give, for two Gamma
 //! draws at any `n`. Resampling overstates the spread of each median by more than few samples understate it. The
-//! percentiles, taken 0.975 times as far out as plain ones, cover 94-97 % from six samples on, for any tails. For
+//! percentiles, taken 0.975 times as far out as plain ones, cover 93-97 % from six samples on, for any tails. For
 //! rounds measured in turns, [`IntervalEstimator::median_of_ratios`] is the better figure: drift that a round shares cancels.
 //! The ratio of medians is too wide there, and covers 98 % and more. Its percentiles are taken further out for few
 //! rounds (Hesterberg's "expanded percentile": at `Φ(sqrt(n / (n - 1)) t)`, `t` being that percentile of Student's
@@ -72,7 +72,7 @@ pub struct Interval {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Confidence, for example 0.95.
+    /// Confidence, for example 0.95. It is less where a median or a percentile has too few samples for that.
     pub confidence: f64,
     /// Number of independent units behind it (samples, pairs of a round, or clusters; of two unpaired sets
     /// the smaller).
@@ -146,8 +146,8 @@ impl IntervalEstimator {
         self.percentile(samples, 0.5)
     }
 
-    /// Interval of the percentile `q` in `[0, 1]`. Whether there are enough samples for that percentile is
-    /// for the caller to ask of [`crate::samples::enough_for`].
+    /// Interval of the percentile `q` in `[0, 1]`. The caller asks [`crate::samples::enough_for`] whether there are enough samples
+    /// for the percentile, and [`Self::fewest_for`] whether there are enough for the confidence.
     pub fn percentile(&self, samples: &[f64], q: f64) -> Option<Interval> {
         let mut sorted = usable(samples)?.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -158,10 +158,28 @@ impl IntervalEstimator {
             estimate: percentile_of_sorted(&sorted, q),
             low: end(lower_end(n, q, self.tail())),
             high: end(last - lower_end(n, 1.0 - q, self.tail())),
-            confidence: self.valid_confidence(),
+            confidence: self.reached(n, q),
             n,
             method: Method::OrderStatistics,
         })
+    }
+
+    /// Fewest samples whose interval of the percentile `q` reaches the confidence: 6 for the median, 72 for p95 and 368 for p99
+    /// at 95 %. `None` for the smallest and the largest, which no number of samples encloses.
+    pub fn fewest_for(&self, q: f64) -> Option<usize> {
+        // All samples lie on the wider side of the percentile with this probability to the power of their number.
+        let side = q.max(1.0 - q);
+        (side < 1.0).then(|| ((self.tail().ln() / side.ln()).ceil() as usize).max(2))
+    }
+
+    /// The confidence that the interval of the percentile `q` of `n` samples reaches. An end that stands on the outermost
+    /// sample is missed where all samples lie on one side of the percentile.
+    fn reached(&self, n: usize, q: f64) -> f64 {
+        if self.fewest_for(q).is_some_and(|fewest| n >= fewest) {
+            return self.valid_confidence();
+        }
+        let missed = |side: f64| side.powf(n as f64).max(self.tail());
+        (1.0 - missed(q) - missed(1.0 - q)).max(0.0)
     }
 
     /// Interval of the mean.

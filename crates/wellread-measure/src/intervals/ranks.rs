@@ -46,8 +46,13 @@ mod tests {
         assert!((lower_end(6, 0.5, 7.0 / 64.0) - 1.0).abs() < 1e-9);
         // Below six samples, and for a high percentile from above, there is no such rank.
         assert_eq!(lower_end(5, 0.5, 0.025), 0.0);
-        assert_eq!(lower_end(71, 0.05, 0.025), 0.0);
-        assert!(lower_end(73, 0.05, 0.025) > 0.0);
+        assert_eq!((lower_end(71, 0.05, 0.025), lower_end(367, 0.01, 0.025)), (0.0, 0.0));
+        // The first rank that exists: 0.95^72 is 2.489 %, and 0.99^368 is 2.476 %.
+        for (n, q) in [(72, 0.05), (368, 0.01)] {
+            let place = lower_end(n, q, 0.025);
+            assert!(place > 0.0 && place < 0.02, "{n} {q}: {place}");
+            assert!(lower_end(n + 1, q, 0.025) > place, "{n} {q}");
+        }
         assert_eq!((lower_end(9, 0.0, 0.025), lower_end(9, 1.0, 0.025)), (0.0, 8.0));
     }
 

@@ -48,6 +48,29 @@ fn ends_of_a_median_are_those_of_the_binomial_distribution() {
 }
 
 #[test]
+fn a_percentile_reaches_its_confidence_from_6_and_72_and_368_samples_on() {
+    assert_eq!(SETTINGS.fewest_for(0.5), Some(crate::compare::MIN_SAMPLES));
+    // The confidence of one sample fewer, by hand: 1 - 2 / 2^5, 0.975 - 0.95^71, 0.975 - 0.99^367.
+    for (q, fewest, short) in [(0.5, 6, 0.937_5), (0.95, 72, 0.948_795), (0.99, 368, 0.949_990)] {
+        assert_eq!(SETTINGS.fewest_for(q), Some(fewest), "{q}");
+        let of = |n: usize| SETTINGS.percentile(&(0..n).map(|i| i as f64).collect::<Vec<_>>(), q).unwrap();
+        let below = of(fewest - 1);
+        assert_eq!(below.high, (fewest - 2) as f64, "{q}: the widest interval ends on the largest sample");
+        assert!((below.confidence - short).abs() < 5e-6 && below.confidence < 0.95, "{q}: {below:?}");
+        for n in [fewest, fewest + 1] {
+            let found = of(n);
+            assert!(found.high < (n - 1) as f64 && found.high > (n - 2) as f64, "{q} of {n}: {found:?}");
+            assert_eq!(found.confidence, 0.95, "{q} of {n}");
+        }
+    }
+    // The fifth percentile is the mirror of the 95th.
+    assert_eq!(SETTINGS.fewest_for(0.05), Some(72));
+    assert_eq!((SETTINGS.fewest_for(0.0), SETTINGS.fewest_for(1.0)), (None, None));
+    assert_eq!(SETTINGS.median(&[1.0, 2.0]).unwrap().confidence, 0.5);
+    assert_eq!(SETTINGS.clustered_median(&[&[1.0], &[2.0], &[3.0]]).unwrap().confidence, 0.75);
+}
+
+#[test]
 fn pairing_cancels_shared_drift() {
     let mut rng = Rng::seed(4);
     let drift: Vec<f64> = (0..30).map(|_| (0.5 * rng.normal()).exp()).collect();

@@ -1,4 +1,5 @@
 //! Statistical promises checked by simulation. All seeds are fixed: the counts are the same on every run.
 
 mod coverage;
+mod processes;
 mod verdicts;

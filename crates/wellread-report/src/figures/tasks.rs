@@ -23,9 +23,9 @@ pub(super) static COMPARED: Spec = Spec {
     table: "tasks_compared",
     heading: "Compared with the baseline",
     title: "Each phase compared with the baseline",
-    how_to_read: "A ratio below 1 is faster than the baseline; in brackets its 95 % interval. A verdict needs an interval that \
-        leaves 1 out and a test that stands when all phases of all branches are counted. \"Unclear\" found no difference and \
-        leaves room for a large one; \"no difference\" does not.",
+    how_to_read: "A ratio below 1 is faster than the baseline; in brackets its 95 % interval. A verdict needs three runs of each, \
+        an interval that leaves 1 out, and a test that stands when all phases of all branches are counted. \"Same\" is within 5 %, \
+        interval included; \"unclear\" leaves room for more. Without a verdict the ratio holds within these runs only.",
     sections: |_| vec![],
 };
 
@@ -37,7 +37,8 @@ pub(super) static SPEC: Spec = Spec {
     how_to_read: "Each row is a branch, each panel a phase; shorter is faster. The first panels are phases that repeat for \
         every batch: medians of the steady state, without warm-up, so a branch whose data loading is longer than the \
         model's step waits for data. Below come phases of every epoch, then those that happen once per run. Whiskers are 95 % intervals where there are \
-        enough runs or batches, else the smallest and largest run: where those of two branches overlap, a difference may be chance.",
+        enough runs or batches, else the smallest and largest run: where those of two branches overlap, a difference may be chance. \
+        Those of a single run are over its batches, and say nothing of the next run.",
     sections,
 };
 

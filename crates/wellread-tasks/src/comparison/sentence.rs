@@ -2,12 +2,8 @@
 
 use super::verdict::{PhaseComparison, Ratio};
 use crate::results::Entry;
-use wellread_measure::compare::Verdict;
-
-/// Fewest runs whose intervals take no distribution of times for granted.
-pub(super) const MIN_RUNS_DISTRIBUTION_FREE: usize = 6;
-/// Difference up to which two single processes of the same program are not told apart.
-pub(super) const BETWEEN_PROCESSES: f64 = 0.05;
+use wellread_measure::compare::{MIN_SAMPLES, Verdict};
+use wellread_measure::nested::MIN_PROCESSES;
 
 /// Phases, what they are called in sentences, and whether they are the parts by which a branch is described.
 pub(super) const PHASES: [(&str, &str); 20] = [
@@ -43,7 +39,8 @@ pub fn words(phase: &str) -> &str {
     PHASES.iter().find(|(name, _)| *name == phase).map_or(phase, |(_, words)| words)
 }
 
-/// `data loading of slow is 2.1 times slower [1.9–2.3]; the model's step is unchanged`.
+/// `data loading of slow takes 2.1 times as long [1.9–2.3]; the model's step is unchanged`. Where no phase has a verdict it
+/// begins with `Within these runs only:`.
 pub(super) fn sentence(
     candidate: &str,
     baseline: &str,
@@ -84,6 +81,8 @@ pub(super) fn sentence(
     } else {
         [once, steady].concat()
     };
+    let no_verdict = !phases.is_empty() && phases.iter().all(|phase| phase.verdict == Verdict::TooFewData);
+    let outcome = |phase: &PhaseComparison| outcome(phase, no_verdict);
     let mut parts: Vec<String> = Vec::new();
     for phase in described {
         let what = words(&phase.phase);
@@ -100,6 +99,9 @@ pub(super) fn sentence(
     if text.is_empty() {
         return format!("{candidate} reports no phase that {baseline} reports too.");
     }
+    if no_verdict {
+        return format!("Within these runs only: {text} (compared with {baseline}).");
+    }
     let first = text.remove(0).to_uppercase().to_string();
     format!("{first}{text} (compared with {baseline}).")
 }
@@ -115,8 +117,8 @@ pub(super) fn changed(phase: &PhaseComparison) -> bool {
     matches!(phase.verdict, Verdict::Faster | Verdict::Slower)
 }
 
-/// `is 2.1 times slower [1.9–2.3]`.
-fn outcome(phase: &PhaseComparison) -> String {
+/// `takes 2.1 times as long [1.9–2.3]`. Whether no phase has a verdict is said once, in front of all.
+fn outcome(phase: &PhaseComparison, no_verdict: bool) -> String {
     let Ratio { estimate, low, high } = phase.ratio;
     let times = |ratio: f64| if ratio < 1.1 { format!("{ratio:.2}") } else { format!("{ratio:.1}") };
     let interval = |a: Option<f64>, b: Option<f64>| match (a, b) {
@@ -124,53 +126,44 @@ fn outcome(phase: &PhaseComparison) -> String {
         _ => String::new(),
     };
     match phase.verdict {
-        Verdict::Slower => format!("is {} times slower{}", times(estimate), interval(low, high)),
+        Verdict::Slower => format!("takes {} times as long{}", times(estimate), interval(low, high)),
         Verdict::Faster => {
             let inverse = |ratio: f64| 1.0 / ratio;
             let within = interval(high.map(inverse), low.map(inverse));
-            format!("is {} times faster{within}", times(inverse(estimate)))
+            format!("is {} times as fast{within}", times(inverse(estimate)))
         }
         Verdict::NoDifference if !phase.is_alike() => {
             let ends = low.zip(high).map_or(String::new(), |(low, high)| format!(" [{low:.2}–{high:.2}]"));
             format!("shows no clear difference{ends}")
         }
         Verdict::NoDifference => "is unchanged".to_owned(),
-        Verdict::TooFewData => format!("took {estimate:.2} times as long, too few data for a verdict"),
+        Verdict::TooFewData => {
+            let within = if no_verdict { "" } else { " within these runs only" };
+            format!("takes {estimate:.2} times as long{within}")
+        }
     }
 }
 
 /// How far the sentence may be trusted.
-pub(super) fn detail(runs: [usize; 2], phases: &[PhaseComparison], differs: &[String]) -> String {
+pub(super) fn detail(runs: [usize; 2], differs: &[String]) -> String {
     let mut parts = Vec::new();
     if !differs.is_empty() {
         parts.push(format!("The tasks differ in more than the branch: {}.", differs.join("; ")));
     }
     let fewest = runs[0].min(runs[1]);
+    let of_each = if fewest == 1 { "One run of each".to_owned() } else { format!("{fewest} runs of each") };
     parts.push(match fewest {
         0 => String::new(),
-        1 => format!(
-            "One run of each: intervals are over the batches of one process, differences of up to {:.0} % between two \
-             processes of the same program would not be noticed; --repeats makes sure.",
-            100.0 * BETWEEN_PROCESSES
+        1..MIN_PROCESSES => format!(
+            "{of_each}: no verdict, because two runs of the same program differ too. A verdict needs {MIN_PROCESSES} runs of \
+             each: --repeats {MIN_PROCESSES} or more."
         ),
-        n if n < MIN_RUNS_DISTRIBUTION_FREE => {
-            format!("{n} runs of each, in random order: 95 % intervals by Welch's t of the runs' medians on a log scale.")
-        }
-        n => format!("{n} runs of each, in random order: 95 % intervals over runs, by rounds where both have the same."),
+        MIN_PROCESSES..MIN_SAMPLES => format!(
+            "{of_each}, in random order: 95 % intervals over runs by Welch's t on a log scale, or by bootstrap where that is \
+             wider."
+        ),
+        _ => format!("{of_each}, in random order: 95 % intervals over runs, by rounds where both have the same."),
     });
-    let unclear = phases.iter().filter(|phase| phase.repeated && phase.is_alike());
-    let wide: Vec<String> = unclear
-        .filter_map(|phase| {
-            let (low, high) = (phase.ratio.low?, phase.ratio.high?);
-            (high / low > 1.2).then(|| format!("{} [{low:.2}–{high:.2}]", words(&phase.phase)))
-        })
-        .collect();
-    if !wide.is_empty() {
-        parts.push(format!(
-            "\"Unchanged\" is not known well of {}: more runs would narrow it.",
-            wide.join(", ")
-        ));
-    }
     parts.retain(|part| !part.is_empty());
     parts.join(" ")
 }

@@ -8,9 +8,9 @@ use wellread_measure::compare::Verdict;
 /// A ratio of times, candidate over baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// The ratio of the medians; with 2 to 5 runs that of the geometric means.
+    /// By rounds the median of their ratios, else the ratio of geometric means. Without an interval that of the medians.
     pub estimate: f64,
-    /// Lower end of the 95 % interval; `None` when there is none.
+    /// Lower end of the 95 % interval; `None` where too few runs were made for a verdict.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
@@ -41,6 +41,9 @@ pub struct PhaseComparison {
     pub p_value: Option<f64>,
     /// The word.
     pub verdict: Verdict,
+    /// Why there is no verdict; `None` when there is one.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 /// Two tasks of an experiment compared.
@@ -69,24 +72,23 @@ impl Comparison {
     }
 }
 
-/// Widest interval of what is called unchanged, as the ratio of its ends.
-const MAX_UNCHANGED_WIDTH: f64 = 1.5;
+/// Largest difference of what is called the same: the threshold that `wellread compare` has by default.
+const THRESHOLD: f64 = 0.05;
 
 impl PhaseComparison {
-    /// Whether the times are known to be about alike: no difference was found, and the interval leaves no room for a
-    /// large one. A difference that a test alone found, and that does not stand when all tests are counted, is not.
+    /// Whether the times are known to be about alike: no difference was found, and the whole interval lies within 5 % of 1.
     pub fn is_alike(&self) -> bool {
         let (Some(low), Some(high)) = (self.ratio.low, self.ratio.high) else { return false };
-        self.verdict == Verdict::NoDifference
-            && low <= 1.0
-            && 1.0 <= high
-            && high <= low * MAX_UNCHANGED_WIDTH
+        self.verdict == Verdict::NoDifference && low >= 1.0 / (1.0 + THRESHOLD) && high <= 1.0 + THRESHOLD
     }
 
-    /// The verdict in words: where no difference was found, whether the times are known to be about alike.
+    /// The verdict in words, those of `wellread compare`: where no difference was found, `same` or `unclear`. Too few runs have
+    /// `no verdict`.
     pub fn verdict_word(&self) -> String {
         match self.verdict {
-            Verdict::NoDifference if !self.is_alike() => "unclear".to_owned(),
+            Verdict::NoDifference if self.is_alike() => "same".to_owned(),
+            Verdict::NoDifference => "unclear".to_owned(),
+            Verdict::TooFewData => "no verdict".to_owned(),
             verdict => verdict.to_string(),
         }
     }

@@ -35,8 +35,8 @@ fn the_slow_phase_of_each_branch_is_named() {
             !slower("slow-loading", "batch_step"),
             slower("slow-model", "batch_step"),
             !slower("slow-model", "batch_loading"),
-            said("slow-loading", "Data loading of slow-loading is "),
-            said("slow-model", "The model's step of slow-model is "),
+            said("slow-loading", "Data loading of slow-loading takes "),
+            said("slow-model", "The model's step of slow-model takes "),
         ];
         if named.iter().all(|so| *so) {
             break (sandbox, config, outcome, compared);
@@ -106,18 +106,52 @@ fn the_slow_phase_of_each_branch_is_named() {
 }
 
 #[test]
+fn one_run_of_each_gives_ratios_and_no_verdict() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let config = sandbox.table(&["main", "slow-model"]);
+    let outcome = run(&config).unwrap();
+    let compared = report::comparisons(&config, &outcome);
+    assert_eq!(compared.len(), 1);
+    let why =
+        "within these runs only: one run of the baseline and one run of this, and a verdict needs 3 of each";
+    let document = serde_json::to_value(&compared).unwrap();
+    let phases = document[0]["phases"].as_array().unwrap();
+    assert!(!phases.is_empty());
+    for phase in phases {
+        assert_eq!((&phase["verdict"], &phase["reason"]), (&"too_few_data".into(), &why.into()), "{phase}");
+        assert!(phase["ratio"]["estimate"].as_f64() > Some(0.0), "{phase}");
+        assert_eq!((&phase["ratio"]["low"], &phase["p_value"]), (&Value::Null, &Value::Null), "{phase}");
+    }
+    let shown = text::compared(&compared).split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "Within these runs only: ",
+        " – 1/1 no verdict",
+        "A verdict needs 3 runs of each: --repeats 3 or more.",
+    ] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+    let page = report::write(&config, &outcome, &compared, vec![], "a machine".into()).unwrap();
+    let page = std::fs::read_to_string(page).unwrap();
+    for said in ["Within these runs only: ", "<td data-v=\"no verdict\">no verdict</td>", why] {
+        assert!(page.contains(said), "{said}");
+    }
+}
+
+#[test]
 fn another_baseline_turns_the_comparison_round() {
     let _alone = alone();
     let mut tries = 0;
     let (_sandbox, mut config) = loop {
         let sandbox = Sandbox::new();
         let mut config = sandbox.table(&["main", "slow-model"]);
+        config.repeats = 3;
         config.baseline = Some("slow-model".into());
         let outcome = run(&config).unwrap();
         let compared = report::comparisons(&config, &outcome);
         assert_eq!((compared.len(), compared[0].candidate.as_str()), (1, "main"));
         let verdict = compared[0].phase("batch_step").unwrap().verdict;
-        if verdict == Verdict::Faster && compared[0].sentence.contains("times faster") {
+        if verdict == Verdict::Faster && compared[0].sentence.contains("times as fast") {
             break (sandbox, config);
         }
         tries += 1;
