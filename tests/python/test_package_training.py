@@ -112,6 +112,22 @@ def test_a_split_follows_from_names_alone(parquet, labelled, cells):
         data(parquet, split_by=["same"] * 40, split=(0, 0.5, 0.5)).train_dataloader()
 
 
+def test_truth_values_of_torch_are_no_rows_and_no_channels(parquet):
+    """Python takes a tensor of one truth value for the number 0 or 1."""
+    mask = torch.arange(40) % 2 == 0
+    for wrong in (mask, list(mask), mask[:, None]):
+        with pytest.raises(TypeError, match=r"train\[0\] must be a whole number, not a truth value"):
+            WellreadDataModule(parquet, 4, train=wrong)
+    with pytest.raises(TypeError, match=r"rows\[0\] must be a whole number, not a truth value"):
+        wr.DataLoader(parquet, rows=mask[:, None])
+    with pytest.raises(TypeError, match=r"channels\[0\] must be a whole number, not a truth value"):
+        wr.DataLoader(parquet, channels=torch.tensor([True, False]))
+    with pytest.raises(TypeError, match="rows are whole numbers"):
+        wr.Dataset(parquet)[[mask[:1], mask[:1]]]
+    assert wr.DataLoader(parquet, rows=mask).rows(0) == list(range(0, 40, 2))
+    assert WellreadDataModule(parquet, 4, train=torch.arange(3)).rows("train") == [0, 1, 2]
+
+
 def test_every_rank_gets_its_share(parquet):
     class Ranks:
         current_epoch, world_size = 3, 3
