@@ -164,6 +164,32 @@ def test_items_of_one_request_are_one_tensor(parquet):
         dataset[40]
 
 
+@pytest.mark.parametrize("labels", [None, range(40), ["a", "b"] * 20])
+def test_items_that_a_subclass_changes_are_those_of_the_batch(parquet, labels):
+    class Changed(wellread.torch.Dataset):
+        def __getitems__(self, indices):
+            items = super().__getitems__(indices)
+            for i, item in enumerate(items):
+                items[i] = item * 0 - 1 if labels is None else (item[0] * 0 - 1, item[1])
+            items.reverse()
+            return items
+
+    class Fewer(wellread.torch.Dataset):
+        def __getitems__(self, indices):
+            items = super().__getitems__(indices)
+            del items[1:]
+            return items
+
+    choices = {"batch_size": 8, "collate_fn": wellread.torch.collate}
+    for batch in torch.utils.data.DataLoader(Changed(parquet, labels=labels), **choices):
+        pixels = batch if labels is None else batch[0]
+        assert pixels.shape == (8, 2, 48, 56) and bool((pixels == -1).all())
+    if labels is not None:
+        assert list(batch[1]) == list(labels)[:31:-1]
+    for batch in torch.utils.data.DataLoader(Fewer(parquet, labels=labels), **choices):
+        assert len(batch if labels is None else batch[0]) == 1
+
+
 def test_labels_that_torch_has_no_type_for_are_lists(parquet):
     start, day = datetime.datetime(2020, 1, 1, 12), datetime.timedelta(days=1)
     times = [None if i == 1 else start + i * day for i in range(40)]
