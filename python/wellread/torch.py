@@ -217,11 +217,11 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         native = self._images._native
         rows = [_rows.one(index, len(self._images)) for index in _check.several("indices", indices)]
         if rows and native.alike(rows):
-            whole = self._converted(native.read(rows))
+            whole = self._converted(native.read(rows), rows[0])
             images = whole.unbind()
         else:
             whole = None
-            images = [self._converted(native.read([row]))[0] for row in rows]
+            images = [self._converted(native.read([row]), row)[0] for row in rows]
         if self._transform is not None:
             whole, images = None, [_user.call("transform", self._transform, image) for image in images]
         if self._labels is None:
@@ -232,9 +232,13 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             return Rows(items, None, self._listed)
         return Rows(items, [whole, labels if self._listed else torch.utils.data.default_collate(labels)])
 
-    def _converted(self, batch: Any) -> torch.Tensor:
+    def _converted(self, batch: Any, row: int) -> torch.Tensor:
         tensor = from_dlpack(batch.__dlpack__())
-        return tensor if self._dtype is None else tensor.to(self._dtype)
+        if self._dtype is None:
+            return tensor
+        # The first image alone was looked at before; others may be of another type.
+        _tensors.check_holds(self._dtype, tensor.dtype, f" (row {row})")
+        return tensor.to(self._dtype)
 
     def __repr__(self) -> str:
         return f"wellread.torch.Dataset({self._images!r})"

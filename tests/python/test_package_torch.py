@@ -750,6 +750,25 @@ def test_a_type_that_cannot_hold_the_pixels_is_refused(tmp_path):
     assert wr.torch.Dataset(ds)[0].max() == 65535
 
 
+def test_a_type_that_cannot_hold_a_later_image_is_refused_at_it(tmp_path):
+    """A set may have images of several types, of which the first is looked at when the dataset is made."""
+    import tifffile
+
+    for i, dtype in enumerate(("uint8", "uint16", "float32")):
+        tifffile.imwrite(tmp_path / f"{i}.tif", np.full((4, 4), 255 if i == 0 else 300, dtype))
+    ds = wr.Dataset(tmp_path)
+    for dtype, said in (("uint8", 'choose "float32" or "int64"'), ("float16", 'choose "float32" or "bfloat16"')):
+        items = wr.torch.Dataset(ds, dtype=dtype)
+        assert (items[0] == 255).all()
+        with pytest.raises(ValueError, match=rf'dtype="{dtype}" cannot hold every value of uint16 \(row 1\): {said}'):
+            items[1]
+        with pytest.raises(ValueError, match=r"uint16 \(row 1\)"):
+            items.__getitems__([0, 1])
+    with pytest.raises(ValueError, match=r'dtype="int32" cannot hold float32 \(row 2\)'):
+        wr.torch.Dataset(ds, dtype="int32")[2]
+    assert [image.max().item() for image in wr.torch.Dataset(ds)] == [255, 300, 300]
+
+
 @pytest.mark.parametrize("kind", ["Dataset", "IterableDataset"])
 def test_errors_of_workers_name_file_and_row(kind, tmp_path, cells):
     import shutil
