@@ -23,7 +23,7 @@ def one(index: Any, length: int) -> int:
     """
     try:
         # Most rows are Python's own numbers, which need no more looking at.
-        if type(index) is not int and (isinstance(index, bool) or _check.has_truths(index)):
+        if type(index) is not int and (_check.is_truth(index) or _check.has_truths(index)):
             raise TypeError
         row = operator.index(index)
     except TypeError:
