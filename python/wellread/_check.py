@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 MOST = 2**63 - 1
@@ -15,6 +15,9 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
     """A whole number; NumPy's integers are, truth values are not."""
     if isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
+    if type(value) is not int and has_truths(value):
+        # Torch's would be the numbers 0 and 1.
+        raise TypeError(f"{name} must be a whole number, not a truth value ({type(value).__name__})")
     try:
         number = operator.index(value)
     except TypeError:
@@ -48,10 +51,13 @@ def truth(name: str, value: Any) -> bool:
 
 def is_truth(value: Any) -> bool:
     """Whether it is True or False of Python, NumPy, torch or JAX. Torch's are also indices to Python."""
-    if isinstance(value, bool):
-        return True
+    return isinstance(value, bool) or (has_truths(value) and getattr(value, "shape", None) == ())
+
+
+def has_truths(value: Any) -> bool:
+    """Whether it is an array or a value of NumPy, torch or JAX with truth values."""
     dtype = getattr(value, "dtype", None)
-    return dtype is not None and getattr(value, "shape", None) == () and str(dtype) in ("bool", "torch.bool")
+    return dtype is not None and str(dtype) in ("bool", "torch.bool")
 
 
 def text(name: str, value: Any) -> str:
@@ -91,10 +97,13 @@ def word(name: str, value: Any, known: Sequence[str]) -> str:
     return value
 
 
-def several(name: str, value: Any, what: str = "a list") -> list:
-    """A list of things: any iterable but a text."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+def several(name: str, value: Any, what: str = "a list", *, ordered: bool = True) -> list:
+    """A list of things: any iterable but a text or a dict, of which only keys would count. Where their order matters
+    (`ordered`), a set is refused: texts of one come in another order in each process."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be {what}, not {kind(value)}")
+    if ordered and isinstance(value, (set, frozenset)):
+        raise TypeError(f"{name} must be {what}, not {kind(value)}, which has no order: give sorted(…) of it")
     try:
         return list(value)
     except TypeError:
@@ -110,7 +119,8 @@ def wholes(name: str, value: Any, most: int = MOST) -> list[int]:
             raise ValueError(f"{name} must hold whole numbers from 0 to {most}")
         return value.tolist()
     return [
-        whole(f"{name}[{i}]", v, most=most) for i, v in enumerate(several(name, value, "a list of whole numbers"))
+        whole(f"{name}[{i}]", v, most=most)
+        for i, v in enumerate(several(name, value, "a list of whole numbers", ordered=False))
     ]
 
 

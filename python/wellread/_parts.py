@@ -302,7 +302,8 @@ class Beside:
                 values = self.classes.numbers
             self._parts["labels"] = lambda rows: convert(values[rows])
         if columns is not None:
-            names = [_check.text(f"columns[{i}]", n) for i, n in enumerate(_check.several("columns", columns))]
+            asked = _check.several("columns", columns, ordered=False)
+            names = [_check.text(f"columns[{i}]", name) for i, name in enumerate(asked)]
             self.given["columns"] = names
             several = dict(read_columns(dataset, list(dict.fromkeys(names))))
             each = {name: _arrays.of_column(as_, f"column {name}") for name in several}

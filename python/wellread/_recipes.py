@@ -12,6 +12,8 @@ from typing import Any
 from . import _check, _options
 
 _CROPS = ("crop", "crop_square", "random_crop", "random_resized_crop")
+# What the native loader calls a crop otherwise.
+_NATIVE = {"random_resized_crop": "random_resized"}
 _JITTER = ("brightness", "contrast", "gamma", "per_channel")
 _NOISE = ("photon_noise", "gaussian_noise")
 #: What a recipe may say; whatever it does not is as the loader has it.
@@ -90,10 +92,12 @@ def _transform(name: str, recipe: Any, base: dict[str, Any]) -> dict[str, Any]:
         raise TypeError(f"{name} has {unknown[0]!r}, and a recipe may have {', '.join(KEYS)}")
     # The field is the loader's, for all views.
     made = base | {"illumination": None}
-    given = [crop for crop in _CROPS if recipe.get(crop) is not None]
+    named = [crop for crop in _CROPS if crop in recipe]
+    given = [crop for crop in named if recipe[crop] is not None]
     if len(given) > 1:
         raise ValueError(f"{name} has {' and '.join(given)}, of which only one can be given")
-    if given:
+    # None in place of the loader's own crop takes it away.
+    if given or any(made[_NATIVE.get(crop, crop)] is not None for crop in named):
         if made["random_resized"]:
             made |= {"resize": None, "resize_filter": "area"}
         made |= {"crop": None, "crop_square": None, "random_crop": None, "random_resized": None}
@@ -127,6 +131,8 @@ def _transform(name: str, recipe: Any, base: dict[str, Any]) -> dict[str, Any]:
     if "resize" in recipe and "random_resized_crop" not in given:
         made["resize"] = _check.size(of + "resize", recipe["resize"])
     if "resize_filter" in recipe:
+        if made["resize"] is None:
+            raise ValueError(f"{name}: resize_filter belongs to resize")
         made["resize_filter"] = _check.word(of + "resize_filter", recipe["resize_filter"], _options.FILTERS)
     jitter = list(base["jitter"])
     for i, key in enumerate(_JITTER):
@@ -135,6 +141,8 @@ def _transform(name: str, recipe: Any, base: dict[str, Any]) -> dict[str, Any]:
             is_truth = key == "per_channel"
             check = _check.truth(of + key, recipe[key]) if is_truth else _check.real(of + key, recipe[key], 0, most)
             jitter[i] = check
+    if recipe.get("per_channel") and not any(jitter[:3]):
+        raise ValueError(f"{name}: per_channel belongs to brightness, contrast and gamma: give one of them")
     noise = list(base["noise"])
     for i, key in enumerate(_NOISE):
         if key in recipe:

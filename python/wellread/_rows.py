@@ -23,7 +23,7 @@ def one(index: Any, length: int) -> int:
     """
     try:
         # Most rows are Python's own numbers, which need no more looking at.
-        if type(index) is not int and _check.is_truth(index):
+        if type(index) is not int and (_check.is_truth(index) or _check.has_truths(index)):
             raise TypeError
         row = operator.index(index)
     except TypeError:
@@ -42,7 +42,7 @@ def many(index: Any, length: int) -> list[int]:
         raise IndexError(f"truth values of shape {index.shape} were given for {length} rows")
     if hasattr(index, "tolist"):
         index = index.tolist()
-    rows = _check.several("rows", index, "a slice or a list of rows")
+    rows = _check.several("rows", index, "a slice or a list of rows", ordered=False)
     if rows and all(map(_check.is_truth, rows)):
         if len(rows) != length:
             raise IndexError(f"{len(rows)} truth values were given for {length} rows")
@@ -62,7 +62,7 @@ def chosen(name: str, given: Any, length: int) -> list[int]:
     """Rows as a loader is given them: numbers, which count from the end where they are negative, or one truth value
     per row."""
     values = given.tolist() if getattr(given, "ndim", 0) == 1 and hasattr(given, "tolist") else given
-    values = _check.several(name, values, "a list of rows, or one truth value per row")
+    values = _check.several(name, values, "a list of rows, or one truth value per row", ordered=False)
     if values and all(map(_check.is_truth, values)):
         return many(values, length)
     if all(type(value) is int and value >= 0 for value in values):

@@ -15,7 +15,7 @@ from ._types import TensorDtype
 if TYPE_CHECKING:
     from .dataset import Dataset
 
-__all__ = ["conversion", "is_of_numbers", "makes_none"]
+__all__ = ["check_holds", "conversion", "is_of_numbers", "makes_none"]
 
 DTYPES = get_args(TensorDtype)
 
@@ -31,8 +31,16 @@ def conversion(dtype: Any, images: Dataset) -> torch.dtype | None:
     name = _check.word("dtype", name, DTYPES)
     if name == "stored":
         return None
-    stored = images._native.info(0)[1] if len(images) else name
-    wanted, from_ = getattr(torch, name), getattr(torch, stored)
+    wanted = getattr(torch, name)
+    if len(images):
+        check_holds(wanted, getattr(torch, images._native.info(0)[1]))
+    return wanted
+
+
+def check_holds(wanted: torch.dtype, from_: torch.dtype, of: str = "") -> None:
+    """Raises ValueError where a type cannot hold every value of another, which is that of images called `of`."""
+    name, stored = (str(dtype).removeprefix("torch.") for dtype in (wanted, from_))
+    stored += of
     if wanted.is_floating_point and not from_.is_floating_point:
         if torch.iinfo(from_).max > torch.finfo(wanted).max:
             raise ValueError(f'dtype="{name}" cannot hold every value of {stored}: choose "float32" or "bfloat16"')
@@ -43,7 +51,6 @@ def conversion(dtype: Any, images: Dataset) -> torch.dtype | None:
         held = torch.iinfo(from_)
         if held.min < to.min or held.max > to.max:
             raise ValueError(f'dtype="{name}" cannot hold every value of {stored}: choose "float32" or "int64"')
-    return wanted
 
 
 def is_of_numbers(labels: Any) -> bool:

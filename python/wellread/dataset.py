@@ -322,7 +322,8 @@ class Dataset(OpenSet):
                 than an image (a :class:`ValueError` too).
             wellread.Error: a table that is damaged or no table, two cells of one number in an image.
         """
-        columns = [by] if isinstance(by, str) else _check.several("by", () if by is None else by, "columns")
+        given = () if by is None else by
+        columns = [by] if isinstance(by, str) else _check.several("by", given, "columns", ordered=False)
         choices: dict[str, Any] = {
             "x": None if x is None else _check.text("x", x),
             "y": None if y is None else _check.text("y", y),
@@ -383,7 +384,8 @@ class Dataset(OpenSet):
                 row that could be of either of two images, such as ``a.tif`` of ``P1/a.tif`` and ``P2/a.tif``. Another
                 number of rows than images (each is a :class:`ValueError` too).
         """
-        names = [on] if isinstance(on, str) else _check.several("on", () if on is None else on, "columns")
+        given = () if on is None else on
+        names = [on] if isinstance(on, str) else _check.several("on", given, "columns", ordered=False)
         names = [_check.text(f"on[{i}]", name) for i, name in enumerate(names)]
         lone = _check.word("unmatched", unmatched, _options.LONE)
         dataset = _with_columns(self, _tables.with_index(table, names), names, lone)

@@ -190,7 +190,11 @@ class WellreadDataModule(pl.LightningDataModule):
         if len(rows) < ranks:
             raise ValueError(f"{len(rows)} images are in the part {part!r}, fewer than the {ranks} ranks")
         # Ranks whose numbers of batches differ would wait for each other for ever where a model synchronises.
-        batch_size = _equal_batches(self._batch_size, len(rows) // ranks, len(rows) % ranks != 0)
+        # That is a matter of rows, each of which becomes some images.
+        crops = _check.whole("crops_per_image", self._choices.get("crops_per_image", 1), 1)
+        batch_size = self._batch_size
+        if batch_size % crops == 0:
+            batch_size = crops * _equal_batches(batch_size // crops, len(rows) // ranks, len(rows) % ranks != 0)
         mine = rows[rank::ranks]
         return DataLoader(self.dataset, batch_size, rows=mine, shard=False, **self._choices)
 
@@ -200,6 +204,9 @@ class WellreadDataModule(pl.LightningDataModule):
 
     def state_dict(self) -> dict[str, Any]:
         """The position of training, for the checkpoint."""
+        if self._state is not None:
+            # Loaded, and no loader has gone on from it yet: a checkpoint of a run that stops before that.
+            return {"train": self._state}
         return {} if self._train is None else {"train": self._train.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ around torch's loader.
 from __future__ import annotations
 
 import json
+import operator
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -104,8 +105,13 @@ class Rows(list[Any]):
 
     def __init__(self, items: list[Any], whole: Any, listed: bool = False) -> None:
         super().__init__(items)
+        self._made = tuple(items)
         self.whole: Any = whole
         self.listed = listed
+
+    def are_whole(self) -> bool:
+        """Whether the batch is that of the items. A subclass of the dataset may have put others in their place."""
+        return self.whole is not None and len(self) == len(self._made) and all(map(operator.is_, self, self._made))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
@@ -115,11 +121,11 @@ def collate(items: list[Any]) -> Any:
     """``collate_fn`` that does not copy images of one request; for others torch's default. Labels that torch makes no
     tensor of are a list: dates, times, durations, and those some of which are missing. So are complex numbers,
     decimals and whole numbers that int64 does not hold."""
-    if isinstance(items, Rows) and items.whole is not None:
+    if isinstance(items, Rows) and items.are_whole():
         return items.whole
     pairs = all(isinstance(item, tuple) and len(item) == 2 for item in items)
     if isinstance(items, Rows):
-        listed = items.listed
+        listed = pairs and items.listed
     else:
         listed = pairs and any(_tensors.makes_none(item[1]) for item in items)
     if not listed:
@@ -211,11 +217,11 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         native = self._images._native
         rows = [_rows.one(index, len(self._images)) for index in _check.several("indices", indices)]
         if rows and native.alike(rows):
-            whole = self._converted(native.read(rows))
+            whole = self._converted(native.read(rows), rows[0])
             images = whole.unbind()
         else:
             whole = None
-            images = [self._converted(native.read([row]))[0] for row in rows]
+            images = [self._converted(native.read([row]), row)[0] for row in rows]
         if self._transform is not None:
             whole, images = None, [_user.call("transform", self._transform, image) for image in images]
         if self._labels is None:
@@ -226,9 +232,13 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             return Rows(items, None, self._listed)
         return Rows(items, [whole, labels if self._listed else torch.utils.data.default_collate(labels)])
 
-    def _converted(self, batch: Any) -> torch.Tensor:
+    def _converted(self, batch: Any, row: int) -> torch.Tensor:
         tensor = from_dlpack(batch.__dlpack__())
-        return tensor if self._dtype is None else tensor.to(self._dtype)
+        if self._dtype is None:
+            return tensor
+        # The first image alone was looked at before; others may be of another type.
+        _tensors.check_holds(self._dtype, tensor.dtype, f" (row {row})")
+        return tensor.to(self._dtype)
 
     def __repr__(self) -> str:
         return f"wellread.torch.Dataset({self._images!r})"

@@ -143,6 +143,24 @@ def test_of_several_image_columns_the_first_is_taken(parquet, tmp_path):
         assert ds.columns == second.columns == images.columns
 
 
+def test_a_cache_file_is_of_one_image_column(parquet, tmp_path, monkeypatch):
+    """Both columns have the same names of images in the first row and the last, in the same file."""
+    import pyarrow.parquet as pq
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    table = pq.read_table(parquet)
+    rows = [0, *range(len(table) - 2, 0, -1), len(table) - 1]
+    path = tmp_path / "two.parquet"
+    pq.write_table(table.append_column("turned", table["ome_image"].take(rows)), path)
+    images = wr.Dataset(parquet)[:]
+    # Each is read from the set first, and then from its cache file.
+    for misses in (len(rows), 0):
+        for name, wanted in (("ome_image", images), ("turned", images[rows])):
+            ds = wr.Dataset(path, column=name, cache="file")
+            assert np.array_equal(ds[:], wanted)
+            assert ds.cache_report["misses"] == misses
+
+
 def test_it_says_what_it_is(parquet):
     ds = wr.Dataset(Path(parquet))
     assert "40 images, parquet" in repr(ds)

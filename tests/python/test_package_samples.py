@@ -286,6 +286,33 @@ def test_given_classes_keep_their_order(labelled):
         wr.DataLoader(ds, labels="well", classes=["A00", "A01", "A00"])
 
 
+def test_what_has_no_order_is_no_list(labelled):
+    """Texts of a set come in another order in each process. Of a dict, keys alone would count."""
+    ds = wr.Dataset(labelled)
+    names = ["A00", "A01", "A02", "A03"]
+    for choices in (
+        {"labels": "well", "classes": {name: 3 - i for i, name in enumerate(names)}},
+        {"labels": "well", "classes": set(names)},
+        {"labels": "well", "classes": frozenset(names)},
+        {"features": {"class", "count"}},
+        {"channels": {0, 1}},
+        {"order": "weighted", "weights": dict.fromkeys(range(40), 1.0)},
+        {"order": "grouped", "by": dict.fromkeys(range(40), "a")},
+    ):
+        name = list(choices)[-1]
+        with pytest.raises(TypeError, match=f"^{name} must be .*, not (dict|set|frozenset)"):
+            wr.DataLoader(ds, **choices)
+    for wrong in (dict.fromkeys(range(40), 1), set(range(40))):
+        with pytest.raises(TypeError, match="labels must be a list, not (dict|set)"):
+            wellread.torch.Dataset(ds, labels=wrong)
+    # Where order is of no account, a set will do; views of a dict have the dict's order.
+    columns = next(iter(wr.DataLoader(ds, 40, columns={"class", "well"})))[1]
+    assert sorted(columns) == ["class", "well"] and columns["class"].tolist() == [row % 3 for row in range(40)]
+    assert sorted(wr.DataLoader(ds, rows={3, 1, 2}).rows(0)) == [1, 2, 3]
+    numbers = dict.fromkeys(reversed(names))
+    assert wr.DataLoader(ds, labels="well", classes=numbers.keys()).classes == names[::-1]
+
+
 def test_labels_that_are_missing_are_of_no_class(labelled):
     ds = wr.Dataset(labelled)
     with pytest.raises(ValueError, match=r"row 7 has no label in column 'count' \(nan\), so it is"):

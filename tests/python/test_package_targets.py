@@ -134,6 +134,28 @@ def test_views_are_tuples_and_dictionaries_of_arrays(pairs):
     assert one.shape == (4, *SHAPE) and masks[0].shape == (4, 1, *SHAPE[1:])
 
 
+def test_a_recipe_takes_the_crop_of_the_loader_away(pairs):
+    """None replaces the loader's choice, as every other value does."""
+    whole = next(iter(loader(pairs, targets=None, shuffle=False)))
+    for crop in ({"random_crop": 16}, {"crop": 16}, {"random_resized_crop": 16}, {"crop_square": 1 / 3}):
+        recipes = [{}, dict.fromkeys(crop), {"flip": 0.0, "gaussian_noise": 0.0}]
+        first, second, third = next(iter(loader(pairs, targets=None, shuffle=False, views=recipes, **crop)))
+        assert first.shape == third.shape == (4, 2, 16, 16)
+        assert np.array_equal(second, whole)
+    # Of a crop that the loader does not have, nothing is taken away; a resize of the recipe's own stays.
+    other, small = next(
+        iter(
+            loader(
+                pairs,
+                targets=None,
+                random_resized_crop=16,
+                views=[{"crop": None}, {"random_resized_crop": None, "resize": 24}],
+            )
+        )
+    )
+    assert other.shape == (4, 2, 16, 16) and small.shape == (4, 2, 24, 24)
+
+
 def test_each_view_has_its_masks(pairs):
     views = {"global": (2, {"random_crop": 30}), "local": {"random_crop": 10, "flip": True}}
     for pixels, masks in loader(pairs, views=views, scale=None):
@@ -189,6 +211,8 @@ def test_wrong_choices_are_named(pairs, tmp_path):
         (dict(views=[{"crop": 100}]), "larger than the image"),
         (dict(views=[{"crop": 4, "random_crop": 4}]), "views\\[0\\] has crop and random_crop"),
         (dict(views=[{"scale_range": (0.1, 0.2)}]), "belongs to random_resized_crop"),
+        (dict(views=[{"resize_filter": "bilinear"}]), "resize_filter belongs to resize"),
+        (dict(views=[{"per_channel": True}]), "per_channel belongs to brightness, contrast and gamma"),
     ]:
         with pytest.raises(ValueError, match=text):
             loader(pairs, **wrong)

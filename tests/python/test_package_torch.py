@@ -164,6 +164,32 @@ def test_items_of_one_request_are_one_tensor(parquet):
         dataset[40]
 
 
+@pytest.mark.parametrize("labels", [None, range(40), ["a", "b"] * 20])
+def test_items_that_a_subclass_changes_are_those_of_the_batch(parquet, labels):
+    class Changed(wellread.torch.Dataset):
+        def __getitems__(self, indices):
+            items = super().__getitems__(indices)
+            for i, item in enumerate(items):
+                items[i] = item * 0 - 1 if labels is None else (item[0] * 0 - 1, item[1])
+            items.reverse()
+            return items
+
+    class Fewer(wellread.torch.Dataset):
+        def __getitems__(self, indices):
+            items = super().__getitems__(indices)
+            del items[1:]
+            return items
+
+    choices = {"batch_size": 8, "collate_fn": wellread.torch.collate}
+    for batch in torch.utils.data.DataLoader(Changed(parquet, labels=labels), **choices):
+        pixels = batch if labels is None else batch[0]
+        assert pixels.shape == (8, 2, 48, 56) and bool((pixels == -1).all())
+    if labels is not None:
+        assert list(batch[1]) == list(labels)[:31:-1]
+    for batch in torch.utils.data.DataLoader(Fewer(parquet, labels=labels), **choices):
+        assert len(batch if labels is None else batch[0]) == 1
+
+
 def test_labels_that_torch_has_no_type_for_are_lists(parquet):
     start, day = datetime.datetime(2020, 1, 1, 12), datetime.timedelta(days=1)
     times = [None if i == 1 else start + i * day for i in range(40)]
@@ -722,6 +748,25 @@ def test_a_type_that_cannot_hold_the_pixels_is_refused(tmp_path):
         wr.torch.Dataset(ds, dtype="float16")
     assert wr.torch.Dataset(ds, dtype="bfloat16")[0].isfinite().all()
     assert wr.torch.Dataset(ds)[0].max() == 65535
+
+
+def test_a_type_that_cannot_hold_a_later_image_is_refused_at_it(tmp_path):
+    """A set may have images of several types, of which the first is looked at when the dataset is made."""
+    import tifffile
+
+    for i, dtype in enumerate(("uint8", "uint16", "float32")):
+        tifffile.imwrite(tmp_path / f"{i}.tif", np.full((4, 4), 255 if i == 0 else 300, dtype))
+    ds = wr.Dataset(tmp_path)
+    for dtype, said in (("uint8", 'choose "float32" or "int64"'), ("float16", 'choose "float32" or "bfloat16"')):
+        items = wr.torch.Dataset(ds, dtype=dtype)
+        assert (items[0] == 255).all()
+        with pytest.raises(ValueError, match=rf'dtype="{dtype}" cannot hold every value of uint16 \(row 1\): {said}'):
+            items[1]
+        with pytest.raises(ValueError, match=r"uint16 \(row 1\)"):
+            items.__getitems__([0, 1])
+    with pytest.raises(ValueError, match=r'dtype="int32" cannot hold float32 \(row 2\)'):
+        wr.torch.Dataset(ds, dtype="int32")[2]
+    assert [image.max().item() for image in wr.torch.Dataset(ds)] == [255, 300, 300]
 
 
 @pytest.mark.parametrize("kind", ["Dataset", "IterableDataset"])

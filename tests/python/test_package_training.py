@@ -112,6 +112,22 @@ def test_a_split_follows_from_names_alone(parquet, labelled, cells):
         data(parquet, split_by=["same"] * 40, split=(0, 0.5, 0.5)).train_dataloader()
 
 
+def test_truth_values_of_torch_are_no_rows_and_no_channels(parquet):
+    """Python takes a tensor of one truth value for the number 0 or 1."""
+    mask = torch.arange(40) % 2 == 0
+    for wrong in (mask, list(mask), mask[:, None]):
+        with pytest.raises(TypeError, match=r"train\[0\] must be a whole number, not a truth value"):
+            WellreadDataModule(parquet, 4, train=wrong)
+    with pytest.raises(TypeError, match=r"rows\[0\] must be a whole number, not a truth value"):
+        wr.DataLoader(parquet, rows=mask[:, None])
+    with pytest.raises(TypeError, match=r"channels\[0\] must be a whole number, not a truth value"):
+        wr.DataLoader(parquet, channels=torch.tensor([True, False]))
+    with pytest.raises(TypeError, match="rows are whole numbers"):
+        wr.Dataset(parquet)[[mask[:1], mask[:1]]]
+    assert wr.DataLoader(parquet, rows=mask).rows(0) == list(range(0, 40, 2))
+    assert WellreadDataModule(parquet, 4, train=torch.arange(3)).rows("train") == [0, 1, 2]
+
+
 def test_every_rank_gets_its_share(parquet):
     class Ranks:
         current_epoch, world_size = 3, 3
@@ -132,6 +148,42 @@ def test_every_rank_gets_its_share(parquet):
         assert sorted(seen) == sorted(int(image.sum()) for image in wr.Dataset(parquet)[:37])
     assert [_equal_batches(4, 12, more) for more in (True, False)] == [5, 4]
     assert (_equal_batches(4, 9, True), _equal_batches(16, 160, True), _equal_batches(1, 9, True)) == (4, 15, 2)
+
+
+def test_ranks_have_equally_many_batches_of_crops(parquet):
+    """Ten rows of one rank and eleven of another are two and three batches of five rows."""
+
+    class Ranks:
+        current_epoch, world_size = 0, 3
+
+    module = WellreadDataModule(
+        parquet, 20, train=range(40), val=range(31), crops_per_image=4, random_crop=8, num_workers=0
+    )
+    lengths, images = [], []
+    for rank in range(3):
+        module.trainer = Ranks()
+        module.trainer.global_rank = rank
+        loader = module.val_dataloader()
+        lengths.append(len(loader))
+        images.append(sum(map(len, loader)))
+    assert lengths == [3, 3, 3] and images == [44, 40, 40]
+    with pytest.raises(ValueError, match="cannot hold"):
+        WellreadDataModule(parquet, 6, val=range(9), crops_per_image=4, random_crop=8).val_dataloader()
+
+
+def test_a_state_that_was_loaded_is_kept_until_training_goes_on(parquet):
+    first = WellreadDataModule(parquet, 4, train=range(40), num_workers=0)
+    next(iter(first.train_dataloader()))
+    state = first.state_dict()
+    # A run may be stopped before training, in the check of validation say, and write a checkpoint.
+    second = WellreadDataModule(parquet, 4, train=range(40), num_workers=0)
+    second.load_state_dict(state)
+    assert second.state_dict() == state and state["train"]["position"] == 4
+    loader = second.train_dataloader()
+    assert second.state_dict() == state
+    rest = list(loader)
+    assert sum(map(len, rest)) == 36
+    assert second.state_dict()["train"]["epoch"] == 1
 
 
 def test_lightning_trains_on_all_of_it_in_a_new_order_each_epoch(parquet):

@@ -7,7 +7,7 @@ use wellread_store::{Error, Result, Store};
 
 /// A set's name and state.
 pub(super) struct Fingerprint {
-    /// The set's place: the same before and after a change.
+    /// The set's place, and what makes images of the files there: the same before and after a change.
     pub place: String,
     /// Its files, their sizes and times of change, the way they are read, and its first and last image's names and
     /// shapes.
@@ -15,11 +15,12 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Looks at every file of the set, at none of its pixels.
+    /// Looks at every file of the set, at none of its pixels. `made_by` tells what makes its images of them: the options
+    /// and the rows that were chosen.
     ///
     /// # Errors
     /// A set that is not in files, or a file that cannot be looked at.
-    pub fn of(store: &dyn Store) -> Result<Self> {
+    pub fn of(store: &dyn Store, made_by: &str) -> Result<Self> {
         let path = store.path();
         let place = path.canonicalize().map_err(|e| Error::io(path, "cannot look at", &e))?;
         let files = store.files()?;
@@ -38,7 +39,12 @@ impl Fingerprint {
             let info = store.row_info(row).map(|info| (info.shape.0, info.dtype)).ok();
             let _ = writeln!(text, "{:?} {info:?}", store.name(row).unwrap_or_default());
         }
-        Ok(Self { place: short(place.as_os_str().as_encoded_bytes()), state: short(text.as_bytes()) })
+        let mut named = place.as_os_str().as_encoded_bytes().to_vec();
+        if !made_by.is_empty() {
+            named.push(0);
+            named.extend_from_slice(made_by.as_bytes());
+        }
+        Ok(Self { place: short(&named), state: short(text.as_bytes()) })
     }
 }
 

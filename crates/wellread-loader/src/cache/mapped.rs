@@ -64,7 +64,7 @@ pub(super) struct Mapped {
 
 impl Mapped {
     /// Opens the cache file of `store` in `folder`, or makes one; files of earlier states of the set are removed.
-    pub fn open(store: &dyn Store, folder: Option<&Path>, limit: usize) -> Result<Self> {
+    pub fn open(store: &dyn Store, made_by: &str, folder: Option<&Path>, limit: usize) -> Result<Self> {
         if !cfg!(unix) {
             return Err(Error::new(store.path(), "a cache file needs a Unix system")
                 .hint("use the cache `memory` instead"));
@@ -80,7 +80,7 @@ impl Mapped {
             })?,
         };
         std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, "cannot make the folder", &e))?;
-        let Fingerprint { place, state } = Fingerprint::of(store)?;
+        let Fingerprint { place, state } = Fingerprint::of(store, made_by)?;
         let path = folder.join(format!("{place}-{state}.pixels"));
         let rows = store.len();
         let limit = limit.min(MAX_MAPPED_BYTES);

@@ -76,7 +76,8 @@ pub enum Cache {
         limit: usize,
     },
     /// Decoded images in a file that is mapped into memory: shared by all processes that read the same set, and by
-    /// later runs. A set that has changed (files, sizes, times of change) gets a new one.
+    /// later runs. A set that has changed (files, sizes, times of change) gets a new one. Images that other options make of the same
+    /// files, such as those of another column, have one of their own.
     File {
         /// Folder of such files; `None` for the user's cache folder.
         folder: Option<PathBuf>,

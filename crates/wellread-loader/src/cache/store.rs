@@ -23,11 +23,12 @@ pub(crate) struct CachedStore {
 }
 
 impl CachedStore {
-    /// `inner` behind a cache; `None` for [`Cache::None`] and [`Cache::Disk`].
+    /// `inner` behind a cache; `None` for [`Cache::None`] and [`Cache::Disk`]. `made_by` tells its images from others of
+    /// the same files.
     ///
     /// # Errors
     /// A cache file or a thread that cannot be made.
-    pub(crate) fn new(inner: Arc<dyn Store>, cache: &Cache) -> Result<Option<Self>> {
+    pub(crate) fn new(inner: Arc<dyn Store>, cache: &Cache, made_by: &str) -> Result<Option<Self>> {
         let rows = inner.len();
         let shelf: Box<dyn CacheBackend> = match cache {
             // On disk lie bytes as they were fetched: below the set, not before it.
@@ -38,7 +39,9 @@ impl CachedStore {
             Cache::Lru { limit } => Box::new(Lru::<Box<[u8]>>::new(*limit)),
             Cache::Compressed { limit } => Box::new(Compressed::new(rows, *limit)),
             Cache::CompressedLru { limit } => Box::new(CompressedLru::new(*limit)),
-            Cache::File { folder, limit } => Box::new(Mapped::open(&*inner, folder.as_deref(), *limit)?),
+            Cache::File { folder, limit } => {
+                Box::new(Mapped::open(&*inner, made_by, folder.as_deref(), *limit)?)
+            }
         };
         let chunk = if let Cache::Chunked { rows, .. } = cache { *rows } else { 1 };
         let (hits, misses) = Default::default();

@@ -40,6 +40,8 @@ pub struct Dataset {
     cache: Option<Arc<CachedStore>>,
     /// Opens the store beneath all caches anew; `None` where it was given.
     open: Option<Arc<Open>>,
+    /// The options that it was opened with: [`chosen_of`].
+    chosen: Option<Arc<str>>,
     /// Caches over that, innermost first.
     caches: Vec<Cache>,
     /// The images and which cells, where the rows are cells cut out of them.
@@ -107,12 +109,22 @@ impl Dataset {
     /// As [`Self::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let (path, options) = (path.as_ref().to_owned(), options.clone());
-        Self::from_fn(move || wellread_store::open(&path, &options))
+        let chosen = chosen_of(&options);
+        Ok(Self { chosen, ..Self::from_fn(move || wellread_store::open(&path, &options))? })
     }
 
     /// A store and nothing else.
     fn bare(store: Arc<dyn Store>) -> Self {
-        Self { store, cache: None, open: None, caches: vec![], cut: None, view: None, with_columns: None }
+        Self {
+            store,
+            cache: None,
+            open: None,
+            chosen: None,
+            caches: vec![],
+            cut: None,
+            view: None,
+            with_columns: None,
+        }
     }
 
     /// Makes a dataset of any store.
@@ -147,7 +159,8 @@ impl Dataset {
             return self.caches.iter().try_fold(view.reopened()?, Self::with_cache);
         }
         let Some(open) = &self.open else { return Ok(self.clone()) };
-        let bare = Self { open: Some(Arc::clone(open)), ..Self::bare(open()?) };
+        let chosen = self.chosen.clone();
+        let bare = Self { open: Some(Arc::clone(open)), chosen, ..Self::bare(open()?) };
         self.caches.iter().try_fold(bare, Self::with_cache)
     }
 
@@ -168,13 +181,27 @@ impl Dataset {
             return cut.with_cache(cache);
         }
         cache.begin_opened(self.store.path(), self.is_remote())?;
-        if let Some(cached) = CachedStore::new(Arc::clone(&self.store), cache)? {
+        let made_by = if matches!(cache, Cache::File { .. }) { self.made_by() } else { String::new() };
+        if let Some(cached) = CachedStore::new(Arc::clone(&self.store), cache, &made_by)? {
             let cached = Arc::new(cached);
             self.caches.push(cache.clone());
             self.store = cached.clone();
             self.cache = Some(cached);
         }
         Ok(self)
+    }
+
+    /// What makes these images of their files: the options and the rows that were chosen. Other images of the same files have
+    /// another cache file.
+    fn made_by(&self) -> String {
+        let of = self.with_columns.as_ref().map(|with_columns| &with_columns.images);
+        if let Some(images) = of.or(self.cut.as_ref().map(|cut| &cut.images)) {
+            return images.made_by();
+        }
+        match &self.view {
+            Some(view) => view.made_by(),
+            None => self.chosen.as_deref().unwrap_or_default().to_owned(),
+        }
     }
 
     /// The same images with more columns beside them, a row per image: those of a table that the program has. Columns of names that
@@ -349,6 +376,14 @@ impl Dataset {
         Err(Error::no_such_row(self.store.path(), row, self.len()))
     }
 }
+
+/// Options that make images of files, as text; `None` where all are the default ones. The format is left out: a set
+/// tells it.
+fn chosen_of(options: &OpenOptions) -> Option<Arc<str>> {
+    let chosen = format!("{:?}", OpenOptions { format: None, ..options.clone() });
+    (chosen != format!("{:?}", OpenOptions::default())).then(|| chosen.into())
+}
+
 fn is_on_disk(cache: &Cache) -> bool {
     matches!(cache, Cache::Disk(_))
 }

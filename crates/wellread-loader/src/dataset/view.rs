@@ -7,8 +7,9 @@
 //!
 //! Nothing is read and nothing copied. A cache of such a set lies over it, and those of the sets beneath stay theirs.
 
-use super::{Dataset, View};
+use super::{Dataset, View, chosen_of};
 use crate::cache::{Cache, CacheReport};
+use crate::draw::{Digest, key};
 use std::sync::Arc;
 use wellread_store::cells::CellsReport;
 use wellread_store::concat::Concat;
@@ -75,6 +76,21 @@ impl View {
         self.sets().iter().flat_map(Dataset::caches).collect()
     }
 
+    /// See [`Dataset::made_by`].
+    pub fn made_by(&self) -> String {
+        match self {
+            Self::Rows(set, rows) => {
+                let mut digest = Digest::new(key([0x0072_6f77_7300, 0, 0]));
+                digest.numbers(rows.iter().map(|&row| row as u64));
+                format!("rows {:016x} of ({})", digest.finish(), set.made_by())
+            }
+            Self::Sets(sets) => {
+                let each: Vec<String> = sets.iter().map(Dataset::made_by).collect();
+                format!("({})", each.join(") and ("))
+            }
+        }
+    }
+
     /// The sums of what the caches beneath say.
     pub fn cache_report(&self) -> CacheReport {
         let mut sum = CacheReport::default();
@@ -95,7 +111,8 @@ impl Dataset {
     /// As [`Self::open`].
     pub fn open_all(paths: Vec<std::path::PathBuf>, options: &OpenOptions) -> Result<Self> {
         let options = options.clone();
-        Self::from_fn(move || wellread_store::open_all(&paths, &options))
+        let chosen = chosen_of(&options);
+        Ok(Self { chosen, ..Self::from_fn(move || wellread_store::open_all(&paths, &options))? })
     }
 
     /// Some rows of this set, in this order, as a set; a row given twice comes twice. Nothing is read.

@@ -171,6 +171,48 @@ fn a_cache_file_serves_other_processes_and_later_runs() {
     assert_ne!(files[0].as_ref().unwrap().path(), file);
 }
 
+/// The first and the last row are the same, and so are the files.
+#[test]
+fn a_cache_file_is_of_the_rows_that_were_chosen() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    written(&path, 0);
+    let cache = Cache::File { folder: Some(dir.path().join("cache")), limit: usize::MAX };
+    let plain = opened(&path);
+    for rows in [[0, 1, 2, 3], [0, 2, 1, 3]] {
+        let some = plain.select(rows).unwrap().with_cache(&cache).unwrap();
+        // As a forked process would, which has the same file.
+        let anew = some.reopened().unwrap();
+        for set in [&some, &anew] {
+            for (i, row) in rows.into_iter().enumerate() {
+                assert_eq!(set.read(i).unwrap(), plain.read(row).unwrap(), "{rows:?}");
+            }
+        }
+        assert_eq!((some.cache_report().misses, anew.cache_report().misses), (4, 0));
+    }
+    assert_eq!(std::fs::read_dir(dir.path().join("cache")).unwrap().count(), 2);
+}
+
+#[test]
+fn a_cache_file_is_of_the_options_that_the_set_was_opened_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    written(&path, 0);
+    let cache = Cache::File { folder: Some(dir.path().join("cache")), limit: usize::MAX };
+    let file_of = |options: &OpenOptions| {
+        let set = Dataset::open_with(&path, options).unwrap().with_cache(&cache).unwrap();
+        let report = set.cache_report();
+        assert_eq!((set.read(7).unwrap(), report.images), (opened(&path).read(7).unwrap(), 0));
+        drop(set);
+        let again = Dataset::open_with(&path, options).unwrap().with_cache(&cache).unwrap();
+        assert_eq!(again.cache_report().images, 1);
+        std::fs::read_dir(dir.path().join("cache")).unwrap().count()
+    };
+    let files = OpenOptions { layout: Some("files".to_owned()), ..OpenOptions::default() };
+    // The other options have files of their own, and take none of the others away.
+    assert_eq!([file_of(&OpenOptions::default()), file_of(&files)], [1, 2]);
+}
+
 fn written_again(path: &Path) {
     std::fs::remove_dir_all(path).unwrap();
     written(path, 1);
