@@ -97,7 +97,10 @@ impl Fault {
             // 500 to 504, throttling, a request that the server did not get in time.
             Self::Status { status, code, .. } => {
                 matches!(status, 408 | 429 | 500..=504)
-                    || matches!(&**code, "SlowDown" | "InternalError" | "RequestTimeout")
+                    || matches!(
+                        &**code,
+                        "SlowDown" | "InternalError" | "RequestTimeout" | "ServiceUnavailable"
+                    )
             }
             Self::WrongRange(_)
             | Self::Short { .. }

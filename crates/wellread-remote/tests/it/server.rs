@@ -44,6 +44,8 @@ struct State {
     uploads: BTreeMap<String, BTreeMap<usize, Vec<u8>>>,
     /// By bucket.
     wrong: HashMap<String, VecDeque<Wrong>>,
+    /// Errors after a status of success, by bucket: of copies and of completed uploads.
+    late: HashMap<String, VecDeque<&'static str>>,
     /// Folders that may not be listed.
     unlisted: HashSet<String>,
     /// Buckets whose listings have pages as long as those of clouds.
@@ -93,6 +95,18 @@ pub(crate) fn url() -> &'static str {
 /// Lets the next answers with bytes of a bucket be wrong.
 pub(crate) fn spoil(bucket: &str, wrong: &[Wrong]) {
     state().wrong.insert(bucket.to_owned(), wrong.iter().copied().collect());
+}
+
+/// Lets the next copies and completed uploads of a bucket fail after a status of success, as S3 does.
+pub(crate) fn fail_late(bucket: &str, codes: &[&'static str]) {
+    state().late.insert(bucket.to_owned(), codes.iter().copied().collect());
+}
+
+/// The next such error.
+fn late(request: &Request) -> Option<Answer> {
+    let bucket = request.path.split('/').next().unwrap_or_default();
+    let code = state().late.get_mut(bucket)?.pop_front()?;
+    Some(Answer::error(200, code))
 }
 
 /// How many wrong answers are still to come.
@@ -320,6 +334,9 @@ fn store(request: &Request) -> Answer {
         return Answer::new(200, "").with("etag", format!("\"part-{number}\""));
     }
     if let Some(source) = request.headers.get("x-amz-copy-source") {
+        if let Some(error) = late(request) {
+            return error;
+        }
         let Some(bytes) = get(&source.trim_start_matches('/').replace("%20", " ")) else {
             return Answer::error(404, "NoSuchKey");
         };
@@ -341,6 +358,9 @@ fn upload(request: &Request) -> Answer {
             "<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
         );
         return Answer::new(200, text);
+    }
+    if let Some(error) = late(request) {
+        return error;
     }
     let Some(parts) = request.query.get("uploadId").and_then(|id| state().uploads.remove(id)) else {
         return Answer::error(404, "NoSuchUpload");

@@ -65,6 +65,36 @@ fn what_is_dropped_before_the_flush_is_nowhere() {
 }
 
 #[test]
+fn copies_and_uploads_that_fail_after_their_status_are_made_again() {
+    let path = at("s3://late/a");
+    place::write(path, b"bytes").unwrap();
+    server::fail_late("late", &["InternalError", "SlowDown"]);
+    place::rename(path, Path::new("s3://late/b")).unwrap();
+    assert_eq!(
+        (server::keys("late/"), server::get("late/b").unwrap()),
+        (vec!["late/b".into()], b"bytes".into())
+    );
+    assert_eq!(server::changes("late/b"), ["PUT late/b"; 3]);
+    let large = vec![7; 17 << 20];
+    server::fail_late("late-parts", &["InternalError"]);
+    place::write(at("s3://late-parts/a"), &large).unwrap();
+    assert!(server::get("late-parts/a").unwrap() == large);
+    assert_eq!(server::open_uploads("late-parts"), 0);
+}
+
+#[test]
+fn a_copy_that_the_store_refuses_after_its_status_removes_nothing() {
+    let path = at("s3://late-refused/a");
+    place::write(path, b"bytes").unwrap();
+    server::fail_late("late-refused", &["AccessDenied"]);
+    let error = place::rename(path, Path::new("s3://late-refused/b")).unwrap_err().to_string();
+    assert!(error.contains("COPY of s3://late-refused/a: the server answered 200 AccessDenied"), "{error}");
+    assert!(!error.contains('<') && !error.contains("secret"), "{error}");
+    assert_eq!(server::keys("late-refused/"), ["late-refused/a"]);
+    assert_eq!(server::get("late-refused/a").unwrap(), b"bytes");
+}
+
+#[test]
 fn folders_are_prefixes() {
     let folder = at("s3://folders/set");
     assert!(!place::exists(folder) && place::list(folder).is_err());
