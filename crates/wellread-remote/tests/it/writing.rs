@@ -4,6 +4,8 @@ use crate::{gate, server};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::convert::ConvertOptions;
 use wellread_store::parted::{PartedSet, write_part};
@@ -62,6 +64,25 @@ fn what_is_dropped_before_the_flush_is_nowhere() {
     assert_eq!(server::open_uploads("dropped"), 1);
     drop(file);
     assert_eq!((server::open_uploads("dropped"), server::keys("dropped/")), (0, vec![]));
+}
+
+#[test]
+fn an_upload_is_thrown_away_also_by_a_thread_that_is_to_stop() {
+    let mut file = place::create(at("s3://stopped/a")).unwrap();
+    file.write_all(&vec![1; 33 << 20]).unwrap();
+    assert_eq!(server::open_uploads("stopped"), 1);
+    let stop = Arc::new(AtomicBool::new(true));
+    // The request to throw it away is answered when another one is there.
+    gate::expect_rounds("stopped", &[2]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Longer than a thread that is to stop waits.
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!place::exists(Path::new("s3://stopped/b.tif")));
+        });
+        place::until(&stop, || drop(file));
+    });
+    assert_eq!((server::open_uploads("stopped"), server::keys("stopped/")), (0, vec![]));
 }
 
 #[test]

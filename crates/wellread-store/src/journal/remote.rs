@@ -156,7 +156,7 @@ impl Drop for Notes {
     fn drop(&mut self) {
         if self.changed {
             // Else a later run does a little more.
-            let _ = self.write();
+            let _ = place::to_its_end(|| self.write());
         }
     }
 }
