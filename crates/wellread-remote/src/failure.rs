@@ -129,6 +129,9 @@ impl Fault {
             Self::Status { region: Some(region), .. } => {
                 return Some(format!("the bucket is in the region {region}: set AWS_REGION={region}"));
             }
+            Self::Status { code, .. } if is_expired(code) => {
+                "the credentials have expired: get new ones, and run it again"
+            }
             Self::Status { status: 301 | 307, .. } => {
                 "the bucket may be in another region or at another endpoint: set AWS_REGION or AWS_ENDPOINT_URL"
             }
@@ -137,6 +140,9 @@ impl Fault {
             }
             Self::Status { status: 429 | 503, .. } => {
                 "the server asks for fewer requests: set WELLREAD_IN_FLIGHT lower, or try again later"
+            }
+            Self::Status { .. } if self.passes() => {
+                "the fault is the server's: try again later; WELLREAD_ATTEMPTS says how often is tried"
             }
             Self::NoRanges => "the server cannot send parts of files: copy the data to a local folder",
             Self::WrongRange(_) => {
@@ -182,6 +188,11 @@ impl fmt::Display for Fault {
 }
 
 impl StdError for Fault {}
+
+/// Whether this is a store's name for credentials that were valid before. Some answer it with 400.
+fn is_expired(code: &str) -> bool {
+    matches!(code, "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired")
+}
 
 /// The advice where nothing is found under a name that looks encoded, such as `a%20b`: names are taken as they are
 /// given.
@@ -232,6 +243,19 @@ mod tests {
         }
         assert!(!Fault::Replaced.passes() && !Fault::NoRanges.passes());
         assert!(Fault::Short { got: 1, expected: 2 }.passes());
+    }
+
+    #[test]
+    fn expired_credentials_and_faults_of_the_server_have_advice_of_their_own() {
+        let advice = |status, code: &str| Fault::status(status, code.into(), String::new()).advice();
+        for (status, code) in [(400, "ExpiredToken"), (403, "ExpiredToken"), (400, "TokenRefreshRequired")] {
+            assert!(advice(status, code).unwrap().contains("have expired"), "{status} {code}");
+        }
+        for (status, code) in [(500, "InternalError"), (502, ""), (200, "InternalError")] {
+            assert!(advice(status, code).unwrap().contains("try again later"), "{status} {code}");
+        }
+        assert!(advice(403, "AccessDenied").unwrap().contains("WELLREAD_ANONYMOUS"));
+        assert_eq!(advice(400, "InvalidRequest"), None);
     }
 
     #[test]
