@@ -4,6 +4,7 @@
 use wellread_remote as _;
 
 mod ahead;
+mod credentials;
 mod describing;
 mod disk_cache;
 mod faults;
