@@ -34,6 +34,8 @@ pub(crate) enum Fault {
     WrongRange(String),
     /// The object is another one than was opened.
     Replaced,
+    /// The store has not copied the object yet.
+    Copying,
     /// Fewer bytes came than were announced.
     Short {
         /// Bytes that came.
@@ -107,7 +109,7 @@ impl Fault {
             | Self::Stalled
             | Self::Unreachable(_)
             | Self::Interrupted(_) => true,
-            Self::NoRanges | Self::Replaced | Self::Other(_) => false,
+            Self::NoRanges | Self::Replaced | Self::Copying | Self::Other(_) => false,
         }
     }
 
@@ -148,7 +150,7 @@ impl Fault {
             Self::WrongRange(_) => {
                 "the server or a proxy before it does not heed Range headers: reach it without the proxy"
             }
-            Self::Replaced => "open the set again, when whoever writes to it has finished",
+            Self::Replaced | Self::Copying => "open the set again, when whoever writes to it has finished",
             Self::Stalled | Self::Short { .. } | Self::Interrupted(_) => {
                 "look at the connection; WELLREAD_ATTEMPTS and WELLREAD_TIMEOUT say how long is tried"
             }
@@ -178,6 +180,7 @@ impl fmt::Display for Fault {
             }
             Self::WrongRange(range) => write!(f, "the server sent another range than was asked for: {range}"),
             Self::Replaced => write!(f, "it was replaced by another object since it was opened"),
+            Self::Copying => write!(f, "the store has not copied it yet"),
             Self::Short { got, expected } => write!(f, "{got} of {expected} bytes came"),
             Self::Stalled => write!(f, "nothing came for too long"),
             Self::Unreachable(cause) => write!(f, "no connection: {cause}"),

@@ -22,6 +22,8 @@ use wellread_store::place::{count_received, count_request};
 const ERROR_BODY: usize = 64 << 10;
 /// The header of S3's requests for copies.
 const COPY_SOURCE: &str = "x-amz-copy-source";
+/// The header in which Azure says how far a copy is.
+const COPY_STATUS: &str = "x-ms-copy-status";
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -149,6 +151,9 @@ impl HttpService for Transport {
         if !parts.status.is_success() {
             return Err(wrap(refused(parts.status, &parts.headers, body).await));
         }
+        if let Some(fault) = copy_fault(&parts.headers) {
+            return Err(wrap(fault));
+        }
         if let Some(asked) = asked {
             check_range(asked, parts.status, &parts.headers).map_err(wrap)?;
         }
@@ -255,6 +260,16 @@ fn late_error(status: StatusCode, text: &str) -> Option<Fault> {
         .then(|| Fault::status(status.as_u16(), part("<Code>", "</Code>"), part("<Message>", "</Message>")))
 }
 
+/// The fault of an object that Azure has not copied yet, or could not copy. Its answers say so beside a status of
+/// success.
+fn copy_fault(headers: &HeaderMap) -> Option<Fault> {
+    match headers.get(COPY_STATUS)?.to_str().ok()? {
+        "success" => None,
+        "pending" => Some(Fault::Copying),
+        other => Some(Fault::Other(format!("the store could not copy the object: {other}"))),
+    }
+}
+
 /// Google's message in JSON.
 fn json_message(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
@@ -331,6 +346,18 @@ mod tests {
         assert!(!is_answered_early(&Method::PUT, Some("partNumber=1&uploadId=7"), &none));
         assert!(!is_answered_early(&Method::POST, Some("uploads"), &none));
         assert!(!is_answered_early(&Method::GET, None, &copy));
+    }
+
+    #[test]
+    fn objects_that_are_not_copied_are_faults() {
+        let fault = |status: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(COPY_STATUS, http::HeaderValue::from_static(status));
+            copy_fault(&headers)
+        };
+        assert_eq!((copy_fault(&HeaderMap::new()), fault("success")), (None, None));
+        assert_eq!(fault("pending"), Some(Fault::Copying));
+        assert!(fault("failed").unwrap().to_string().contains("could not copy the object: failed"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! One for the process: buckets keep tests apart. A bucket is there from the first look at it.
 
+use crate::copying::is_copying;
 use crate::gate::{pass, pass_round};
 use crate::request::{Answer, Request};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -211,6 +212,9 @@ fn answer(request: &Request, to: &mut TcpStream) -> io::Result<bool> {
         ("DELETE", _) => remove(request),
         _ => Answer::error(405, "MethodNotAllowed"),
     };
+    if is_copying(request) {
+        answer = answer.with("x-ms-copy-status", "pending");
+    }
     if request.method == "HEAD" {
         answer.length.get_or_insert(answer.body.len());
         answer.body.clear();

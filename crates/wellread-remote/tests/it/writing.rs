@@ -1,5 +1,6 @@
 //! Objects that are written: there when they are complete, and not before.
 
+use crate::copying::copy_later;
 use crate::{gate, server};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -113,6 +114,19 @@ fn a_copy_that_the_store_refuses_after_its_status_removes_nothing() {
     assert!(!error.contains('<') && !error.contains("secret"), "{error}");
     assert_eq!(server::keys("late-refused/"), ["late-refused/a"]);
     assert_eq!(server::get("late-refused/a").unwrap(), b"bytes");
+}
+
+#[test]
+fn a_copy_that_the_store_makes_later_is_waited_for_before_its_source_goes() {
+    let path = at("s3://copied-later/a");
+    place::write(path, b"bytes").unwrap();
+    copy_later("copied-later/b", 2);
+    place::rename(path, Path::new("s3://copied-later/b")).unwrap();
+    let mut requests = server::all_requests("copied-later");
+    let copied = requests.iter().position(|request| request == "PUT copied-later/b").unwrap();
+    let look = "HEAD copied-later/b";
+    assert_eq!(requests.split_off(copied), ["PUT copied-later/b", look, look, look, "DELETE copied-later/a"]);
+    assert_eq!(server::get("copied-later/b").unwrap(), b"bytes");
 }
 
 #[test]
