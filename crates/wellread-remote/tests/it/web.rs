@@ -48,7 +48,7 @@ fn a_file_without_a_tag_is_another_one_where_its_length_is() {
     let path = at("web-untagged/a.bin");
     server::put("web-untagged/a.bin", &[1; 400_000]);
     let (file, length) = place::open(&path).unwrap();
-    // Of the same second.
+    // Both have the same second.
     server::put("web-untagged/a.bin", &[2; 500_000]);
     let error = file.read_exact_at(&mut [0; 10], 200_000).unwrap_err().to_string();
     assert!(error.contains("was replaced by another object"), "{error}");
