@@ -104,13 +104,22 @@ impl std::error::Error for Failed {}
 
 /// Whether an error of [`attempts`] is that the object was replaced.
 pub(crate) fn is_replaced(error: &io::Error) -> bool {
-    let failed = error.get_ref().and_then(|inner| inner.downcast_ref::<Failed>());
-    failed.is_some_and(|failed| failed.fault == Fault::Replaced)
+    fault(error) == Some(&Fault::Replaced)
+}
+
+/// Whether an error of [`attempts`] is that the store has not copied the object yet.
+pub(crate) fn is_copying(error: &io::Error) -> bool {
+    fault(error) == Some(&Fault::Copying)
+}
+
+/// The fault in an error of [`attempts`].
+fn fault(error: &io::Error) -> Option<&Fault> {
+    Some(&error.get_ref()?.downcast_ref::<Failed>()?.fault)
 }
 
 /// The number of the server's answer, where an error of [`attempts`] is one.
 pub(crate) fn status(error: &io::Error) -> Option<u16> {
-    match &error.get_ref()?.downcast_ref::<Failed>()?.fault {
+    match fault(error)? {
         Fault::Status { status, .. } => Some(*status),
         _ => None,
     }

@@ -204,7 +204,8 @@ impl Place for Cloud {
             Ok(()) => threads::for_each(AT_ONCE, &moved, |(from, ..)| remove(link, from)),
             // Objects that could not all be moved are at their former place.
             Err(e) if is_new => {
-                let _ = threads::for_each(AT_ONCE, &moved, |(_, to, _)| remove(link, to));
+                let _ =
+                    place::to_its_end(|| threads::for_each(AT_ONCE, &moved, |(_, to, _)| remove(link, to)));
                 Err(e)
             }
             Err(e) => Err(e),

@@ -2,7 +2,9 @@
 //! cloud.
 
 use crate::link::Link;
+use http::StatusCode;
 use object_store::{BackoffConfig, RetryConfig};
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,6 +41,19 @@ pub(crate) fn once() -> RetryConfig {
     RetryConfig { backoff: BackoffConfig::default(), max_retries: 0, retry_timeout: Duration::from_mins(3) }
 }
 
+/// The text that a metadata server answers with; the error's kind says where it has none.
+pub(crate) async fn said(request: reqwest::RequestBuilder) -> io::Result<String> {
+    let answer = request.timeout(METADATA).send().await.map_err(io::Error::other)?;
+    let status = answer.status();
+    if status == StatusCode::NOT_FOUND {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    if !status.is_success() {
+        return Err(io::Error::other(status.to_string()));
+    }
+    answer.text().await.map_err(io::Error::other)
+}
+
 /// Whether a metadata server answers.
 pub(crate) fn answers(
     link: &'static Link,
@@ -48,6 +63,6 @@ pub(crate) fn answers(
 ) -> bool {
     let Ok(client) = link.clients.signed(url.split_once(':').map(|(scheme, _)| scheme)) else { return false };
     let request = client.request(method, url).header(header.0, header.1).timeout(METADATA);
-    let answer = link.wait(async move { request.send().await.map_err(std::io::Error::other) });
+    let answer = link.wait(async move { request.send().await.map_err(io::Error::other) });
     answer.is_ok_and(|answer| answer.status().is_success())
 }

@@ -34,6 +34,8 @@ pub(crate) enum Fault {
     WrongRange(String),
     /// The object is another one than was opened.
     Replaced,
+    /// The store has not copied the object yet.
+    Copying,
     /// Fewer bytes came than were announced.
     Short {
         /// Bytes that came.
@@ -97,14 +99,17 @@ impl Fault {
             // 500 to 504, throttling, a request that the server did not get in time.
             Self::Status { status, code, .. } => {
                 matches!(status, 408 | 429 | 500..=504)
-                    || matches!(&**code, "SlowDown" | "InternalError" | "RequestTimeout")
+                    || matches!(
+                        &**code,
+                        "SlowDown" | "InternalError" | "RequestTimeout" | "ServiceUnavailable"
+                    )
             }
             Self::WrongRange(_)
             | Self::Short { .. }
             | Self::Stalled
             | Self::Unreachable(_)
             | Self::Interrupted(_) => true,
-            Self::NoRanges | Self::Replaced | Self::Other(_) => false,
+            Self::NoRanges | Self::Replaced | Self::Copying | Self::Other(_) => false,
         }
     }
 
@@ -126,6 +131,9 @@ impl Fault {
             Self::Status { region: Some(region), .. } => {
                 return Some(format!("the bucket is in the region {region}: set AWS_REGION={region}"));
             }
+            Self::Status { code, .. } if is_expired(code) => {
+                "the credentials have expired: get new ones, and run it again"
+            }
             Self::Status { status: 301 | 307, .. } => {
                 "the bucket may be in another region or at another endpoint: set AWS_REGION or AWS_ENDPOINT_URL"
             }
@@ -135,11 +143,14 @@ impl Fault {
             Self::Status { status: 429 | 503, .. } => {
                 "the server asks for fewer requests: set WELLREAD_IN_FLIGHT lower, or try again later"
             }
+            Self::Status { .. } if self.passes() => {
+                "the fault is the server's: try again later; WELLREAD_ATTEMPTS says how often is tried"
+            }
             Self::NoRanges => "the server cannot send parts of files: copy the data to a local folder",
             Self::WrongRange(_) => {
                 "the server or a proxy before it does not heed Range headers: reach it without the proxy"
             }
-            Self::Replaced => "open the set again, when whoever writes to it has finished",
+            Self::Replaced | Self::Copying => "open the set again, when whoever writes to it has finished",
             Self::Stalled | Self::Short { .. } | Self::Interrupted(_) => {
                 "look at the connection; WELLREAD_ATTEMPTS and WELLREAD_TIMEOUT say how long is tried"
             }
@@ -169,6 +180,7 @@ impl fmt::Display for Fault {
             }
             Self::WrongRange(range) => write!(f, "the server sent another range than was asked for: {range}"),
             Self::Replaced => write!(f, "it was replaced by another object since it was opened"),
+            Self::Copying => write!(f, "the store has not copied it yet"),
             Self::Short { got, expected } => write!(f, "{got} of {expected} bytes came"),
             Self::Stalled => write!(f, "nothing came for too long"),
             Self::Unreachable(cause) => write!(f, "no connection: {cause}"),
@@ -179,6 +191,11 @@ impl fmt::Display for Fault {
 }
 
 impl StdError for Fault {}
+
+/// Whether this is a store's name for credentials that were valid before. Some answer it with 400.
+fn is_expired(code: &str) -> bool {
+    matches!(code, "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired")
+}
 
 /// The advice where nothing is found under a name that looks encoded, such as `a%20b`: names are taken as they are
 /// given.
@@ -229,6 +246,19 @@ mod tests {
         }
         assert!(!Fault::Replaced.passes() && !Fault::NoRanges.passes());
         assert!(Fault::Short { got: 1, expected: 2 }.passes());
+    }
+
+    #[test]
+    fn expired_credentials_and_faults_of_the_server_have_advice_of_their_own() {
+        let advice = |status, code: &str| Fault::status(status, code.into(), String::new()).advice();
+        for (status, code) in [(400, "ExpiredToken"), (403, "ExpiredToken"), (400, "TokenRefreshRequired")] {
+            assert!(advice(status, code).unwrap().contains("have expired"), "{status} {code}");
+        }
+        for (status, code) in [(500, "InternalError"), (502, ""), (200, "InternalError")] {
+            assert!(advice(status, code).unwrap().contains("try again later"), "{status} {code}");
+        }
+        assert!(advice(403, "AccessDenied").unwrap().contains("WELLREAD_ANONYMOUS"));
+        assert_eq!(advice(400, "InvalidRequest"), None);
     }
 
     #[test]

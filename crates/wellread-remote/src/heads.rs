@@ -25,17 +25,20 @@ pub(crate) struct Version {
     e_tag: Option<String>,
     /// Second of the last change.
     modified: i64,
+    /// Its bytes, where they are known: a second alone may be that of two objects.
+    length: Option<u64>,
 }
 
 impl Version {
     /// The version in what a server says of an object.
     pub(crate) fn of(meta: &ObjectMeta) -> Self {
-        Self::new(meta.e_tag.clone(), meta.last_modified.timestamp())
+        let version = Self::new(meta.e_tag.clone(), meta.last_modified.timestamp());
+        Self { length: Some(meta.size), ..version }
     }
 
     /// A version by its tag and second.
     pub(crate) fn new(e_tag: Option<String>, modified: i64) -> Self {
-        Self { e_tag, modified }
+        Self { e_tag, modified, length: None }
     }
 
     /// The tag that a request may ask the server to compare. A weak tag never matches.
@@ -49,13 +52,17 @@ impl Version {
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.e_tag, &other.e_tag) {
             (Some(one), Some(other)) => bare(one) == bare(other),
-            _ => self.modified == other.modified,
+            _ => {
+                let lengths = self.length.zip(other.length);
+                self.modified == other.modified && lengths.is_none_or(|(one, other)| one == other)
+            }
         }
     }
 
     /// The version as text, to keep things by.
     fn text(&self) -> String {
-        self.e_tag.as_deref().map_or_else(|| self.modified.to_string(), |tag| bare(tag).to_owned())
+        let untagged = || format!("{} {}", self.modified, self.length.unwrap_or_default());
+        self.e_tag.as_deref().map_or_else(untagged, |tag| bare(tag).to_owned())
     }
 }
 
@@ -173,6 +180,9 @@ mod tests {
         assert!(version("\"a\"").is(&version("a")) && version("W/\"a\"").is(&version("\"a\"")));
         assert!(!version("a").is(&version("b")));
         assert!(Version::new(None, 1).is(&version("a")) && !Version::new(None, 2).is(&version("a")));
+        let sized = |length| Version { length: Some(length), ..Version::new(None, 1) };
+        assert!(sized(3).is(&sized(3)) && !sized(3).is(&sized(4)) && sized(3).is(&Version::new(None, 1)));
+        assert_ne!(sized(3).text(), sized(4).text());
         assert_eq!(version("a").if_match().as_deref(), Some("\"a\""));
         assert_eq!(version("\"a\"").if_match().as_deref(), Some("\"a\""));
         assert_eq!(version("W/\"a\"").if_match(), None);

@@ -1,16 +1,22 @@
 //! Objects moved and changed, for which object stores have no request: copies, by the server where it can, else through this machine.
 
-use crate::attempts::attempts;
+use crate::attempts::{attempts, is_copying};
 use crate::failure::Fault;
 use crate::link::Link;
 use crate::object::{Object, whole};
 use crate::writer::{PART, Upload};
 use object_store::ObjectStoreExt as _;
 use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
 use wellread_store::place;
 
 /// The most bytes that S3 copies in one request.
 const COPIED: u64 = 5 << 30;
+
+/// Time between two looks at an object that the store copies after its answer.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+/// How long such a copy may take.
+const LONGEST: Duration = Duration::from_mins(60);
 
 /// Copies an object of `length` bytes.
 pub(crate) fn copy(link: &'static Link, from: &Object, to: &Object, length: u64) -> io::Result<()> {
@@ -22,13 +28,33 @@ pub(crate) fn copy(link: &'static Link, from: &Object, to: &Object, length: u64)
     let (source, target) = (from.address.key.clone(), to.address.key.clone());
     let _changing = link.listings.changing(to.address.bucket_name());
     link.heads.forget(&to.address.to_string());
-    link.wait(async move {
+    let copied = link.wait(async move {
         attempts(link, asked, || {
             let (bucket, source, target) = (bucket.clone(), source.clone(), target.clone());
             async move { bucket.store.copy(&source, &target).await.map_err(|e| Fault::of(&e)) }
         })
         .await
-    })
+    });
+    match copied {
+        Err(e) if is_copying(&e) => wait_for_copy(link, to, e),
+        copied => copied,
+    }
+}
+
+/// Waits for an object that the store copies after its answer. Its source must stay until then.
+fn wait_for_copy(link: &'static Link, to: &Object, mut error: io::Error) -> io::Result<()> {
+    let begun = Instant::now();
+    while is_copying(&error) && begun.elapsed() < LONGEST {
+        link.wait(async move {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            io::Result::Ok(())
+        })?;
+        match to.head(link) {
+            Ok(_) => return Ok(()),
+            Err(e) => error = e,
+        }
+    }
+    Err(error)
 }
 
 /// Copies an object through this machine, part by part, with some of its bytes changed. The target may be the object itself: it is

@@ -7,7 +7,7 @@ use crate::address::Address;
 use crate::aws_files::Profile;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
-use crate::environment::{answers, first_of, is_anonymous, is_on, once, variable};
+use crate::environment::{first_of, is_anonymous, is_on, once, said, variable};
 use crate::failure::innermost;
 use crate::link::Link;
 use crate::transport::Transport;
@@ -99,13 +99,30 @@ fn credential_source(link: &'static Link, profile: &Profile) -> io::Result<Crede
     if let Some((name, _)) = first_of(&container) {
         return Ok(CredentialSource::Found(format!("the container ({name})")));
     }
-    let ttl = ("x-aws-ec2-metadata-token-ttl-seconds", "60");
     let server = variable("AWS_METADATA_ENDPOINT").unwrap_or_else(|| "http://169.254.169.254".into());
     let is_asked = !is_on("AWS_EC2_METADATA_DISABLED");
-    if is_asked && answers(link, reqwest::Method::PUT, &format!("{server}/latest/api/token"), ttl) {
+    if is_asked && has_role(link, server.trim_end_matches('/')) {
         return Ok(CredentialSource::Found("the role of this machine (instance metadata)".into()));
     }
     Ok(CredentialSource::Anonymous("none were found in environment, ~/.aws and machine (anonymous)"))
+}
+
+/// Whether this machine has a role. One without a role has a metadata server all the same, and reads public buckets.
+fn has_role(link: &'static Link, server: &str) -> bool {
+    let scheme = server.split_once(':').map(|(scheme, _)| scheme);
+    let Ok(client) = link.clients.signed(scheme) else { return false };
+    let token = client.put(format!("{server}/latest/api/token"));
+    let token = token.header("x-aws-ec2-metadata-token-ttl-seconds", "60");
+    let role = client.get(format!("{server}/latest/meta-data/iam/security-credentials/"));
+    let has_role = link.wait(async move {
+        let token = said(token).await?;
+        io::Result::Ok(match said(role.header("x-aws-ec2-metadata-token", token)).await {
+            Ok(role) => !role.trim().is_empty(),
+            // Another failure may pass. The first request that is signed says so if it does not.
+            Err(e) => e.kind() != io::ErrorKind::NotFound,
+        })
+    });
+    has_role.unwrap_or(false)
 }
 
 /// The advice about a profile whose credentials AWS's own programs fetch.

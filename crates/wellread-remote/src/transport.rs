@@ -3,8 +3,9 @@
 
 use crate::failure::{Fault, innermost};
 use async_trait::async_trait;
+use bytes::Bytes;
 use http::header::{CONTENT_RANGE, LOCATION, RANGE};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use object_store::ClientOptions;
 use object_store::client::{
@@ -19,6 +20,10 @@ use wellread_store::place::{count_received, count_request};
 
 /// Bytes of an error's body that are looked at.
 const ERROR_BODY: usize = 64 << 10;
+/// The header of S3's requests for copies.
+const COPY_SOURCE: &str = "x-amz-copy-source";
+/// The header in which Azure says how far a copy is.
+const COPY_STATUS: &str = "x-ms-copy-status";
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -126,13 +131,14 @@ impl HttpService for Transport {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
         let asked = parts.headers.get(RANGE).and_then(|range| asked_range(range.to_str().ok()?));
+        let is_early = is_answered_early(&parts.method, parts.uri.query(), &parts.headers);
         let url = reqwest::Url::parse(&parts.uri.to_string())
             .map_err(|e| HttpError::new(HttpErrorKind::Request, e))?;
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
         if body.content_length() > 0 {
             *request.body_mut() = Some(reqwest::Body::wrap(body));
-        } else if request.method() == http::Method::PUT || request.method() == http::Method::POST {
+        } else if request.method() == Method::PUT || request.method() == Method::POST {
             request.headers_mut().insert(http::header::CONTENT_LENGTH, http::HeaderValue::from_static("0"));
         }
         let client =
@@ -145,11 +151,18 @@ impl HttpService for Transport {
         if !parts.status.is_success() {
             return Err(wrap(refused(parts.status, &parts.headers, body).await));
         }
+        if let Some(fault) = copy_fault(&parts.headers) {
+            return Err(wrap(fault));
+        }
         if let Some(asked) = asked {
             check_range(asked, parts.status, &parts.headers).map_err(wrap)?;
         }
+        if is_early {
+            let body = told_late(parts.status, body).await.map_err(wrap)?;
+            return Ok(HttpResponse::from_parts(parts, body.into()));
+        }
         let counted = body.map_err(of_client).map_frame(|frame| {
-            count_received(frame.data_ref().map_or(0, bytes::Bytes::len));
+            count_received(frame.data_ref().map_or(0, Bytes::len));
             frame
         });
         Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(counted)))
@@ -217,6 +230,46 @@ async fn refused(status: StatusCode, headers: &HeaderMap, body: reqwest::Body) -
     Fault::Status { status: status.as_u16(), code, message, region }
 }
 
+/// Whether an answer may be an error though its status is one of success. S3 begins to answer copies and completed
+/// uploads before they are done.
+fn is_answered_early(method: &Method, query: Option<&str>, headers: &HeaderMap) -> bool {
+    match *method {
+        Method::PUT => headers.contains_key(COPY_SOURCE),
+        Method::POST => query.is_some_and(|query| query.contains("uploadId=")),
+        _ => false,
+    }
+}
+
+/// The body of such an answer, unless it is an error.
+async fn told_late(status: StatusCode, body: reqwest::Body) -> Result<Bytes, Fault> {
+    let body = Limited::new(body, ERROR_BODY).collect().await;
+    let body = body.map_err(|e| match e.downcast::<reqwest::Error>() {
+        Ok(e) => fault_of(&e.without_url()),
+        Err(e) => Fault::Other(e.to_string()),
+    })?;
+    let bytes = body.to_bytes();
+    count_received(bytes.len());
+    let fault = late_error(status, &String::from_utf8_lossy(&bytes));
+    fault.map_or(Ok(bytes), Err)
+}
+
+/// The error in the body of an answer of success.
+fn late_error(status: StatusCode, text: &str) -> Option<Fault> {
+    let part = |start: &str, end: &str| between(text, start, end).unwrap_or_default();
+    text.contains("<Error")
+        .then(|| Fault::status(status.as_u16(), part("<Code>", "</Code>"), part("<Message>", "</Message>")))
+}
+
+/// The fault of an object that Azure has not copied yet, or could not copy. Its answers say so beside a status of
+/// success.
+fn copy_fault(headers: &HeaderMap) -> Option<Fault> {
+    match headers.get(COPY_STATUS)?.to_str().ok()? {
+        "success" => None,
+        "pending" => Some(Fault::Copying),
+        other => Some(Fault::Other(format!("the store could not copy the object: {other}"))),
+    }
+}
+
 /// Google's message in JSON.
 fn json_message(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
@@ -270,6 +323,41 @@ mod tests {
             assert!(matches!(check(206, wrong), Err(Fault::WrongRange(_))), "{wrong}");
         }
         assert_eq!(asked_range("bytes=-5"), None);
+    }
+
+    #[test]
+    fn errors_in_answers_of_success_are_found() {
+        let error = "<?xml version=\"1.0\"?>\n\n<Error><Code>InternalError</Code><Message>Try again.</Message></Error>";
+        let fault = late_error(StatusCode::OK, error).unwrap();
+        assert_eq!(fault, Fault::status(200, "InternalError".into(), "Try again.".into()));
+        assert!(fault.passes());
+        let other = late_error(StatusCode::OK, "<Error><Code>AccessDenied</Code></Error>").unwrap();
+        assert!(!other.passes());
+        let done = "<CopyObjectResult><ETag>\"a\"</ETag></CopyObjectResult>";
+        assert_eq!(late_error(StatusCode::OK, done), None);
+    }
+
+    #[test]
+    fn only_copies_and_completed_uploads_are_answered_early() {
+        let (mut copy, none) = (HeaderMap::new(), HeaderMap::new());
+        copy.insert(COPY_SOURCE, "/b/k".parse().unwrap());
+        assert!(is_answered_early(&Method::PUT, None, &copy));
+        assert!(is_answered_early(&Method::POST, Some("uploadId=7"), &none));
+        assert!(!is_answered_early(&Method::PUT, Some("partNumber=1&uploadId=7"), &none));
+        assert!(!is_answered_early(&Method::POST, Some("uploads"), &none));
+        assert!(!is_answered_early(&Method::GET, None, &copy));
+    }
+
+    #[test]
+    fn objects_that_are_not_copied_are_faults() {
+        let fault = |status: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(COPY_STATUS, http::HeaderValue::from_static(status));
+            copy_fault(&headers)
+        };
+        assert_eq!((copy_fault(&HeaderMap::new()), fault("success")), (None, None));
+        assert_eq!(fault("pending"), Some(Fault::Copying));
+        assert!(fault("failed").unwrap().to_string().contains("could not copy the object: failed"));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
+use wellread_store::place;
 
 /// Bytes of a part. S3 has 10,000 of them, so an object has 156 GiB at most.
 pub(crate) const PART: usize = 16 << 20;
@@ -294,10 +295,13 @@ impl Drop for Upload {
         }
         uploads::forget(&begun.id);
         let key = self.object.address.key.clone();
-        let _ = self.link.wait(async move {
+        let link = self.link;
+        let abort = async move {
             let abort = begun.store.abort_multipart(&key, &begun.id);
             let _ = tokio::time::timeout(ABORT, abort).await;
-            Ok(())
-        });
+            io::Result::Ok(())
+        };
+        // A thread that is to stop drops it, and the store charges for parts that stay.
+        let _ = place::to_its_end(|| link.wait(abort));
     }
 }

@@ -8,7 +8,7 @@
 
 mod remote;
 
-use crate::{Error, Result, place};
+use crate::{Error, Result};
 use remote::{Notes, OTHER};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -115,8 +115,8 @@ impl Journal {
     /// A journal of something else; one that cannot be read.
     pub(crate) fn remote(folder: &Path, target: &Path, of: &str, by: &str) -> Result<Self> {
         let path = folder.join(NAME);
-        let begun = !place::exists(&path);
         let notes = Notes::read(&path, target, of, by)?;
+        let begun = notes.is_new();
         let complete = notes.complete();
         let kept = Kept::Remote(Arc::new(Mutex::new(notes)));
         Ok(Self { kept, path, head: 0, lines: vec![], complete, begun })

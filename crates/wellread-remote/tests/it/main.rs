@@ -4,6 +4,8 @@
 use wellread_remote as _;
 
 mod ahead;
+mod copying;
+mod credentials;
 mod describing;
 mod disk_cache;
 mod faults;

@@ -1,6 +1,6 @@
 //! Sets that take the place of others, and sets that are gone on with after their writer was killed.
 
-use crate::server;
+use crate::server::{self, Wrong};
 use crate::sets::{NAMES, SETS, assert_same, options, recognised, write, write_rows};
 use crate::web::publish;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -36,6 +36,19 @@ fn every_format_takes_the_place_of_a_set() {
         assert!(error.contains("already exists") && error.contains("overwrite true"), "{error}");
     }
     assert_eq!((hidden("overwritten/"), server::open_uploads("overwritten")), (vec![], 0));
+}
+
+#[test]
+fn a_target_that_cannot_be_looked_at_is_not_taken_for_free() {
+    let set = at("s3://unseen/set.parquet");
+    write(&set, "parquet", &options(None, None));
+    let before = server::get("unseen/set.parquet").unwrap();
+    server::spoil("unseen", &[Wrong::Status(500, "InternalError"); 20]);
+    let error = create(&set, "parquet", &options(None, None)).err().unwrap().to_string();
+    server::spoil("unseen", &[]);
+    assert!(error.contains("cannot look whether something is there"), "{error}");
+    assert!(error.contains("answered 500 InternalError"), "{error}");
+    assert!(server::get("unseen/set.parquet").unwrap() == before);
 }
 
 #[test]

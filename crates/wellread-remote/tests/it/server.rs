@@ -2,6 +2,7 @@
 //!
 //! One for the process: buckets keep tests apart. A bucket is there from the first look at it.
 
+use crate::copying::is_copying;
 use crate::gate::{pass, pass_round};
 use crate::request::{Answer, Request};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -44,6 +45,8 @@ struct State {
     uploads: BTreeMap<String, BTreeMap<usize, Vec<u8>>>,
     /// By bucket.
     wrong: HashMap<String, VecDeque<Wrong>>,
+    /// Errors after a status of success, by bucket: of copies and of completed uploads.
+    late: HashMap<String, VecDeque<&'static str>>,
     /// Folders that may not be listed.
     unlisted: HashSet<String>,
     /// Buckets whose listings have pages as long as those of clouds.
@@ -93,6 +96,18 @@ pub(crate) fn url() -> &'static str {
 /// Lets the next answers with bytes of a bucket be wrong.
 pub(crate) fn spoil(bucket: &str, wrong: &[Wrong]) {
     state().wrong.insert(bucket.to_owned(), wrong.iter().copied().collect());
+}
+
+/// Lets the next copies and completed uploads of a bucket fail after a status of success, as S3 does.
+pub(crate) fn fail_late(bucket: &str, codes: &[&'static str]) {
+    state().late.insert(bucket.to_owned(), codes.iter().copied().collect());
+}
+
+/// The next such error.
+fn late(request: &Request) -> Option<Answer> {
+    let bucket = request.path.split('/').next().unwrap_or_default();
+    let code = state().late.get_mut(bucket)?.pop_front()?;
+    Some(Answer::error(200, code))
 }
 
 /// How many wrong answers are still to come.
@@ -197,6 +212,9 @@ fn answer(request: &Request, to: &mut TcpStream) -> io::Result<bool> {
         ("DELETE", _) => remove(request),
         _ => Answer::error(405, "MethodNotAllowed"),
     };
+    if is_copying(request) {
+        answer = answer.with("x-ms-copy-status", "pending");
+    }
     if request.method == "HEAD" {
         answer.length.get_or_insert(answer.body.len());
         answer.body.clear();
@@ -226,7 +244,12 @@ fn object(request: &Request, wrong: Option<Wrong>) -> Answer {
     if request.headers.get("if-match").is_some_and(|wanted| *wanted != tag) {
         return Answer::error(412, "PreconditionFailed");
     }
-    let whole = || Answer::new(200, bytes.clone()).with("etag", &tag).with("last-modified", DATE);
+    let told = |answer: Answer| {
+        let answer = answer.with("last-modified", DATE);
+        // As servers that name no versions.
+        if request.path.starts_with("web-untagged/") { answer } else { answer.with("etag", &tag) }
+    };
+    let whole = || told(Answer::new(200, bytes.clone()));
     if wrong == Some(Wrong::Whole) {
         return whole();
     }
@@ -236,8 +259,7 @@ fn object(request: &Request, wrong: Option<Wrong>) -> Answer {
     }
     let shift = usize::from(wrong == Some(Wrong::Range));
     let range = format!("bytes {}-{}/{}", start + shift, end - 1 + shift, bytes.len() + shift);
-    let mut answer = Answer::new(206, &bytes[start..end]).with("content-range", range);
-    answer = answer.with("etag", &tag).with("last-modified", DATE);
+    let mut answer = told(Answer::new(206, &bytes[start..end]).with("content-range", range));
     let half = (end - start) / 2;
     match wrong {
         Some(Wrong::Short) => answer.body.truncate(half),
@@ -320,6 +342,9 @@ fn store(request: &Request) -> Answer {
         return Answer::new(200, "").with("etag", format!("\"part-{number}\""));
     }
     if let Some(source) = request.headers.get("x-amz-copy-source") {
+        if let Some(error) = late(request) {
+            return error;
+        }
         let Some(bytes) = get(&source.trim_start_matches('/').replace("%20", " ")) else {
             return Answer::error(404, "NoSuchKey");
         };
@@ -341,6 +366,9 @@ fn upload(request: &Request) -> Answer {
             "<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
         );
         return Answer::new(200, text);
+    }
+    if let Some(error) = late(request) {
+        return error;
     }
     let Some(parts) = request.query.get("uploadId").and_then(|id| state().uploads.remove(id)) else {
         return Answer::error(404, "NoSuchUpload");

@@ -44,6 +44,21 @@ fn a_server_without_ranges_is_named_as_one() {
 }
 
 #[test]
+fn a_file_without_a_tag_is_another_one_where_its_length_is() {
+    let path = at("web-untagged/a.bin");
+    server::put("web-untagged/a.bin", &[1; 400_000]);
+    let (file, length) = place::open(&path).unwrap();
+    // Both have the same second.
+    server::put("web-untagged/a.bin", &[2; 500_000]);
+    let error = file.read_exact_at(&mut [0; 10], 200_000).unwrap_err().to_string();
+    assert!(error.contains("was replaced by another object"), "{error}");
+    let (file, longer) = place::open(&path).unwrap();
+    let mut buffer = [0; 10];
+    file.read_exact_at(&mut buffer, 450_000).unwrap();
+    assert_eq!((length, longer, buffer), (400_000, 500_000, [2; 10]));
+}
+
+#[test]
 fn nothing_is_written_there() {
     let error = create(at("web/new.parquet"), "parquet", &WriteOptions::default()).err().unwrap().to_string();
     assert!(error.contains("this build cannot write http:// addresses"), "{error}");

@@ -1,9 +1,12 @@
 //! Objects that are written: there when they are complete, and not before.
 
+use crate::copying::copy_later;
 use crate::{gate, server};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::convert::ConvertOptions;
 use wellread_store::parted::{PartedSet, write_part};
@@ -62,6 +65,68 @@ fn what_is_dropped_before_the_flush_is_nowhere() {
     assert_eq!(server::open_uploads("dropped"), 1);
     drop(file);
     assert_eq!((server::open_uploads("dropped"), server::keys("dropped/")), (0, vec![]));
+}
+
+#[test]
+fn an_upload_is_thrown_away_also_by_a_thread_that_is_to_stop() {
+    let mut file = place::create(at("s3://stopped/a")).unwrap();
+    file.write_all(&vec![1; 33 << 20]).unwrap();
+    assert_eq!(server::open_uploads("stopped"), 1);
+    let stop = Arc::new(AtomicBool::new(true));
+    // The request to throw it away is answered when another one is there.
+    gate::expect_rounds("stopped", &[2]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Longer than a thread that is to stop waits.
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!place::exists(Path::new("s3://stopped/b.tif")));
+        });
+        place::until(&stop, || drop(file));
+    });
+    assert_eq!((server::open_uploads("stopped"), server::keys("stopped/")), (0, vec![]));
+}
+
+#[test]
+fn copies_and_uploads_that_fail_after_their_status_are_made_again() {
+    let path = at("s3://late/a");
+    place::write(path, b"bytes").unwrap();
+    server::fail_late("late", &["InternalError", "SlowDown"]);
+    place::rename(path, Path::new("s3://late/b")).unwrap();
+    assert_eq!(
+        (server::keys("late/"), server::get("late/b").unwrap()),
+        (vec!["late/b".into()], b"bytes".into())
+    );
+    assert_eq!(server::changes("late/b"), ["PUT late/b"; 3]);
+    let large = vec![7; 17 << 20];
+    server::fail_late("late-parts", &["InternalError"]);
+    place::write(at("s3://late-parts/a"), &large).unwrap();
+    assert!(server::get("late-parts/a").unwrap() == large);
+    assert_eq!(server::open_uploads("late-parts"), 0);
+}
+
+#[test]
+fn a_copy_that_the_store_refuses_after_its_status_removes_nothing() {
+    let path = at("s3://late-refused/a");
+    place::write(path, b"bytes").unwrap();
+    server::fail_late("late-refused", &["AccessDenied"]);
+    let error = place::rename(path, Path::new("s3://late-refused/b")).unwrap_err().to_string();
+    assert!(error.contains("COPY of s3://late-refused/a: the server answered 200 AccessDenied"), "{error}");
+    assert!(!error.contains('<') && !error.contains("secret"), "{error}");
+    assert_eq!(server::keys("late-refused/"), ["late-refused/a"]);
+    assert_eq!(server::get("late-refused/a").unwrap(), b"bytes");
+}
+
+#[test]
+fn a_copy_that_the_store_makes_later_is_waited_for_before_its_source_goes() {
+    let path = at("s3://copied-later/a");
+    place::write(path, b"bytes").unwrap();
+    copy_later("copied-later/b", 2);
+    place::rename(path, Path::new("s3://copied-later/b")).unwrap();
+    let mut requests = server::all_requests("copied-later");
+    let copied = requests.iter().position(|request| request == "PUT copied-later/b").unwrap();
+    let look = "HEAD copied-later/b";
+    assert_eq!(requests.split_off(copied), ["PUT copied-later/b", look, look, look, "DELETE copied-later/a"]);
+    assert_eq!(server::get("copied-later/b").unwrap(), b"bytes");
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(super) struct Notes {
     of: String,
     by: String,
     placing: bool,
+    /// Whether there was none.
+    is_new: bool,
     /// Images that are complete, from the first on.
     complete: usize,
     /// Those that are behind a gap.
@@ -53,6 +55,7 @@ impl Notes {
             of: of.to_owned(),
             by: by.to_owned(),
             placing: false,
+            is_new: false,
             complete: 0,
             others: BTreeSet::new(),
             written: Instant::now(),
@@ -62,6 +65,7 @@ impl Notes {
         let Some(text) = text(path)
             .map_err(|e| Error::io(target, "cannot open the journal of the interrupted run", &e))?
         else {
+            notes.is_new = true;
             return Ok(notes);
         };
         let Some(rest) = text.strip_prefix(of).and_then(|rest| rest.strip_prefix('\n')) else {
@@ -98,6 +102,11 @@ impl Notes {
     /// Images that are complete, from the first on.
     pub(super) fn complete(&self) -> usize {
         self.complete
+    }
+
+    /// Whether there was no journal.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// Whether a run was moving the set to its place.
@@ -156,7 +165,7 @@ impl Drop for Notes {
     fn drop(&mut self) {
         if self.changed {
             // Else a later run does a little more.
-            let _ = self.write();
+            let _ = place::to_its_end(|| self.write());
         }
     }
 }
@@ -186,7 +195,7 @@ mod tests {
         let path = dir.path().join("journal");
         let read = |of: &str| Notes::read(&path, Path::new("set"), of, "me");
         let mut notes = read("a").unwrap();
-        assert_eq!((notes.complete(), writer(&path)), (0, None));
+        assert_eq!((notes.complete(), writer(&path), notes.is_new()), (0, None, true));
         for row in [1, 0, 2, 5, 7] {
             notes.add(row).unwrap();
         }
@@ -195,7 +204,7 @@ mod tests {
         assert_eq!(writer(&path).as_deref(), Some("me"));
         assert!(read("b").unwrap_err().to_string().contains("other images"));
         let mut notes = read("a").unwrap();
-        assert_eq!((notes.complete(), notes.is_placing()), (3, false));
+        assert_eq!((notes.complete(), notes.is_placing(), notes.is_new()), (3, false, false));
         notes.add(3).unwrap();
         notes.add(4).unwrap();
         assert_eq!(notes.complete(), 6);

@@ -30,6 +30,12 @@ pub fn until<T>(stop: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// Runs `work` and waits for it though [`stop`] is set: what cleans up must not be given up as what it cleans up after.
+pub fn to_its_end<T>(work: impl FnOnce() -> T) -> T {
+    let _before = Before(STOP.replace(None));
+    work()
+}
+
 /// The flag that tells this thread that nobody needs its result any more; for places.
 pub fn stop() -> Option<Arc<AtomicBool>> {
     STOP.with_borrow(Clone::clone)
@@ -48,6 +54,8 @@ mod tests {
         until(&one, || {
             assert_eq!(is_set(), Some(true));
             until(&other, || assert_eq!(is_set(), Some(false)));
+            assert_eq!(is_set(), Some(true));
+            assert_eq!(to_its_end(is_set), None);
             assert_eq!(is_set(), Some(true));
         });
         assert!(std::panic::catch_unwind(|| until::<()>(&one, || panic!("a reader"))).is_err());

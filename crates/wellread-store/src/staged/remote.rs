@@ -25,8 +25,8 @@ const AT_ONCE: usize = 8;
 pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     place::look_anew(target);
     let there = match place::metadata(target) {
-        // A user who may write need not be allowed to look.
-        Err(e) if e.kind() == io::ErrorKind::NotFound || !overwrite => return Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) if !overwrite => return free(target, &e),
         there => there.map_err(|e| Error::io(target, "cannot look at what is to be replaced", &e))?,
     };
     if !overwrite {
@@ -35,19 +35,28 @@ pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if there.is_folder() { folder_may_be_replaced(target) } else { Ok(()) }
 }
 
+/// Whether nothing is at a target, as the error of looking there has it. A user who may write need not be allowed to
+/// look. After any other error nobody knows, and what may be there is not written over.
+fn free(target: &Path, error: &io::Error) -> Result<()> {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Ok(()),
+        _ => Err(Error::io(target, "cannot look whether something is there", error)),
+    }
+}
+
 /// The files at `target` that are of no use once all of `from` is there: with `overwrite` those that `from` has not.
 ///
 /// # Errors
-/// Something is there that was not, and `overwrite` was not asked for; one of both cannot be listed.
+/// Something is there that was not, and `overwrite` was not asked for. One of both cannot be looked at.
 pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Vec<PathBuf>> {
     if !overwrite {
         // An earlier look does not show files that others have put there since.
         place::look_anew(target);
-        if !place::exists(target) {
-            return Ok(vec![]);
-        }
-        return Err(Error::new(target, "was put there by another process meanwhile, and is kept")
-            .hint(overwrite_hint()));
+        return match place::metadata(target) {
+            Ok(_) => Err(Error::new(target, "was put there by another process meanwhile, and is kept")
+                .hint(overwrite_hint())),
+            Err(e) => free(target, &e).map(|()| vec![]),
+        };
     }
     let files = |path: &Path| {
         let cannot = |e| Error::io(target, "cannot list what is to be replaced", &e);

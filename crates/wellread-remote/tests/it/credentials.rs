@@ -1,0 +1,62 @@
+//! Credentials of a machine. Each case has a process of its own, since all tests of one share the environment.
+
+use crate::server;
+use std::path::Path;
+use std::process::Command;
+use wellread_store::place;
+
+/// Says to the program that is started again which role its machine has.
+const ROLE: &str = "WELLREAD_TEST_ROLE";
+/// Variables that would say where credentials are, or that none are looked for.
+const OTHERS: [&str; 9] = [
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_EC2_METADATA_DISABLED",
+    "AWS_SKIP_SIGNATURE",
+    "WELLREAD_ANONYMOUS",
+];
+
+/// The program that is started again: a machine whose metadata server is that of the tests.
+#[test]
+fn reader() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let url = server::url();
+    // SAFETY: no other test runs in this process, and no other thread reads the environment.
+    unsafe {
+        std::env::remove_var("AWS_ACCESS_KEY_ID");
+        std::env::remove_var("AWS_SECRET_ACCESS_KEY");
+        std::env::set_var("AWS_METADATA_ENDPOINT", url);
+    }
+    let path = Path::new("s3://of-a-machine/a");
+    server::put("of-a-machine/a", b"bytes");
+    if !role.is_empty() {
+        server::put("latest/meta-data/iam/security-credentials/", role.as_bytes());
+    }
+    let credentials = place::of(path).link().unwrap().about(path).unwrap().credentials;
+    if role.is_empty() {
+        assert!(credentials.starts_with("none were found"), "{credentials}");
+        assert_eq!(place::read(path).unwrap(), b"bytes");
+    } else {
+        assert!(credentials.starts_with("the role of this machine"), "{credentials}");
+    }
+    println!("the role {role:?} is known");
+}
+
+#[test]
+fn a_machine_without_a_role_reads_public_buckets() {
+    for role in ["", "lab"] {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "credentials::reader", "--nocapture"]).env(ROLE, role);
+        for name in OTHERS {
+            child.env_remove(name);
+        }
+        let done = child.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+        assert!(said.contains(&format!("the role {role:?} is known")), "{said}");
+    }
+}
