@@ -92,10 +92,12 @@ class Classes:
         if values.ndim != 1:
             raise ValueError(f"classes needs one label per row, and labels are of shape {values.shape}")
         labels = _arrays.listed(values)
+        given: list[Any] | None = None
+        if not isinstance(classes, (bool, numpy.bool_)):
+            given = _check.several("classes", classes, "True, or the list of classes")
         try:
-            if not isinstance(classes, (bool, numpy.bool_)):
-                names = _check.several("classes", classes, "True, or the list of classes")
-                names = [_plain(name) for name in names]
+            if given is not None:
+                names = [_plain(name) for name in given]
             elif values.dtype.kind in "mM":
                 # Python's dates and NumPy's, of which labels may be both, have no order among them.
                 names = _arrays.listed(numpy.unique(values[~numpy.isnat(values)]))

@@ -287,7 +287,7 @@ def test_given_classes_keep_their_order(labelled):
 
 
 def test_what_has_no_order_is_no_list(labelled):
-    """Texts of a set come in another order in each process. Of a dict, keys alone would count."""
+    """Texts of a set come in another order in each process. Only keys of a dict would count."""
     ds = wr.Dataset(labelled)
     names = ["A00", "A01", "A02", "A03"]
     for choices in (

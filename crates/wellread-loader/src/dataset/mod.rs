@@ -191,8 +191,8 @@ impl Dataset {
         Ok(self)
     }
 
-    /// What makes these images of their files: the options and the rows that were chosen. Other images of the same files have
-    /// another cache file.
+    /// The options and the rows by which these are the images of their files. Other images of the same files have another cache
+    /// file.
     fn made_by(&self) -> String {
         let of = self.with_columns.as_ref().map(|with_columns| &with_columns.images);
         if let Some(images) = of.or(self.cut.as_ref().map(|cut| &cut.images)) {
