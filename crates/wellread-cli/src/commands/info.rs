@@ -180,13 +180,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         }
     }
     let names: Vec<_> = info.channels.iter().map(|c| c.name.as_str()).filter(|n| !n.is_empty()).collect();
+    let mut label = "channels";
+    let mut say_channels = |text: String| line(std::mem::take(&mut label), text);
     if !names.is_empty() {
-        line("channels", names.join(", "));
-        let first = store.name(0).unwrap_or_default();
-        for others in channels::say_others(&others, &first) {
-            line("", others);
-        }
+        say_channels(names.join(", "));
     }
+    let first = store.name(0).unwrap_or_default();
+    channels::say_others(&others, &first).into_iter().for_each(&mut say_channels);
     if let Some([z, y, x]) = info.physical_size_um {
         let show = |v: Option<f64>| v.map_or("?".to_owned(), |v| format!("{v:.4}"));
         line("pixel size", format!("{} x {} x {} µm (ZYX)", show(z), show(y), show(x)));

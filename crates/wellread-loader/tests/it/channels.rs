@@ -185,6 +185,12 @@ fn statistics_are_of_names_where_images_differ_in_order() {
     assert_eq!((stats.reordered, stats.other_names), (0, 2));
     let stats = of(&[&["DNA", "ER"], &["DNA", "ER"]]);
     assert_eq!((stats.reordered, stats.other_names), (0, 0));
+    // The first has no names: the names of others count all the same.
+    let stats = of(&[&["", ""], &["DNA", "ER"], &["ER", "DNA"]]);
+    assert_eq!(means(&stats), [Some(10.0), Some(11.0)]);
+    assert_eq!((stats.reordered, stats.other_names), (0, 2));
+    let stats = of(&[&["", ""], &["", ""]]);
+    assert_eq!((stats.reordered, stats.other_names), (0, 0));
 }
 
 /// Statistics whose channels have these names, means and standard deviations, to normalise by.
