@@ -34,7 +34,12 @@ fn named(store: &dyn Store, rows: &[usize]) -> usize {
     let mut found = 0;
     for (i, &row) in rows.iter().enumerate() {
         ahead.before(i);
-        found += usize::from(names_of(store, row).is_ok_and(|names| are_named(&names)));
+        match names_of(store, row) {
+            Ok(names) => found += usize::from(are_named(&names)),
+            // A server that does not answer is not asked again.
+            Err(error) if error.may_pass() => break,
+            Err(_) => {}
+        }
     }
     found
 }
