@@ -12,13 +12,14 @@ use super::source::{SetSpec, Source, SourceCells, open_checked};
 use super::write::{Writers, synthesize};
 use crate::sample::delivered_bytes;
 use anyhow::{Context as _, Result};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_image::PixelType;
 use wellread_image::synthetic::Kind;
 use wellread_store::checksum::{ImageChecksum, read_expected};
 use wellread_store::convert::pixel_types;
-use wellread_store::sites::SiteOptions;
+use wellread_store::sites::{SiteOptions, tables_beside};
 use wellread_store::staged::MadeFolder;
 use wellread_store::words::counted;
 use wellread_store::{Error, Format, ImageView, OpenOptions, Store, WriteOptions};
@@ -251,7 +252,12 @@ impl<'s> Opened<'s> {
                 let (mut bytes, mut newest) = (0, std::time::SystemTime::UNIX_EPOCH);
                 let tables = cells.map(|cells| cells.table.clone());
                 let masks = cells.and_then(|cells| cells.options.masks.clone());
-                for file in store.files()?.into_iter().chain(tables).chain(masks) {
+                let stored = store.files()?;
+                // Tables and indexes say which images there are, and what their channels are called.
+                let beside = tables_beside(path, &stored);
+                let all: BTreeSet<PathBuf> =
+                    stored.into_iter().chain(beside).chain(tables).chain(masks).collect();
+                for file in all {
                     let meta = std::fs::metadata(&file)
                         .with_context(|| format!("cannot read {}", file.display()))?;
                     bytes += meta.len();

@@ -94,12 +94,37 @@ struct Info {
     /// Settings of the files about the images' look, which the pixels do not have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     looks: Vec<String>,
+    /// Columns that are here under another name than in the files: that name, and the one here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    columns_renamed: Vec<[String; 2]>,
+    /// What the text says of columns and of bytes, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 impl Info {
     /// Whether there are rows that were not looked at.
     fn is_sampled(&self) -> bool {
         self.rows_sampled < self.images
+    }
+
+    /// What stands before figures: those reckoned from some rows are not shown as if all had been looked at.
+    fn about(&self) -> &'static str {
+        if self.is_sampled() { "about " } else { "" }
+    }
+
+    /// The notes, where the pixels have these bytes.
+    fn noted(mut self, pieces: Option<Pieces>) -> Self {
+        if self.pixels_unsupported.is_none() {
+            let larger = pieces
+                .and_then(|pieces| larger_than_pixels((self.format, &self.codecs), pieces, self.about()));
+            let note = larger.or_else(|| wide_pixels(&self));
+            self.notes.extend(note);
+        }
+        let say =
+            |[from, to]: &[String; 2]| format!("several columns are called {from}: one of them is {to} here");
+        self.notes.extend(self.columns_renamed.iter().map(say));
+        self
     }
 }
 
@@ -112,7 +137,7 @@ struct ShapeCount {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open_to_describe(&args.path, ui)?;
-    let Described { info, pieces, labels, others } = describe(
+    let Described { info, labels, others } = describe(
         &*store,
         args.rows.unwrap_or(if store.remote_path().is_some() { REMOTE_ROWS } else { ROWS }),
     )?;
@@ -123,8 +148,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let line = |what: &str, value: String| ui.say(format!("  {what:<16}{value}"));
     line("format", format!("{} ({})", info.format, info.variant));
     line("images", info.images.to_string());
-    // What is reckoned from some rows is not shown as if it had been looked at.
-    let about = if info.is_sampled() { "about " } else { "" };
+    let about = info.about();
     if info.is_sampled() {
         let images = counted(info.images, "image");
         let first = info.rows_sampled;
@@ -180,13 +204,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         }
     }
     let names: Vec<_> = info.channels.iter().map(|c| c.name.as_str()).filter(|n| !n.is_empty()).collect();
+    let mut label = "channels";
+    let mut say_channels = |text: String| line(std::mem::take(&mut label), text);
     if !names.is_empty() {
-        line("channels", names.join(", "));
-        let first = store.name(0).unwrap_or_default();
-        for others in channels::say_others(&others, &first) {
-            line("", others);
-        }
+        say_channels(names.join(", "));
     }
+    let first = store.name(0).unwrap_or_default();
+    channels::say_others(&others, &first).into_iter().for_each(&mut say_channels);
     if let Some([z, y, x]) = info.physical_size_um {
         let show = |v: Option<f64>| v.map_or("?".to_owned(), |v| format!("{v:.4}"));
         line("pixel size", format!("{} x {} x {} µm (ZYX)", show(z), show(y), show(x)));
@@ -206,16 +230,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     line("pixels", format!("{about}{}{}", bytes(info.bytes_of_pixels), bits.unwrap_or_default()));
     if let Some(why) = &info.pixels_unsupported {
         line("note", format!("the pixels cannot be read: {why}"));
-    } else if let Some(note) = pieces
-        .and_then(|pieces| larger_than_pixels((info.format, &info.codecs), pieces, about))
-        .or_else(|| wide_pixels(&info))
-    {
-        line("note", note);
     }
-    info.looks.iter().for_each(|what| line("note", what.clone()));
-    for Renamed { from, to } in store.hints().columns_renamed() {
-        line("note", format!("several columns are called {from}: one of them is {to} here"));
-    }
+    info.notes.iter().chain(&info.looks).for_each(|what| line("note", what.clone()));
     Ok(())
 }
 
@@ -251,11 +267,9 @@ fn unsupported(store: &dyn Store) -> Option<String> {
     Some(format!("{}{hint}", error.cause()))
 }
 
-/// The description of a set, and the figures behind it.
+/// The description of a set, and what its text says beside.
 struct Described {
     info: Info,
-    /// None of parts of larger images.
-    pieces: Option<Pieces>,
     labels: Option<Labels>,
     others: Others,
 }
@@ -311,6 +325,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         .map(|((shape, dtype), n)| bytes_in_chunks(*shape, dtype.size(), &layout) * *n as u128)
         .sum::<u128>();
     let plain = if rows == 0 { 0 } else { in_chunks * store.len() as u128 / rows as u128 };
+    // None of parts of larger images.
     let pieces = are_whole
         .then(|| {
             let of_pixels = |stored: u64| (stored as f64 * layout.pixel_share.unwrap_or(1.0)) as u64;
@@ -325,6 +340,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     dtypes.sort_unstable();
     dtypes.dedup();
     let (looks, codecs) = (layout.lost_looks(), Codecs::of(&layout));
+    let renamed = store.hints().columns_renamed().into_iter();
     let info = Info {
         path: store.path().to_owned(),
         format: store.format(),
@@ -366,6 +382,8 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         wells: distinct(store, &[features::PLATE, features::WELL])?,
         labels: labels.as_ref().map_or_else(Vec::new, |labels| labels.names.clone()),
         looks,
+        columns_renamed: renamed.map(|Renamed { from, to }| [from, to]).collect(),
+        notes: vec![],
     };
-    Ok(Described { info, pieces, labels, others })
+    Ok(Described { info: info.noted(pieces), labels, others })
 }

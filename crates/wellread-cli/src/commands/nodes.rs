@@ -81,14 +81,16 @@ impl NodeArgs {
     }
 }
 
-/// The command of a part: this one with the part behind it.
+/// The command of a part: this one with the part behind its options. Behind a `--` that was typed there are none.
 fn command_of(program: &[OsString], words: &[String], number: usize, part: &Part) -> Vec<OsString> {
     let mut line = program.to_vec();
     line.push("--quiet".into());
-    line.extend(words.iter().map(OsString::from));
+    let (options, others) = words.split_at(words.iter().position(|word| word == "--").unwrap_or(words.len()));
+    line.extend(options.iter().map(OsString::from));
     let mut of = OsString::from(format!("{number}:"));
     of.push(&part.folder);
     line.extend(["--node-part".into(), of]);
+    line.extend(others.iter().map(OsString::from));
     line
 }
 
@@ -162,6 +164,16 @@ mod tests {
         let line = command_of(&["/bin/wellread".into()], &words, 1, &part);
         let wanted =
             ["/bin/wellread", "--quiet", "infer", "--batch-sizes", "1", "4", "--node-part", "1:/out/1"];
+        assert_eq!(line, wanted.map(OsString::from));
+    }
+
+    #[test]
+    fn a_part_is_an_option_where_there_are_words_that_are_none() {
+        let part = Part { name: "a".to_owned(), folder: PathBuf::from("/out/0") };
+        let words = ["tasks", "--on", "slurm", "--", "train"].map(str::to_owned);
+        let line = command_of(&["/bin/wellread".into()], &words, 0, &part);
+        let wanted =
+            ["/bin/wellread", "--quiet", "tasks", "--on", "slurm", "--node-part", "0:/out/0", "--", "train"];
         assert_eq!(line, wanted.map(OsString::from));
     }
 }

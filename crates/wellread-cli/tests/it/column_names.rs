@@ -206,7 +206,11 @@ fn columns_of_one_name_are_all_read() {
     write(&source, [("v", ints([1, 2])), ("ome_image", images.clone()), ("v", ints([3, 4]))]);
     assert_eq!(json(&["info", arg(&source)])["feature_columns"], value!(["v", "v_y"]));
     let said = wellread(&["info", arg(&source)]).stdout;
-    assert!(said.contains("several columns are called v: one of them is v_y here"), "{said}");
+    let note = "several columns are called v: one of them is v_y here";
+    assert!(said.contains(note), "{said}");
+    let info = json(&["info", arg(&source)]);
+    assert_eq!(info["columns_renamed"], value!([["v", "v_y"]]));
+    assert!(info["notes"].as_array().unwrap().contains(&value!(note)), "{}", info["notes"]);
     for format in FORMATS.into_iter().filter(|format| has_format(format)) {
         let target = dir.path().join(format!("target-{format}"));
         let (document, said) = convert(&source, &target, &["--format", format]);

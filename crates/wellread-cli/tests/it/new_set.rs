@@ -187,6 +187,10 @@ fn info_says_where_compression_made_files_larger() {
         "{said}"
     );
     assert!(said.contains(" saves nothing in total (wellread convert --compression none)"), "{said}");
+    let info = json(&["info", arg(&noise.join("tiff"))]);
+    let note = info["notes"][0].as_str().unwrap_or_default();
+    assert!(note.starts_with("the compressed pixels are ") && said.contains(note), "{info}");
+    assert_eq!(info["columns_renamed"], serde_json::Value::Null);
     let cells = dir.path().join("cells");
     json(&[
         "generate",

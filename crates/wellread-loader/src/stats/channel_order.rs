@@ -10,6 +10,9 @@ use std::collections::HashMap;
 use wellread_store::store::RowsAhead;
 use wellread_store::{Result, RowHints, Store};
 
+/// Images behind a network that are looked at for names where the first has none, at most: each look may be a request.
+const MAX_REMOTE: usize = 8;
+
 /// The names of the channels of a row.
 fn names_of(store: &dyn Store, row: usize) -> Result<Vec<String>> {
     Ok(store.metadata(row)?.channels.into_iter().map(|channel| channel.name).collect())
@@ -17,6 +20,28 @@ fn names_of(store: &dyn Store, row: usize) -> Result<Vec<String>> {
 
 fn is_known(name: &str) -> bool {
     !name.is_empty()
+}
+
+fn are_named(names: &[String]) -> bool {
+    names.iter().any(|name| is_known(name))
+}
+
+/// How many rows have names of channels. One that cannot be read is passed over: reading its pixels tells of it.
+fn named(store: &dyn Store, rows: &[usize]) -> usize {
+    let step = if store.remote_path().is_some() { rows.len().div_ceil(MAX_REMOTE).max(1) } else { 1 };
+    let rows: Vec<usize> = rows.iter().copied().step_by(step).collect();
+    let mut ahead = RowsAhead::of_heads(store, rows.len(), |i| rows.get(i).copied());
+    let mut found = 0;
+    for (i, &row) in rows.iter().enumerate() {
+        ahead.before(i);
+        match names_of(store, row) {
+            Ok(names) => found += usize::from(are_named(&names)),
+            // A server that does not answer is not asked again.
+            Err(error) if error.may_pass() => break,
+            Err(_) => {}
+        }
+    }
+    found
 }
 
 /// The names of the channels of some rows, each list of names once.
@@ -89,8 +114,8 @@ impl ChannelOrder {
     pub(super) fn of(store: &dyn Store, rows: &[usize]) -> Result<Self> {
         let Some(&first) = rows.first() else { return Ok(Self::default()) };
         let own = names_of(store, first)?;
-        if !own.iter().any(|name| is_known(name)) {
-            return Ok(Self::of_names(&own, []));
+        if !are_named(&own) {
+            return Ok(Self { other_names: named(store, rows), ..Self::of_names(&own, []) });
         }
         Ok(Self::of_names(&own, RowNames::of(store, rows)?.each()))
     }
@@ -99,8 +124,9 @@ impl ChannelOrder {
     pub fn of_names<'n>(own: &[String], rows: impl IntoIterator<Item = (usize, &'n [String])>) -> Self {
         let mut names: Vec<Option<String>> =
             own.iter().map(|name| Some(name.clone()).filter(|name| is_known(name))).collect();
-        if !own.iter().any(|name| is_known(name)) {
-            return Self { names, ..Self::default() };
+        if !are_named(own) {
+            let other_names = rows.into_iter().filter(|(_, there)| are_named(there)).count();
+            return Self { names, other_names, ..Self::default() };
         }
         let known = ChannelNames::new(names.iter().cloned());
         let (mut moved, mut unlike) = (HashMap::new(), 0);

@@ -82,8 +82,11 @@ impl Stats {
     }
 
     fn moments(&self, path: &Path) -> Result<(Vec<f32>, Vec<f32>)> {
-        let each = self.channels.iter().map(|channel| match (channel.mean, channel.std) {
-            (Some(mean), Some(std)) if std > 0.0 => Ok((mean as f32, std as f32)),
+        // One that is 0 or infinite as a single, or whose reciprocal is, would make infinities or nothing of all values.
+        let single =
+            |number: Option<f64>| number.map(|number| number as f32).filter(|number| number.is_finite());
+        let each = self.channels.iter().map(|channel| match (single(channel.mean), single(channel.std)) {
+            (Some(mean), Some(std)) if std >= f32::MIN_POSITIVE => Ok((mean, std)),
             _ => Err(Error::new(
                 path,
                 format_args!("channel {} has no standard deviation to divide by", channel.channel),

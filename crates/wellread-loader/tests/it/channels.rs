@@ -185,10 +185,20 @@ fn statistics_are_of_names_where_images_differ_in_order() {
     assert_eq!((stats.reordered, stats.other_names), (0, 2));
     let stats = of(&[&["DNA", "ER"], &["DNA", "ER"]]);
     assert_eq!((stats.reordered, stats.other_names), (0, 0));
+    // The first has no names: the names of others count all the same.
+    let stats = of(&[&["", ""], &["DNA", "ER"], &["ER", "DNA"]]);
+    assert_eq!(means(&stats), [Some(10.0), Some(11.0)]);
+    assert_eq!((stats.reordered, stats.other_names), (0, 2));
+    let stats = of(&[&["", ""], &["", ""]]);
+    assert_eq!((stats.reordered, stats.other_names), (0, 0));
 }
 
 /// Statistics whose channels have these names, means and standard deviations, to normalise by.
-fn normalize(folder: &std::path::Path, channels: &[(&str, f64, f64)]) -> Normalize {
+fn normalize(folder: &Path, channels: &[(&str, f64, f64)]) -> Normalize {
+    read_normalize(folder, channels).unwrap()
+}
+
+fn read_normalize(folder: &Path, channels: &[(&str, f64, f64)]) -> Result<Normalize> {
     let names: Vec<&str> = channels.iter().map(|(name, ..)| *name).collect();
     let mut stats = Stats::of(&images("set", &[names.as_slice()]), &[50.0], 1, &|| {}).unwrap();
     for (channel, &(_, mean, std)) in stats.channels.iter_mut().zip(channels) {
@@ -196,7 +206,20 @@ fn normalize(folder: &std::path::Path, channels: &[(&str, f64, f64)]) -> Normali
     }
     let path = folder.join("stats.json");
     std::fs::write(&path, serde_json::to_vec(&stats).unwrap()).unwrap();
-    Normalize::from_stats(path).unwrap()
+    Normalize::from_stats(path)
+}
+
+#[test]
+fn a_deviation_that_is_zero_as_a_single_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for std in [0.0, 1e-50, 1e-40, 1e300] {
+        let error = read_normalize(folder.path(), &[("DNA", 1.0, 2.0), ("ER", 1.0, std)]).unwrap_err();
+        assert!(
+            error.to_string().contains("channel 1 has no standard deviation to divide by"),
+            "{std}: {error}"
+        );
+    }
+    assert!(read_normalize(folder.path(), &[("DNA", 1.0, 1e-37)]).is_ok());
 }
 
 #[test]

@@ -10,7 +10,7 @@
 
 use super::layout::Details;
 use crate::place;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wellread_image::{Channel, PhysicalSize, ome_xml};
 
 /// Most of the file that is read.
@@ -22,14 +22,18 @@ const MOST_IMAGES: usize = 2000;
 /// The details of the `Index.xml` in a folder, or in the folder above. `None` where there is none that can be
 /// read.
 pub(super) fn details(folder: &Path) -> Option<Details> {
-    let beside = [Some(folder), folder.parent()];
-    let names = ["Index.xml", "Index.idx.xml", "index.xml", "ImageIndex.ColumbusIDX.xml"];
-    let mut places = beside.into_iter().flatten().flat_map(|folder| names.map(|name| folder.join(name)));
-    let (file, length) = places.find_map(|path| place::open(&path).ok())?;
+    let (file, length) = places(folder).find_map(|path| place::open(&path).ok())?;
     let mut bytes = vec![];
     file.peek_after(0, length.min(MOST), &mut bytes).ok()?;
     let found = parse(&String::from_utf8_lossy(&bytes));
     (found != Details::default()).then_some(found)
+}
+
+/// Where the index of the images in a folder may lie, in the order in which it is looked for.
+pub(super) fn places(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let names = ["Index.xml", "Index.idx.xml", "index.xml", "ImageIndex.ColumbusIDX.xml"];
+    let beside = [Some(folder), folder.parent()];
+    beside.into_iter().flatten().flat_map(move |folder| names.map(|name| folder.join(name)))
 }
 
 /// The details of the text; a text that ends early gives those before its end.

@@ -68,7 +68,8 @@ use group::{Fault, Grouped, some};
 use layouts::LAYOUTS;
 use names::{FileText, Matcher};
 use pattern::{Pattern, turned_wells};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// Fields of a pattern that are columns of their own, and nearly called like one that says well, site, channel and the like. Each comes
 /// with that one. None of a pattern that cannot be read.
@@ -115,6 +116,15 @@ pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Bo
         return companion::open(path).map(Some);
     }
     Ok(None)
+}
+
+/// Files that say how images make sites and what their channels are called, where there are such: the set's path itself, the
+/// table in it, and the index of each folder of images. `path` is that of the set, and `files` are its images.
+pub fn tables_beside(path: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let own = [path.to_owned(), path.join(load_data::NAME)].into_iter().filter(|path| place::is_file(path));
+    let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
+    let index = |folder| index_xml::places(folder).find(|path| place::is_file(path));
+    own.chain(folders.into_iter().filter_map(index)).collect()
 }
 
 /// Refuses layouts and patterns where names of files say nothing.

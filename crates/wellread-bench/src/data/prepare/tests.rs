@@ -155,3 +155,42 @@ fn another_source_makes_the_folder_stale() {
     let store = (formats[0].open)(&second.sets[0].path, &OpenOptions::default()).unwrap();
     assert_eq!(store.len(), 3);
 }
+
+#[test]
+fn an_edited_table_or_index_beside_the_images_makes_the_folder_stale() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = prepare_in(&dir.path().join("made"), &source(), &[format_named("tiff").unwrap()]).unwrap();
+    let entries = std::fs::read_dir(&made.sets[0].path).unwrap();
+    let is_tiff = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "tif" || ending == "tiff");
+    let mut pictures: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(is_tiff).collect();
+    pictures.sort();
+    let identity = |path: &Path| {
+        let path = path.to_owned();
+        let source = Source::Path { path, planes: None, cells: None, sites: SiteOptions::default() };
+        Opened::open(&source).unwrap().identity().unwrap().0
+    };
+    let plate = dir.path().join("plate");
+    std::fs::create_dir(&plate).unwrap();
+    for (channel, picture) in (1..=2).zip(&pictures) {
+        let name = format!("r01c01f01p01-ch{channel}sk1fk1fl1.tiff");
+        std::fs::copy(picture, plate.join(name)).unwrap();
+    }
+    let before = identity(&plate);
+    let index =
+        |name: &str| format!("<Image><ChannelID>1</ChannelID><ChannelName>{name}</ChannelName></Image>");
+    std::fs::write(plate.join("Index.xml"), index("DNA")).unwrap();
+    let with_index = identity(&plate);
+    std::fs::write(plate.join("Index.xml"), index("Mito")).unwrap();
+    assert!(before != with_index && with_index != identity(&plate));
+    assert_eq!(identity(&plate), identity(&plate));
+    // Which file is which channel.
+    let table = plate.join("load_data.csv");
+    let text = |well: &str| {
+        let folder = plate.display();
+        format!("FileName_DNA,PathName_DNA,Metadata_Well\nr01c01f01p01-ch1sk1fk1fl1.tiff,{folder},{well}\n")
+    };
+    std::fs::write(&table, text("A01")).unwrap();
+    let of_table = identity(&table);
+    std::fs::write(&table, text("A0001")).unwrap();
+    assert_ne!(of_table, identity(&table));
+}

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use wellread_infer::source::{DEVIATION, MEAN};
 use wellread_loader::{Normalize, Scale, Transform};
+use wellread_store::surface::option;
 use wellread_store::words::counted;
 use wellread_store::{Store, masks};
 
@@ -25,10 +26,10 @@ pub struct InputArgs {
     /// Resize to this size; shrinking takes averages.
     #[arg(help_heading = "Images", long, value_name = "HxW", value_parser = parse_size)]
     resize: Option<(usize, usize)>,
-    /// Scaling: unit maps the range of the pixel type to [0, 1], none keeps values, a number multiplies them.
+    /// Scaling: unit, the default, maps the range of the pixel type to [0, 1]. none keeps values, a number multiplies them.
     /// percentiles:LOW:HIGH, such as percentiles:1:99, maps these percentiles of each channel of each image to [0, 1].
-    #[arg(help_heading = "Images", long, value_name = "SCALE", default_value = "unit")]
-    scale: ScaleArg,
+    #[arg(help_heading = "Images", long, value_name = "SCALE")]
+    scale: Option<ScaleArg>,
     /// Then normalise: imagenet takes the means and deviations of ImageNet (three channels), FILE those of `wellread
     /// stats --out`. Leave --scale out with FILE: its statistics are of stored values.
     #[arg(help_heading = "Images", long, value_name = "imagenet|FILE.json")]
@@ -86,7 +87,7 @@ impl InputArgs {
 
     /// The channels that are taken and scaled or normalised like stains, and are masks by their names.
     pub fn scaled_masks(&self, store: &dyn Store) -> Vec<String> {
-        if self.scale == ScaleArg::None && self.normalize.is_none() {
+        if self.scale == Some(ScaleArg::None) && self.normalize.is_none() {
             return vec![];
         }
         let is_taken = |(number, name): &(usize, String)| {
@@ -115,22 +116,24 @@ impl InputArgs {
             transform = transform.resize(height, width);
         }
         let is_of_stats = self.normalize.as_ref().is_some_and(|file| file.as_os_str() != "imagenet");
-        transform = match &self.scale {
+        if is_of_stats && self.scale.is_some() {
+            return Err(Failure::Usage(format!(
+                "{} FILE is for stored values; leave {} out",
+                option("normalize"),
+                option("scale")
+            )));
+        }
+        transform = match self.scale.clone().unwrap_or_default() {
             // Statistics are of values as stored.
             ScaleArg::Unit if is_of_stats => transform,
             ScaleArg::Unit => transform.scale_to_unit(),
             ScaleArg::None => transform,
-            ScaleArg::By(factor) => transform.scale(*factor),
-            ScaleArg::Percentiles(low, high) => {
-                transform.scale_with(Scale::Percentiles { low: *low, high: *high })
-            }
+            ScaleArg::By(factor) => transform.scale(factor),
+            ScaleArg::Percentiles(low, high) => transform.scale_with(Scale::Percentiles { low, high }),
         };
         match &self.normalize {
             None => Ok(transform),
             Some(name) if name.as_os_str() == "imagenet" => Ok(transform.normalize(MEAN, DEVIATION)),
-            Some(_) if self.scale != ScaleArg::Unit => {
-                Err(Failure::Usage("--normalize FILE is for stored values; leave --scale out".to_owned()))
-            }
             Some(file) => Ok(transform.normalize_with(Normalize::from_stats(file)?)),
         }
     }
@@ -178,6 +181,8 @@ impl InputArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wellread_image::{PixelType, Shape};
+    use wellread_loader::MemoryStore;
 
     #[test]
     fn ways_to_scale_are_told_apart() {
@@ -189,5 +194,24 @@ mod tests {
         for wrong in ["percentiles:99:1", "percentiles:1", "0", "inf", "big"] {
             assert!(parse(wrong).unwrap_err().contains("percentiles:1:99"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_scale_that_is_asked_for_beside_statistics_is_refused() {
+        let mut store = MemoryStore::new("set");
+        store.push("a", Shape::plane(1, 1), PixelType::U8, vec![0]).unwrap();
+        let refused = |scale: Option<ScaleArg>| {
+            let input = InputArgs { scale, normalize: Some("no/stats.json".into()), ..InputArgs::default() };
+            match input.transform(&store) {
+                Err(Failure::Usage(why)) => Some(why),
+                // The file of statistics is looked for.
+                _ => None,
+            }
+        };
+        let said =
+            format!("{} FILE is for stored values; leave {} out", option("normalize"), option("scale"));
+        assert_eq!(refused(Some(ScaleArg::Unit)), Some(said.clone()));
+        assert_eq!(refused(Some(ScaleArg::By(0.5))), Some(said));
+        assert_eq!(refused(None), None);
     }
 }
