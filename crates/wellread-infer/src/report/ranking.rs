@@ -12,11 +12,11 @@ use wellread_measure::samples::median;
 use wellread_measure::{Interval, IntervalEstimator, Pairing};
 use wellread_report::{Finding, Severity};
 
-/// What a claim about other runs needs.
+/// The needs of a claim about other runs.
 pub const NEEDED: &str = "Each framework is one process, and the next process may differ. A claim beyond this run needs several \
     processes of each. Run the command three times or more, and take the median of each run as one value.";
 
-/// What the rounds of two frameworks say.
+/// The result of comparing the rounds of two frameworks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
@@ -55,7 +55,7 @@ pub struct Ranking {
     pub rounds: usize,
     /// Differences up to this share are noise. Null when it is not known.
     pub noise_floor: Option<f64>,
-    /// What the rounds say.
+    /// The result of comparing them.
     pub verdict: Place,
     /// `within`: it holds within this run only, as in `wellread compare`.
     pub scope: &'static str,
