@@ -76,10 +76,8 @@ pub fn rankings(run: &Run) -> Vec<Ranking> {
         let mut records: Vec<&Record> = run.records.iter().filter(|record| is_one(&record.row)).collect();
         let p50 = |record: &Record| record.row.latency_p50_ms.unwrap_or(f64::INFINITY);
         records.sort_by(|a, b| p50(a).total_cmp(&p50(b)));
-        match records[..] {
-            [first, second, ..] => ranking(first, second, floor, run.config.seed),
-            _ => None,
-        }
+        let [first, second, ..] = records[..] else { return None };
+        ranking(first, second, floor, run.config.seed)
     };
     configurations.into_iter().filter_map(of).collect()
 }
