@@ -48,7 +48,7 @@ ROWS = (
     ("tifffile", "wellread:tiff"),
     ("pylance", "wellread:images.lance"),
 )
-HEAD = "| 24 images, one channel, 1080 x 1080 `uint16`, TIFF uncompressed | first epoch | later epochs |"
+HEAD = "| 24 images of one channel, 1080 x 1080 `uint16`; last row: sites | first epoch | later epochs |"
 # Its last row: a peer and ours in the sites of several channels, of the result of plates.
 SITES = ("tifffile lzw", "wellread lzw")
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"

@@ -283,11 +283,14 @@ def test_speeds_named_beside_upstreams_are_those_of_the_tables():
 
 def test_ratios_beside_peers_in_the_readme_are_those_of_the_tables():
     text = (ROOT / "README.md").read_text()
-    head = "| 24 images, one channel, 1080 x 1080 `uint16`, TIFF uncompressed | first epoch | later epochs |"
+    head = text.split("<!-- figures:begin -->\n")[1].splitlines()[0]
+    # It stands above rows of TIFF, OME-Zarr, Lance and Parquet: a format would be true of some alone.
+    assert [word for word in ("TIFF", "Zarr", "Lance", "Parquet", "compressed") if word in head] == []
+    assert head.startswith("| 24 images of one channel, 1080 x 1080 `uint16`; last row: sites |")
     *rows, sites = [line.strip("|").split(" | ") for line in text.split(head)[1].split("\n\n")[0].splitlines()[2:]]
     later = "24 images, 1080 x 1080 uint16 (JUMP), batches of 4"
     tables = [measured("peers.md", caption) for caption in (f"First epoch, from opening on: {later}", later)]
-    assert len(rows) == 6
+    assert len(rows) == 6 and sites[0].strip().startswith("24 sites of 5 channels, TIFF with LZW: ")
     # These are no rows of the table: kept images, and pyarrow on a file that suits it.
     others = ("kept", "an image per row group")
     for peer, *ratios in rows:

@@ -68,6 +68,10 @@ def test_four_frameworks_compute_the_same(infer, asked, side, batches):
     assert keys == {(f, m, str(b)) for f in frameworks for m in models for b in batches}
     assert [row["reason"] for row in rows if row["status"] != "ok"] == []
     assert 0 < said["max_difference"] < 1e-4
+    # Two rounds give no interval, so none is called the fastest, of this run neither.
+    assert [(one["model"], one["batch_size"]) for one in said["fastest"]] == [(m, b) for m in models for b in batches]
+    verdicts = {(one["verdict"], one["scope"], one["ratio"]) for one in said["fastest"]}
+    assert verdicts == {("too_few_rounds", "within", None)}
     for row, record in zip(rows, run["records"], strict=True):
         assert 0 < record["opened"]["clock_overhead_ns"] < 1e5
         samples = np.concatenate([part["samples_ns"] for part in record["rounds"]]) / 1e6

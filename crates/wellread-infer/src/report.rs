@@ -5,12 +5,17 @@
 //!     └─▶ findings ──────────┴▶ ReportInput ─▶ benchmark_results_…/: inference.parquet, .csv, .svg, .png, summary.json, report.html
 //! ```
 
+mod noise;
+mod ranking;
+
+pub use ranking::{NEEDED, Place, Ranking, rankings};
+
 use crate::results::{Record, Row, Run, Status};
 use crate::source;
 use anyhow::{Context as _, Result};
+use noise::noise;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::samples::median;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, Table, Thumbnail};
 use wellread_store::words::counted;
@@ -44,7 +49,7 @@ pub fn write(run: &Run, environment: Vec<Fact>, machine: String) -> Result<PathB
 
 /// The question, and that there is no answer where no configuration was measured often enough for an interval.
 fn title(records: &[Record]) -> String {
-    const QUESTION: &str = "Which framework runs the model fastest?";
+    const QUESTION: &str = "Which framework ran the model fastest?";
     let mut measured = records.iter().filter(|record| record.row.status == Status::Ok).peekable();
     if measured.peek().is_some() && measured.all(|record| record.row.latency_p50_low_ms.is_none()) {
         return format!("{QUESTION} Too short to say");
@@ -100,28 +105,6 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
         detectable: noise.map(|(_, least)| (TABLE.to_owned(), least)).into_iter().collect(),
         ..ReportInput::default()
     }
-}
-
-/// The noise floor and the smallest detectable slow-down. The floor is the distance of one half of a configuration's
-/// rounds from the other, as if it had been measured twice (A/A). The slow-down is found beyond that and the whole
-/// width of its interval. Both are fractions, the largest of all configurations whose outputs were right. Halves are
-/// every other two rounds crosswise (0, 3, 4, 7, … and 1, 2, 5, 6, …), so that drift cancels. They are compared
-/// by the medians of all their passes.
-fn noise(run: &Run) -> Option<(f64, f64)> {
-    let ok = run.records.iter().filter(|record| record.row.status == Status::Ok);
-    let of = |record: &Record| {
-        let half = |first: bool| {
-            let rounds =
-                record.rounds.iter().enumerate().filter(|(i, _)| (i % 4 == 0 || i % 4 == 3) == first);
-            median(&rounds.flat_map(|(_, round)| &round.samples_ns).map(|&ns| ns as f64).collect::<Vec<_>>())
-        };
-        let floor = (half(true)? / half(false)?).ln().abs();
-        let width = (record.row.latency_p50_high_ms? / record.row.latency_p50_low_ms?).ln();
-        Some((floor, floor + width)).filter(|(floor, whole)| floor.is_finite() && whole.is_finite())
-    };
-    let found = ok.filter(|record| record.rounds.len() >= MIN_SAMPLES).filter_map(of);
-    let (floor, whole) = found.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))?;
-    Some((floor.exp_m1(), whole.exp_m1()))
 }
 
 /// The facts needed to repeat the run, and to see what another was measured on and with.
@@ -270,19 +253,7 @@ fn findings(run: &Run) -> Vec<Finding> {
             row.reason.clone().unwrap_or_default(),
         ));
     }
-    let mut configurations: Vec<(&str, usize)> =
-        run.rows().map(|row| (row.model.as_str(), row.batch_size)).collect();
-    configurations.dedup();
-    for (model, size) in configurations {
-        let mut rows: Vec<&Row> =
-            of(Status::Ok).filter(|row| row.model == model && row.batch_size == size).collect();
-        rows.sort_by(|a, b| {
-            a.latency_p50_ms.unwrap_or(f64::INFINITY).total_cmp(&b.latency_p50_ms.unwrap_or(f64::INFINITY))
-        });
-        if let [first, second, ..] = rows[..] {
-            found.extend(fastest(first, second));
-        }
-    }
+    found.extend(rankings(run).into_iter().map(Ranking::finding));
     let differences = run.rows().filter_map(|row| row.max_difference);
     if of(Status::Invalid).next().is_none()
         && let Some(largest) = differences.reduce(f64::max)
@@ -335,39 +306,6 @@ fn findings(run: &Run) -> Vec<Finding> {
             .map(|(what, reason)| Finding::new(Severity::Caution, format!("Not measured: {what}."), reason)),
     );
     found
-}
-
-/// Which of two is faster, if that is clear: their intervals do not overlap.
-fn fastest(first: &Row, second: &Row) -> Option<Finding> {
-    let (a, b) = (first.latency_p50_ms?, second.latency_p50_ms?);
-    let what = format!("{}, batch {}", first.model, first.batch_size);
-    let (one, other) = (name(first), name(second));
-    let intervals = first.latency_p50_low_ms.zip(first.latency_p50_high_ms).zip(second.latency_p50_low_ms);
-    let (severity, text, detail) = match intervals {
-        Some(((low, high), next)) if high < next => (
-            Severity::Info,
-            format!(
-                "{what}: {one} is fastest, {a:.1} ms ({low:.1}–{high:.1}) a pass; {other} follows with {b:.1} ms, {:.2} times as \
-                 long.",
-                b / a
-            ),
-            "Medians; in brackets the 95 % interval over the rounds of one process. The intervals of the two do not overlap.".to_owned(),
-        ),
-        Some(_) => (
-            Severity::Info,
-            format!("{what}: {one} ({a:.1} ms) and {other} ({b:.1} ms) are not clearly different."),
-            "Their 95 % intervals overlap; more --iterations would tell.".to_owned(),
-        ),
-        None => (
-            Severity::Caution,
-            format!(
-                "{what}: it is too early to say which of {one} ({a:.1} ms) and {other} ({b:.1} ms) is faster; these are too few \
-                 passes."
-            ),
-            format!("--iterations {MIN_SAMPLES} or more give medians an interval."),
-        ),
-    };
-    Some(Finding::new(severity, text, detail))
 }
 
 #[cfg(test)]

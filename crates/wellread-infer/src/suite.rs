@@ -218,7 +218,7 @@ fn configuration(
 }
 
 /// See [`measure_alone`].
-const ALONE: &str = "measured alone, since memory did not suffice for all frameworks at once";
+pub(crate) const ALONE: &str = "measured alone, since memory did not suffice for all frameworks at once";
 
 /// While one framework is measured the others hold their memory. Those that lacked it try again with nobody else there;
 /// tells for each whether that was so.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use text::{Missing, RULE_LINE, shared_conditions, tell};
 use wellread_bench::machine;
 use wellread_infer::config::{Config, DEVICES, PROVIDERS};
-use wellread_infer::report;
+use wellread_infer::report::{self, Ranking};
 use wellread_infer::results::{Row, Run, Status};
 use wellread_measure::{path_text, to_stderr};
 use wellread_model::infer::Dtype;
@@ -239,6 +239,13 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         let images = counted(run.unreadable.len(), "image");
         ui.say(format!("Skipped: {images} that cannot be read, the first: {}", first.reason));
     }
+    let rankings = report::rankings(&run);
+    for ranking in &rankings {
+        ui.say(&ranking.text);
+    }
+    if !rankings.is_empty() {
+        ui.hint(report::NEEDED);
+    }
     let facts = machine::facts(&run.environment).into_iter().map(Fact::from).collect();
     let page = report::write(&run, facts, machine::short(&run.environment)).map(|f| f.join("report.html"));
     if let Ok(page) = &page {
@@ -249,7 +256,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         ui.hint(format!("Note: {warning}"));
     }
     // What was measured is told, whatever became of the report.
-    ui.document(&document(&run, page.as_deref().ok()))?;
+    ui.document(&document(&run, &rankings, page.as_deref().ok()))?;
     page.map_err(|e| {
         Failure::Failed(format!("{e:#}; the results are in {} and {}", run.csv.display(), run.json.display()))
     })?;
@@ -274,14 +281,22 @@ fn lacking(asked: &[String], rows: &[&Row]) -> Option<String> {
     })
 }
 
-/// The JSON document: rows, and the largest difference of each model and batch size.
-fn document(run: &Run, page: Option<&Path>) -> serde_json::Value {
+/// The JSON document: rows, the largest difference of outputs, and which frameworks were fastest in this run.
+fn document(run: &Run, rankings: &[Ranking], page: Option<&Path>) -> serde_json::Value {
     let rows: Vec<&Row> = run.rows().collect();
     let largest = rows
         .iter()
         .filter_map(|row| row.max_difference)
         .fold(None, |most: Option<f64>, d| Some(most.map_or(d, |most| most.max(d))));
-    serde_json::json!({ "csv": path_text::text(&run.csv), "samples": path_text::text(&run.json), "report": page.map(path_text::text), "max_difference": largest, "unreadable": run.unreadable, "results": rows })
+    serde_json::json!({
+        "csv": path_text::text(&run.csv),
+        "samples": path_text::text(&run.json),
+        "report": page.map(path_text::text),
+        "max_difference": largest,
+        "unreadable": run.unreadable,
+        "fastest": rankings,
+        "results": rows,
+    })
 }
 
 /// Why `--check` has compared nothing: what was asked for failed, or was one framework alone.

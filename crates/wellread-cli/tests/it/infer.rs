@@ -35,6 +35,7 @@ fn the_embedded_backend_is_measured_in_a_process_of_its_own() {
             assert!(of("memory_mb") > 90.0, "{row}");
         }
     }
+    assert_eq!(said["fastest"], serde_json::json!([]), "one framework alone is not the fastest of any");
     let table = std::fs::read_to_string(said["csv"].as_str().unwrap()).unwrap();
     assert!(
         table.starts_with("framework,model,device,device_type,batch_size,") && table.lines().count() == 3

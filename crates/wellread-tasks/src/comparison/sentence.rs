@@ -159,8 +159,7 @@ pub(super) fn detail(runs: [usize; 2], differs: &[String]) -> String {
              each: --repeats {MIN_PROCESSES} or more."
         ),
         MIN_PROCESSES..MIN_SAMPLES => format!(
-            "{of_each}, in random order: 95 % intervals over runs by Welch's t on a log scale, or by bootstrap where that is \
-             wider."
+            "{of_each}, in random order: 95 % intervals over runs by Welch's t of logarithms, or by bootstrap where wider."
         ),
         _ => format!("{of_each}, in random order: 95 % intervals over runs, by rounds where both have the same."),
     });
