@@ -120,7 +120,8 @@ def _line(error: BaseException) -> str:
 
 
 class Lender:
-    """Lends torch's memory to a loader, which decodes into it. The iterations of a loader share it."""
+    """Lends torch's memory to a loader, which decodes into it. The iterations of a loader share it. Those of other
+    ranks may have batches of another size, and each takes memory of its own size."""
 
     def __init__(self, allocate: Callable[[int], Any] = pinned):
         # Asked at once, so that a machine that cannot says so here and not at the first batch.
@@ -139,7 +140,7 @@ class Lender:
         memory = self._allocate(nbytes + 64)
         memory = memory[-memory.data_ptr() % 64 :][:nbytes]
         self._lent[memory.data_ptr()] = memory
-        self.native.lend(memory.data_ptr())
+        self.native.lend(memory.data_ptr(), nbytes)
 
     def back(self, address: int) -> Any:
         """The memory at an address, which is no longer lent."""
@@ -182,7 +183,7 @@ class Lending:
 
     def end(self) -> None:
         """Takes back what was not delivered, once the iteration's threads have ended."""
-        for address in self._lender.native.withdraw(self._batches):
+        for address in self._lender.native.withdraw(self._batches, self._nbytes):
             self._lender.back(address)
 
 
