@@ -139,6 +139,7 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
         given.target_dtype,
         given.target_scale,
         given.pairing,
+        kind,
         scales_later,
     )
     return Checked(library, choices, named, by_node, scales_later, pins, device, name, wanted)

@@ -120,7 +120,8 @@ def _line(error: BaseException) -> str:
 
 
 class Lender:
-    """Lends torch's memory to a loader, which decodes into it. The iterations of a loader share it."""
+    """Lends torch's memory to a loader, which decodes into it. The iterations of a loader share it. Those of other
+    ranks may have batches of another size, and each takes memory of its own size."""
 
     def __init__(self, allocate: Callable[[int], Any] = pinned):
         # Asked at once, so that a machine that cannot says so here and not at the first batch.
@@ -139,7 +140,7 @@ class Lender:
         memory = self._allocate(nbytes + 64)
         memory = memory[-memory.data_ptr() % 64 :][:nbytes]
         self._lent[memory.data_ptr()] = memory
-        self.native.lend(memory.data_ptr())
+        self.native.lend(memory.data_ptr(), nbytes)
 
     def back(self, address: int) -> Any:
         """The memory at an address, which is no longer lent."""
@@ -182,7 +183,7 @@ class Lending:
 
     def end(self) -> None:
         """Takes back what was not delivered, once the iteration's threads have ended."""
-        for address in self._lender.native.withdraw(self._batches):
+        for address in self._lender.native.withdraw(self._batches, self._nbytes):
             self._lender.back(address)
 
 
@@ -207,17 +208,18 @@ def scaler(as_: str, factor: float, summand: float) -> Callable[[Any], Any]:
 
 
 def mover(as_: str, device: Any, is_part: bool) -> Callable[[Any], Any]:
-    """A function that returns an iterator's next batch on a device (:func:`usable`). Tensors of torch that come with
-    the pixels are moved as well. `is_part` says that other processes have other images. It holds no iterator, so
+    """A function that returns an iterator's next batch on a device (:func:`usable`). Arrays of torch and JAX that come
+    with the pixels are moved as well. `is_part` says that other processes have other images. It holds no iterator, so
     that one which is left ends with its last name, not when Python looks for circles.
     """
     if as_ == "jax":
         put = _targets.each(_divided(_put(device, is_part), device))
+        put_beside = _beside(device, is_part)
 
         def move(iterator):
             batch = iterator.fetch()
             if isinstance(batch, tuple):
-                return put(batch[0]), *batch[1:]
+                return put(batch[0]), *map(put_beside, batch[1:])
             return put(batch)
 
         return move
@@ -246,6 +248,36 @@ def _put(device: Any, is_part: bool) -> Callable[[Any], Any]:
 
         return lambda batch: jax.make_array_from_process_local_data(device, numpy.asarray(batch))
     return lambda batch: jax.device_put(batch, device)
+
+
+def _beside(device: Any, is_part: bool) -> Callable[[Any], Any]:
+    """A function that moves what comes beside pixels to their device or sharding of JAX. Arrays are divided among
+    devices as images are, by their first axis. Texts, and other lists, stay.
+    """
+    import jax
+
+    is_named = isinstance(device, jax.sharding.NamedSharding)
+    if is_named:
+        of_rows = jax.sharding.PartitionSpec(*tuple(device.spec)[:1])
+        device = jax.sharding.NamedSharding(device.mesh, of_rows, memory_kind=device.memory_kind)
+    put = _put(device, is_part)
+
+    def is_divided(shape):
+        """Other shardings may be of the axes of pixels alone: their values stay."""
+        try:
+            device.shard_shape(shape)
+        except (ValueError, LookupError, AssertionError):
+            return False
+        return True
+
+    def move(values):
+        if isinstance(values, dict):
+            return {name: move(inner) for name, inner in values.items()}
+        if not isinstance(values, jax.Array):
+            return values
+        return put(values) if is_named or not hasattr(device, "shard_shape") or is_divided(values.shape) else values
+
+    return move
 
 
 def _divided(put: Callable[[Any], Any], device: Any) -> Callable[[Any], Any]:

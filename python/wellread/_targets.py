@@ -18,9 +18,17 @@ if TYPE_CHECKING:
 
 
 def chosen(
-    targets: Dataset | None, kind: Any, channels: Any, dtype: Any, scale: Any, pairing: Any, scales_later: bool
+    targets: Dataset | None,
+    kind: Any,
+    channels: Any,
+    dtype: Any,
+    scale: Any,
+    pairing: Any,
+    of_images: str,
+    scales_later: bool,
 ) -> dict[str, Any] | None:
-    """The choices about targets, as the native loader takes them; None where there are none.
+    """The choices about targets, as the native loader takes them; None where there are none. `of_images` is the dtype
+    of the images, which targets that are images have unless told otherwise.
 
     Raises ValueError for choices about targets that are not given, and for a scale of labels.
     """
@@ -46,7 +54,7 @@ def chosen(
         if scale is not None and not _is_auto(scale):
             raise ValueError('target_scale is for target_kind="image": labels are not scaled')
     else:
-        factor, later = _options.scale(scale, dtype == "stored")
+        factor, later = _options.scale(scale, (dtype or of_images) == "stored")
         if later:
             raise ValueError('target_scale must be "unit", a number, (low, high) or None, not "device"')
     return {

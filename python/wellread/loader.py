@@ -166,7 +166,8 @@ class DataLoader(LoaderBase[B_co]):
         pin_memory: decodes into page-locked memory (torch with CUDA), for copies that do not wait.
         device: the target of batches: a torch device, to which the next batch moves while this one is used. With JAX
             it is a device or a ``jax.sharding.Sharding``. A sharding divides every batch into equal parts, also the
-            last one of an epoch. ``drop_last=True`` leaves that out. Other batches are a ChoiceError.
+            last one of an epoch. ``drop_last=True`` leaves that out. Other batches are a ChoiceError. Labels,
+            columns, features and indices that are arrays move with their images.
         epoch: the epoch that the first iteration runs.
 
     Raises:

@@ -174,6 +174,7 @@ import os, sys
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 import jax
 import numpy as np
+import pyarrow as pa
 import pytest
 import tifffile
 import wellread as wr
@@ -192,6 +193,23 @@ for size, choices in ((8, {}), (12, {}), (16, {"drop_last": True}), (8, {"crops_
     for a, b in zip(sharded, plain):
         assert len(a.addressable_shards) == 4 and a.addressable_shards[0].data.shape[0] == len(b) // 4
         assert np.array_equal(a, b)
+# Labels, columns and features go to where their images are.
+table = pa.table({"id": np.arange(40), "well": [f"A{row:02}" for row in range(40)], "size": np.arange(40) / 4})
+by_axes = NamedSharding(by_batch.mesh, PartitionSpec("x", None, None, None))
+beside = dict(labels=np.arange(40) * 2, columns=["id", "well"], features=["id", "size"], indices=True)
+for device, shards in ((by_batch, 4), (by_axes, 4), (jax.devices()[1], 1)):
+    tables = wr.Dataset(path).with_columns(table)
+    loader = wellread.jax.DataLoader(tables, 8, device=device, **beside)
+    for first, (_, labels, columns, features, rows) in zip(range(0, 40, 8), loader, strict=True):
+        want = np.arange(first, first + 8)
+        for values, expected in (
+            (labels, want * 2), (columns["id"], want), (features, np.stack([want, want / 4], 1)), (rows, want),
+        ):
+            assert values.devices() == (device.device_set if shards == 4 else {device})
+            assert len(values.addressable_shards) == shards
+            assert values.addressable_shards[0].data.shape[0] == 8 // shards
+            assert np.array_equal(values, expected)
+        assert columns["well"] == [f"A{row:02}" for row in want]
 # Every device has all of a batch: nothing is divided.
 whole = NamedSharding(by_batch.mesh, PartitionSpec())
 assert [len(batch) for batch in made(6, whole)] == [6] * 6 + [4]

@@ -495,8 +495,10 @@ found = {"length": len(loader), "labels": sum((labels.tolist() for _, labels in 
 # JAX has not been made to look for devices.
 found["backends"] = len(xla_bridge._backends)
 sharding = jax.sharding.NamedSharding(jax.make_mesh((2,), ("x",)), jax.sharding.PartitionSpec("x"))
-whole = next(iter(wr.DataLoader(path, 4, as_="jax", device=sharding)))
+whole, labels = next(iter(wr.DataLoader(path, 4, as_="jax", device=sharding, labels=rows)))
 found["shape"] = whole.shape
+found["labels_shape"] = labels.shape
+found["labels_here"] = np.asarray(labels.addressable_shards[0].data).tolist()
 (part,) = whole.addressable_shards
 found["first"] = float(np.asarray(part.data).sum())
 with open(os.path.join(folder, f"{rank}.json"), "w") as file:
@@ -530,6 +532,8 @@ def test_jax_tells_the_ranks_without_starting_a_backend(parquet, tmp_path):
     for rank, found in enumerate(ranks):
         assert (found["length"], found["backends"], found["shape"]) == (5, 0, [8, 2, 48, 56])
         assert found["first"] == pytest.approx(images[4 * rank : 4 * rank + 4].sum(), rel=1e-4)
+        # Labels are one array over the devices of all processes, as pixels are.
+        assert (found["labels_shape"], found["labels_here"]) == ([8], ROWS[4 * rank : 4 * rank + 4])
 
 
 def test_torch_and_jax_must_agree(parquet, group, monkeypatch):

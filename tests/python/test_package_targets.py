@@ -74,6 +74,20 @@ def test_other_stains_are_images(pairs):
         np.testing.assert_allclose(stains[:, 0] * 65535, pixels[:, 1] * 2, rtol=1e-5)
 
 
+def test_stains_as_stored_are_not_scaled(pairs):
+    stains = dict(shuffle=False, targets=pairs / "images", target_kind="image", dtype="stored")
+    stored = wr.Dataset(pairs / "images")[:4]
+    for choices in ({}, {"target_dtype": "stored"}, {"target_scale": None}):
+        images, targets = next(iter(loader(pairs, **stains, **choices)))
+        assert images.dtype == targets.dtype == np.uint16
+        assert np.array_equal(images, stored) and np.array_equal(targets, stored)
+    images, targets = next(iter(loader(pairs, **stains, target_dtype="float32")))
+    assert images.dtype == np.uint16 and targets.dtype == np.float32
+    np.testing.assert_allclose(targets, stored / 65535, rtol=1e-5)
+    with pytest.raises(ValueError, match="a scale is asked for"):
+        loader(pairs, **stains, target_scale="unit")
+
+
 def test_tuples_and_dictionaries(pairs):
     labels = np.arange(12)
     order = dict(shuffle=False, labels=labels, indices=True)

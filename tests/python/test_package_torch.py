@@ -633,6 +633,35 @@ def test_memory_that_torch_lends_is_decoded_into(parquet):
         assert not loader._lender._lent
 
 
+def test_memory_that_is_lent_is_taken_for_batches_of_its_size_alone(parquet):
+    """A larger batch in memory of a smaller one would be written behind its end."""
+    lent = wr._native.Lent()
+    for address, nbytes in ((64, 100), (128, 200), (192, 100)):
+        lent.lend(address, nbytes)
+    assert lent.withdraw(9, 300) == [] and lent.withdraw(9, 200) == [128]
+    assert lent.withdraw(1, 100) == [192] and lent.withdraw(9, 100) == [64] and lent.withdraw(9, 100) == []
+
+    lender = _device.Lender(lambda nbytes: torch.full((nbytes,), 7, dtype=torch.uint8))
+
+    def lent_loader(size):
+        loader = wr.DataLoader(parquet, size, as_="torch", num_workers=1)
+        loader._lender = lender
+        native = wr._native.Loader(loader.dataset._native, loader._choices | {"lent": lender.native})
+        loader._made = {(0, 1): native}
+        return loader
+
+    small, large = lent_loader(2), lent_loader(8)
+    assert small._built.batch_bytes < large._built.batch_bytes
+    want = wr.DataLoader(parquet, 2, as_="torch"), wr.DataLoader(parquet, 8, as_="torch")
+    for first, second, one, two in zip(small, large, *want, strict=False):
+        assert torch.equal(first, one) and torch.equal(second, two)
+    del first, second
+    for loader in (small, large):
+        for _ in loader:
+            pass
+    assert not lender._lent
+
+
 def test_pinned_memory_says_what_is_missing(parquet):
     if torch.cuda.is_available():
         batch = next(iter(wr.DataLoader(parquet, 8, as_="torch", pin_memory=True, device="cuda")))
