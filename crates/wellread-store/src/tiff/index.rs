@@ -9,7 +9,7 @@ use super::ifd::{FileView, Header};
 use super::image::Page;
 use super::ome;
 use super::pages::{FirstPage, RawPage, read_pages};
-use super::series::{C, OtherFile, PlaneRef, Series, Z, image_of_samples};
+use super::series::{C, OtherFile, PlaneRef, Series, Z, image_of_samples, number_others};
 use crate::Result;
 use crate::place::{self, File};
 use crate::refusal::Refusal;
@@ -79,6 +79,7 @@ impl FileIndex {
         }
         let stamp = stamp.filter(|_| pages.iter().any(|page| page.sums.is_none()));
         let mut index = Self { len, header, kind, pages: pages.into(), series: Box::new([]), stamp };
+        number_others(&mut series);
         for one in &mut series {
             index.check(one);
         }
