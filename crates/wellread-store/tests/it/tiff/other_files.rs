@@ -4,7 +4,7 @@ use super::builder::{Page, tiff};
 use super::{folder, open};
 use std::path::Path;
 use wellread_image::Region;
-use wellread_store::{Scratch, read_image, read_region};
+use wellread_store::{OpenOptions, Scratch, read_image, read_region};
 
 /// OME-XML of an image for each list of files, whose channels lie in the first page of a file each.
 fn described(images: &[&[&str]]) -> String {
@@ -32,7 +32,9 @@ fn described(images: &[&[&str]]) -> String {
 /// Writes a file of one page, whose two pixels are `value` and 100 more.
 fn write(folder: &Path, name: &str, value: u8, description: &str) {
     let page = Page::grey(2, 1, 8, &[&[value, value + 100]]).describe(description);
-    std::fs::write(folder.join(name), tiff(true, &[page])).unwrap();
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, tiff(true, &[page])).unwrap();
 }
 
 /// The pixels of all images, which are read in this order of rows, twice.
@@ -81,5 +83,27 @@ fn images_may_share_a_file_and_differ_in_another() {
     let expected: [[u8; 4]; 2] = [[1, 101, 2, 102], [3, 103, 2, 102]];
     for order in [[0, 1], [1, 0]] {
         assert_eq!(read(dir.path(), &order), expected, "{order:?}");
+    }
+}
+
+#[test]
+fn names_in_a_companion_are_relative_to_it() {
+    let pointer = "<OME xmlns=\"http://www.openmicroscopy.org/Schemas/OME/2016-06\"><BinaryOnly \
+                   MetadataFile=\"../set.companion.ome\" UUID=\"urn:uuid:set\"/></OME>";
+    for description in ["", pointer] {
+        let dir = folder();
+        let images: [&[&str]; 2] = [&["A/c0.tif", "B/c0.tif"], &["A/c1.tif", "B/c2.tif"]];
+        std::fs::write(dir.path().join("set.companion.ome"), described(&images)).unwrap();
+        for (value, name) in (1..).zip(images.into_iter().flatten()) {
+            write(dir.path(), name, value, description);
+        }
+        let expected: [[u8; 4]; 2] = [[1, 101, 2, 102], [3, 103, 4, 104]];
+        for order in [[0, 1], [1, 0]] {
+            assert_eq!(read(dir.path(), &order), expected, "{description}, {order:?}");
+        }
+        let store =
+            wellread_store::open(dir.path().join("set.companion.ome"), &OpenOptions::default()).unwrap();
+        assert_eq!(store.len(), 2);
+        assert_eq!(read_image(&*store, 1).unwrap().1, expected[1]);
     }
 }
