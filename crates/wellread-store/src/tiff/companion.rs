@@ -7,7 +7,7 @@
 //! Files may say themselves whose they are (`BinaryOnly/@MetadataFile`). Those that say nothing are found by their name in the
 //! companion (`TiffData/UUID/@FileName`), as Bio-Formats finds them.
 
-use super::ome::{beside, read_companion};
+use super::ome::{Described, beside, read_companion};
 use crate::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,8 +17,10 @@ use wellread_image::ome_xml;
 /// A companion.
 #[derive(Debug)]
 pub(crate) struct Companion {
+    /// Where it lies.
+    path: PathBuf,
     /// Its OME-XML.
-    xml: Arc<str>,
+    xml: String,
     /// The files that it names, sorted.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -37,21 +39,21 @@ impl Companion {
         let blocks = images.iter().flat_map(|image| &image.planes);
         let named: BTreeSet<&str> = blocks.filter_map(|block| block.file_name.as_deref()).collect();
         let files: BTreeSet<PathBuf> = named.into_iter().map(|name| beside(path, name)).collect();
-        Ok(Self { xml: xml.into(), files: files.into_iter().collect() })
+        Ok(Self { path: path.to_owned(), xml, files: files.into_iter().collect() })
     }
 }
 
 /// The descriptions that companions have of files.
 #[derive(Debug, Default)]
-pub(super) struct Companions(HashMap<PathBuf, Arc<str>>);
+pub(super) struct Companions(HashMap<PathBuf, Arc<Companion>>);
 
 impl Companions {
     /// Those of these companions; where several describe a file, the first counts.
     pub(super) fn new(companions: impl IntoIterator<Item = Companion>) -> Self {
         let mut described = HashMap::new();
-        for Companion { xml, files } in companions {
-            for file in files {
-                described.entry(file).or_insert_with(|| Arc::clone(&xml));
+        for companion in companions.into_iter().map(Arc::new) {
+            for file in &companion.files {
+                described.entry(file.clone()).or_insert_with(|| Arc::clone(&companion));
             }
         }
         Self(described)
@@ -72,7 +74,7 @@ impl Companions {
     }
 
     /// The OME-XML that describes a file, where one does.
-    pub(super) fn of(&self, file: &Path) -> Option<&str> {
-        self.0.get(file).map(AsRef::as_ref)
+    pub(super) fn of(&self, file: &Path) -> Option<Described<'_>> {
+        self.0.get(file).map(|companion| Described { xml: &companion.xml, path: &companion.path })
     }
 }

@@ -48,8 +48,10 @@ pub(super) fn image_j(
     pages: &mut Vec<Page>,
 ) -> Result<Option<Series>> {
     let count = |key| value(description, key).map_or(Some(1), |v| v.parse::<usize>().ok().filter(|&n| n > 0));
+    // As for tifffile, a description that does not count its images has as many as pages.
+    let images = if value(description, "images").is_some() { count("images") } else { Some(pages.len()) };
     let (Some(images), Some(c), Some(z), Some(t)) =
-        (count("images"), count("channels"), count("slices"), count("frames"))
+        (images, count("channels"), count("slices"), count("frames"))
     else {
         return Ok(None);
     };
@@ -205,7 +207,7 @@ pub(super) fn shaped(
             if planes.iter().any(|r| !r.page.alike(&first.page)) || rest.iter().any(|r| !r.secondary) {
                 return Ok(None);
             }
-        } else if own > 1 || samples > 1 || !extend(view, pages, at, n)? {
+        } else if own > 1 || !extend(view, pages, at, n)? {
             return Ok(None);
         }
         let image = image_of_samples(&first.page, at, &axes, view.len());

@@ -313,11 +313,17 @@ impl Page {
         Arc::ptr_eq(&self.format, &other.format) || of(self) == of(other)
     }
 
-    /// Bytes of the whole page when it is stored as it is, in one piece.
+    /// Bytes of the whole page when it is stored as it is, in one piece, or in one for each sample behind the other.
     pub(super) fn contiguous_bytes(&self) -> Option<u64> {
         let format = &*self.format;
-        let one = format.codec == Codec::None && !format.tiled && self.segments.len() == 1;
-        one.then(|| format.row_bytes() as u64 * format.height as u64)
+        let pieces = if format.planar { format.samples } else { 1 };
+        let each = format.row_bytes() as u64 * format.height as u64;
+        let follows = |pair: &[Segment]| pair[0].offset.checked_add(each) == Some(pair[1].offset);
+        let is_one = format.codec == Codec::None
+            && !format.tiled
+            && self.segments.len() == pieces
+            && self.segments.windows(2).all(follows);
+        if is_one { each.checked_mul(pieces as u64) } else { None }
     }
 
     /// The most bytes that the segments can decode to, given the file's length.

@@ -7,9 +7,9 @@
 use super::describe;
 use super::ifd::{FileView, Header};
 use super::image::Page;
-use super::ome;
+use super::ome::{self, Described};
 use super::pages::{FirstPage, RawPage, read_pages};
-use super::series::{C, OtherFile, PlaneRef, Series, Z, image_of_samples};
+use super::series::{C, OtherFile, PlaneRef, Series, Z, image_of_samples, number_others};
 use crate::Result;
 use crate::place::{self, File};
 use crate::refusal::Refusal;
@@ -42,14 +42,14 @@ pub(super) struct FileIndex {
 
 impl FileIndex {
     /// Reads a file's directories, `len` bytes long. `window` is memory to use, and `known` are descriptions of other
-    /// files. `companion` is the OME-XML of a companion that describes this one, which counts where the file has none
-    /// of its own.
+    /// files. `companion` is the OME-XML of a companion that describes this one. It counts where the file has none of its
+    /// own, or says that it is elsewhere.
     pub(super) fn read(
         path: &Path,
         (file, len): (&File, u64),
         window: &mut Vec<u8>,
         known: &ome::Descriptions,
-        companion: Option<&str>,
+        companion: Option<Described<'_>>,
     ) -> Result<Self> {
         let stamp = Stamp::when_opened(file);
         let mut view = FileView::new(path, file, len, window);
@@ -57,9 +57,9 @@ impl FileIndex {
         let description = first.description.as_deref().unwrap_or("");
         let mut pages: Vec<Page> = raw.iter().map(|r| r.page.clone()).collect();
         let mut found = None;
-        let own = Some(description).filter(|text| ome::is_ome(text));
-        if let Some(description) = own.or(companion)
-            && let Some(series) = ome::series(&view, description, &pages, known)?
+        let own = Some(Described { xml: description, path }).filter(|own| ome::is_ome(own.xml));
+        if let Some(described) = own.or(companion)
+            && let Some(series) = ome::series(&view, described, companion, &pages, known)?
         {
             found = Some((Kind::Ome, series));
         }
@@ -79,6 +79,7 @@ impl FileIndex {
         }
         let stamp = stamp.filter(|_| pages.iter().any(|page| page.sums.is_none()));
         let mut index = Self { len, header, kind, pages: pages.into(), series: Box::new([]), stamp };
+        number_others(&mut series);
         for one in &mut series {
             index.check(one);
         }

@@ -42,12 +42,20 @@ pub(super) struct Alike {
 /// Descriptions by their text without the image's name.
 pub(super) type Descriptions = TextCache<Alike>;
 
-/// The images of an OME-TIFF; `None` when the description is some other XML.
+/// OME-XML, and the file that it is in: names of files are relative to that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Described<'a> {
+    pub(super) xml: &'a str,
+    pub(super) path: &'a Path,
+}
+
+/// The images of an OME-TIFF; `None` when the description is some other XML. `companion` is that of a companion which names the file.
 ///
 /// Descriptions that differ in the name of their one image are parsed once.
 pub(super) fn series(
     view: &FileView<'_>,
-    description: &str,
+    Described { xml: description, path: base }: Described<'_>,
+    companion: Option<Described<'_>>,
     pages: &[Page],
     known: &Descriptions,
 ) -> Result<Option<Vec<Series>>> {
@@ -56,18 +64,28 @@ pub(super) fn series(
     if let (Some(name), Some(key)) = (&name, &key)
         && let Some(alike) = known.known(key.as_bytes())
     {
-        let mut series = one(view, Cow::Borrowed(&alike.image), Arc::clone(&alike.metadata), pages)?;
+        let mut series = one(view, base, Cow::Borrowed(&alike.image), Arc::clone(&alike.metadata), pages)?;
         series.given = Some(description[name.clone()].into());
         return Ok(Some(vec![series]));
     }
     let fault = |e: &OmeXmlError| view.error(e).hint("write the file again, or repair its image description");
+    let mut base = Cow::Borrowed(base);
     let mut images = match ome_xml::read(description) {
         Ok(images) => images,
         Err(OmeXmlError::NotOme(_)) => return Ok(None),
         Err(OmeXmlError::BinaryOnly { metadata_file }) if !ends_in_tiff(&metadata_file) => {
-            let companion = beside(view.path(), &metadata_file);
-            let xml = read_companion(&companion)?;
-            ome_xml::read(&xml).map_err(|e| Error::new(&companion, e))?
+            let path = beside(view.path(), &metadata_file);
+            // One that was moved, or lies in another folder, is known where it was opened.
+            let opened = companion.filter(|opened| opened.path == path || !place::exists(&path));
+            let (path, xml) = if let Some(Described { xml, path }) = opened {
+                (path.to_owned(), Cow::Borrowed(xml))
+            } else {
+                let xml = read_companion(&path)?;
+                (path, Cow::Owned(xml))
+            };
+            let images = ome_xml::read(&xml).map_err(|e| Error::new(&path, e))?;
+            base = Cow::Owned(path);
+            images
         }
         Err(e) => return Err(fault(&e)),
     };
@@ -77,13 +95,13 @@ pub(super) fn series(
     {
         let metadata = Arc::new(std::mem::take(&mut image.metadata));
         let alike = Alike { image: images.remove(0), metadata: Arc::clone(&metadata) };
-        let series = one(view, Cow::Borrowed(&alike.image), metadata, pages)?;
+        let series = one(view, &base, Cow::Borrowed(&alike.image), metadata, pages)?;
         known.keep(key.as_bytes(), Arc::new(alike));
         return Ok(Some(vec![series]));
     }
     let own = |mut image: OmeImage| {
         let metadata = Arc::new(std::mem::take(&mut image.metadata));
-        one(view, Cow::Owned(image), metadata, pages)
+        one(view, &base, Cow::Owned(image), metadata, pages)
     };
     images.into_iter().map(own).collect::<Result<Vec<_>>>().map(Some)
 }
@@ -150,9 +168,22 @@ pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
     folder.join(name.rsplit(['/', '\\']).next().unwrap_or(name))
 }
 
-/// An image of a file. `metadata` are its own.
+/// Whether OME-XML in the file `base` means `file` by this name, as [`beside`] finds it. `file` is there. Others are looked for only where
+/// that decides.
+fn is_called(base: &Path, name: &str, file: &Path) -> bool {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    if file.file_name().is_none_or(|own| own.to_string_lossy() != last) {
+        return false;
+    }
+    let folder = base.parent().unwrap_or(Path::new(""));
+    let is_in_folder = last == name && file.parent() == Some(folder);
+    is_in_folder || folder.join(name) == file || beside(base, name) == file
+}
+
+/// An image of a file, by OME-XML in the file `base`. `metadata` are its own.
 fn one(
     view: &FileView<'_>,
+    base: &Path,
     mut image: Cow<'_, OmeImage>,
     metadata: Arc<ImageMetadata>,
     pages: &[Page],
@@ -163,9 +194,8 @@ fn one(
             "the OME-XML describes an image whose pixels are not in TIFF pages",
         )));
     }
-    let own_name = view.path().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let is_own = |name: &str| name.rsplit(['/', '\\']).next() == Some(own_name.as_str());
-    let beside_exists = |name: &str| place::exists(&beside(view.path(), name));
+    let is_own = |name: &str| is_called(base, name, view.path());
+    let beside_exists = |name: &str| place::exists(&beside(base, name));
     let pages_of = |name: Option<&str>| name.is_none_or(is_own).then_some(pages.len());
     let mut map = image.ifd_of_planes(pages_of).map_err(fault)?;
     // How many channels share a page, and the pixel type, are the page's to tell. For an image that begins in
@@ -200,7 +230,7 @@ fn one(
     let mut others = Vec::new();
     for name in map.files() {
         if !is_own(name) {
-            others.push(OtherFile::new(beside(view.path(), name)));
+            others.push(OtherFile::new(beside(base, name)));
         }
         sources.insert(name, if is_own(name) { 0 } else { others.len() as u32 });
     }
@@ -283,112 +313,4 @@ fn check(image: &OmeImage, page: &Page) -> Result<PixelType, Refusal> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::index::FileIndex;
-    use super::*;
-
-    fn name(xml: &str) -> Option<&str> {
-        range_of_name(xml).map(|range| &xml[range])
-    }
-
-    #[test]
-    fn the_name_of_a_lone_image_is_found() {
-        assert_eq!(
-            name(r#"<?xml?><OME><Image ID="Image:0" Name="a-1 µ"><Pixels/></Image></OME>"#),
-            Some("a-1 µ")
-        );
-        for xml in [
-            r#"<OME><Image ID="Image:0"><Pixels Name="a"/></Image></OME>"#,
-            r#"<OME><Image Name="a"/><Image Name="b"/></OME>"#,
-            r#"<OME><!-- <Image Name="a"/> --></OME>"#,
-            r#"<OME><Image Name="a &amp; b"/></OME>"#,
-            r#"<OME><Image Name=" a"/></OME>"#,
-            r#"<OME><Image Name=""/></OME>"#,
-            r#"<OME><Image ID=' Name="' Name="a"/></OME>"#,
-            "<OME><Image Name=\"a\nb\"/></OME>",
-            r#"<OME><Image Name="a>b"/></OME>"#,
-            r#"<OME><Image Name="a"#,
-            "",
-        ] {
-            assert_eq!(name(xml), None, "{xml}");
-        }
-    }
-
-    /// A one-page TIFF of 2 x 2 pixels with a description.
-    fn tiff(description: &str) -> Vec<u8> {
-        let text = [description.as_bytes(), b"\0"].concat();
-        let tags: [(u16, u16, u32, u32); 8] = [
-            (256, 3, 1, 2),
-            (257, 3, 1, 2),
-            (258, 3, 1, 8),
-            (259, 3, 1, 1),
-            (270, 2, text.len() as u32, 12),
-            (273, 4, 1, 8),
-            (278, 3, 1, 2),
-            (279, 4, 1, 4),
-        ];
-        let directory = (12 + text.len() as u32).next_multiple_of(2);
-        let mut bytes = [&b"II*\0"[..], &directory.to_le_bytes(), &[1, 2, 3, 4], &text].concat();
-        bytes.resize(directory as usize, 0);
-        bytes.extend((tags.len() as u16).to_le_bytes());
-        for (tag, kind, count, value) in tags {
-            bytes.extend(tag.to_le_bytes());
-            bytes.extend(kind.to_le_bytes());
-            bytes.extend(count.to_le_bytes());
-            bytes.extend(value.to_le_bytes());
-        }
-        bytes.extend([0; 4]);
-        bytes
-    }
-
-    fn xml(name: &str, x: usize, tiff_data: &str) -> String {
-        format!(
-            r#"<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0" Name="{name}"><Pixels
-            ID="Pixels:0" DimensionOrder="XYZCT" Type="uint8" SizeX="{x}" SizeY="2" SizeZ="1" SizeC="1" SizeT="1">
-            <Channel ID="Channel:0:0" Name="DNA"/>{tiff_data}</Pixels></Image></OME>"#
-        )
-    }
-
-    #[test]
-    fn descriptions_that_differ_in_a_name_are_parsed_once() {
-        let dir = tempfile::tempdir().unwrap();
-        let known = Descriptions::default();
-        let index = |file: &str, xml: &str| {
-            let path = dir.path().join(file);
-            std::fs::write(&path, tiff(xml)).unwrap();
-            let (opened, len) = place::open(&path).unwrap();
-            FileIndex::read(&path, (&opened, len), &mut vec![], &known, None)
-        };
-        let mut shared = vec![];
-        for i in 0..1000 {
-            let name = format!("cell {i}");
-            let index = index(&format!("{i}.tif"), &xml(&name, 2, r#"<TiffData IFD="0"/>"#)).unwrap();
-            let [series] = &*index.series else { panic!() };
-            assert_eq!(series.given_name(), Some(name.as_str()));
-            assert_eq!(series.info.as_ref().unwrap().shape, Shape::plane(2, 2));
-            shared.push(Arc::clone(series.metadata.as_ref().unwrap()));
-        }
-        assert_eq!(known.len(), 1);
-        assert!(shared.iter().all(|metadata| Arc::ptr_eq(metadata, &shared[0])));
-        assert_eq!(shared[0].channels[0].name, "DNA");
-        // A file that is described otherwise is as it says itself, and is parsed again.
-        let other = index("a.tif", &xml("cell 1", 3, r#"<TiffData IFD="0"/>"#)).unwrap();
-        let Err(refusal) = &other.series[0].info else { panic!() };
-        assert!(format!("{refusal:?}").contains("declares 3 x 2"), "{refusal:?}");
-        assert_eq!(known.len(), 2);
-        let other = index("b.tif", &xml("cell 1", 2, r#"<TiffData IFD="7"/>"#)).unwrap();
-        assert!(other.series[0].info.is_err());
-        // Names of files are for each file to be looked up.
-        for file in ["c.tif", "d.tif"] {
-            let block = format!(r#"<TiffData IFD="0"><UUID FileName="{file}">urn:uuid:1</UUID></TiffData>"#);
-            let index = index(file, &xml("cell 1", 2, &block)).unwrap();
-            assert_eq!((index.others().count(), index.series[0].planes[0].source), (0, 0));
-        }
-        assert_eq!(known.len(), 3);
-        for file in ["e.tif", "f.tif"] {
-            let broken = xml("cell 1", 2, "").replace("SizeX=\"2\"", "SizeX=\"two\"");
-            let error = index(file, &broken).unwrap_err().to_string();
-            assert!(error.contains(file) && error.contains("SizeX"), "{error}");
-        }
-    }
-}
+mod tests;

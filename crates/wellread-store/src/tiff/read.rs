@@ -113,14 +113,15 @@ impl Job<'_> {
                 let of_plane = source.pages[plane.page as usize].sums.as_deref().unwrap_or_default();
                 sums.extend(of_plane.get(plane.sample as usize));
             }
-            let opened = context.handle.get(self.files, (self.id, plane.source), source.path)?;
+            let key = self.key(plane);
+            let opened = context.handle.get(self.files, key, source.path)?;
             let mut work = Work {
                 format,
                 path: source.path,
                 len: source.len,
                 file: &opened.file,
                 map: self.map(opened, page),
-                key: (self.id, plane.source),
+                key,
                 restarts: self.restarts,
                 tools: &mut context.tools,
                 raw,
@@ -139,6 +140,12 @@ impl Job<'_> {
             planes.pass_over(run - 1);
         }
         Ok(())
+    }
+
+    /// Identifies the file that holds a plane. Images of one file count their other files each from 1 on, so that `source` does not.
+    fn key(&self, plane: PlaneRef) -> FileKey {
+        let other = (plane.source as usize).checked_sub(1).and_then(|i| self.series.others.get(i));
+        (self.id, other.map_or(0, |other| other.number))
     }
 
     /// The file that holds a plane, with its pages.
@@ -160,7 +167,7 @@ impl Job<'_> {
             )
             .hint("the acquisition was probably stopped early; read a region without it"));
         };
-        let file = &context.handle.get(self.files, (self.id, plane.source), &other.path)?.file;
+        let file = &context.handle.get(self.files, self.key(plane), &other.path)?.file;
         let (len, pages) = other.pages(file, raw)?;
         Ok(SourceFile { path: &other.path, len: *len, pages })
     }

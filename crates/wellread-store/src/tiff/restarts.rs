@@ -73,7 +73,7 @@ impl StripRestarts {
     }
 }
 
-/// Identifies an open file: the number of an image's file among all of this process, and which of those it refers to.
+/// Identifies an open file: the number of a row's file among all of this process, and which of the files that its images refer to.
 pub(super) type FileKey = (u64, u32);
 
 /// A strip: its file, as files of stores are told apart, and where it begins there.

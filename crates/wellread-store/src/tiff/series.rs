@@ -12,6 +12,7 @@ use super::pages::read_pages;
 use crate::place::{self, File};
 use crate::refusal::Refusal;
 use crate::{Error, Result, RowInfo};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use wellread_image::{ImageMetadata, Shape};
@@ -62,6 +63,8 @@ pub(super) struct Series {
 #[derive(Debug)]
 pub(super) struct OtherFile {
     pub(super) path: PathBuf,
+    /// Its number among the other files of all images of one file, from 1 on: see [`number_others`].
+    pub(super) number: u32,
     /// Its length and its pages.
     pub(super) pages: OnceLock<(u64, Box<[Page]>)>,
 }
@@ -88,7 +91,7 @@ impl Series {
 
 impl OtherFile {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, pages: OnceLock::new() }
+        Self { path, number: 0, pages: OnceLock::new() }
     }
 
     /// Length of the file, 0 if it cannot be had.
@@ -106,6 +109,15 @@ impl OtherFile {
         let (_, raw, _) = read_pages(&mut view)?;
         let pages = raw.into_iter().map(|r| r.page).collect();
         Ok(self.pages.get_or_init(|| (len, pages)))
+    }
+}
+
+/// Numbers the other files of all images of one file: equal paths have one number, and different ones two.
+pub(super) fn number_others(series: &mut [Series]) {
+    let mut numbers: HashMap<PathBuf, u32> = HashMap::new();
+    for other in series.iter_mut().flat_map(|one| one.others.iter_mut()) {
+        let next = numbers.len() as u32 + 1;
+        other.number = *numbers.entry(other.path.clone()).or_insert(next);
     }
 }
 

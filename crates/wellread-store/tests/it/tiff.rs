@@ -3,6 +3,7 @@
 mod builder;
 mod hostile;
 mod layouts;
+mod other_files;
 mod parts;
 mod real;
 mod round_trip;

@@ -181,6 +181,8 @@ fn image_j_hyperstacks() {
     assert_eq!(pixels, [0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11]);
     let (shape, ..) = only_image(dir.path(), &describe(&pages, "ImageJ=1.53t\nimages=12\n"));
     assert_eq!(shape, Shape([1, 1, 12, 1, 1]));
+    let uncounted = "ImageJ=1.53t\nchannels=2\nslices=3\nframes=2\n";
+    assert_eq!(only_image(dir.path(), &describe(&pages, uncounted)).0, Shape([2, 2, 3, 1, 1]));
     // A description that does not fit is not believed.
     let (shape, ..) = only_image(dir.path(), &describe(&pages, "ImageJ=1.53t\nimages=40\nslices=40\n"));
     assert_eq!(shape, Shape([1, 1, 12, 1, 1]));
@@ -218,6 +220,20 @@ fn tifffile_shapes() {
     let one = Page::grey(2, 1, 8, &[&[1, 2, 3, 4, 5, 6]]).with(279, &[2]);
     let one = one.describe(r#"{"shape": [3, 1, 2], "truncated": true}"#);
     assert_eq!(only_image(dir.path(), &tiff(true, &[one])).2, [1, 2, 3, 4, 5, 6]);
+    // The same of colours, pixel by pixel and plane by plane.
+    let all: Vec<u8> = (1..=12).collect();
+    let colours = |strips: &[&[u8]], counts: &[u64], planar: u64, shape: &str| {
+        let page = Page::grey(2, 1, 8, strips).with(258, &[8; 3]).with(277, &[3]).with(284, &[planar]);
+        let page = page.with(279, counts).describe(shape);
+        let (shape, _, pixels) = only_image(dir.path(), &tiff(true, &[page]));
+        assert_eq!(shape, Shape([1, 3, 2, 1, 2]));
+        pixels
+    };
+    let by_pixel = r#"{"shape": [2, 1, 2, 3], "axes": "ZYXS", "truncated": true}"#;
+    assert_eq!(colours(&[&all], &[6], 1, by_pixel), [1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12]);
+    let by_plane = r#"{"shape": [2, 3, 1, 2], "axes": "ZSYX", "truncated": true}"#;
+    let strips = [&all[..2], &all[2..4], &all[4..]];
+    assert_eq!(colours(&strips, &[2; 3], 2, by_plane), [1, 2, 7, 8, 3, 4, 9, 10, 5, 6, 11, 12]);
 }
 
 /// OME-XML of one image of 1 x 1 pixels; `data` are its `TiffData` elements.
