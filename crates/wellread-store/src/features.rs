@@ -22,6 +22,7 @@ mod unique;
 mod values;
 
 pub use differing::differing;
+pub(crate) use differing::first_difference;
 pub use digest::digest;
 pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds, zones};
 pub(crate) use durations::{has_zone, relabelled, with_durations};
