@@ -36,9 +36,9 @@ mod types;
 
 pub use table::DuckTable;
 
-use wellread_store::features::is_own_of_tables;
+use wellread_store::features::{self, is_own_of_tables};
 use wellread_store::table::{TableStore, TableWriter};
-use wellread_store::{Format, Result, WriteOptions, register_format};
+use wellread_store::{Error, Format, Result, WriteOptions, register_format};
 
 /// OME-Arrow columns in the tables of a DuckDB database file.
 pub static FORMAT: Format = Format {
@@ -107,7 +107,11 @@ register_format!(PARQUET_FORMAT);
 
 fn writer(path: &std::path::Path, options: &WriteOptions, target: sink::Target) -> Result<TableWriter> {
     let sink = sink::DuckSink::create(path, options, target)?;
-    TableWriter::create(path, options, Box::new(move |schema| sink.begin(&schema)))
+    // Its dates are days: the time of day would be cut off.
+    let features = options.features.as_ref().map(features::without_date64).transpose();
+    let features = features.map_err(|e| Error::new(path, e))?;
+    let options = WriteOptions { features, ..options.clone() };
+    TableWriter::create(path, &options, Box::new(move |schema| sink.begin(&schema)))
 }
 
 /// Library and the storage versions that it reads and writes.

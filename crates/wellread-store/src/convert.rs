@@ -5,7 +5,9 @@
 //! what was written can be compared with what a reader finds there ([`Converted::check`]).
 
 use crate::each_row;
+use crate::features::FeatureColumns;
 use crate::finished::Finished;
+use crate::format::format_named;
 use crate::read_back::{self, Digests};
 use crate::row_location::UnlikeRows;
 use crate::surface::option;
@@ -39,21 +41,29 @@ pub struct Converted {
 }
 
 impl Converted {
-    /// Reads all output back, in the format of that name, and compares it with `source`. It returns the facts that the
-    /// target has no place for ([`read_back::check`]).
+    /// Reads all output back, in the format of that name, and compares it with `source`. `columns` are those that the
+    /// writer was given to put beside the images. It returns the facts that the target has no place for
+    /// ([`read_back::check`]).
     ///
     /// # Errors
-    /// It cannot be opened; as [`read_back::check`].
+    /// It cannot be opened; as [`read_back::check`] and [`read_back::check_columns`].
     pub fn check(
         &self,
         source: &dyn Store,
         format: &str,
+        columns: Option<&FeatureColumns>,
         rows: usize,
         jobs: usize,
         done: &(dyn Fn() + Sync),
     ) -> Result<Vec<&'static str>> {
         let options = OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() };
         let target = open(self.output.path(), &options)?;
+        if let Some(columns) = columns {
+            let format = format_named(format)?;
+            if format.keeps_features_in(self.output.path(), source.len()) {
+                read_back::check_columns(columns, format, &*target, rows)?;
+            }
+        }
         read_back::check(source, &self.digests, &*target, rows, jobs, done)
     }
 

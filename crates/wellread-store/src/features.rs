@@ -23,6 +23,7 @@ mod unique;
 mod values;
 
 pub use differing::differing;
+pub(crate) use differing::first_difference;
 pub use digest::digest;
 pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds, zones};
 pub(crate) use durations::{has_zone, relabelled, with_durations};
@@ -35,7 +36,7 @@ pub use plain::left_out_in_words;
 pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns, text};
 pub(crate) use row_id::{RowId, is_own_number};
 pub(crate) use seconds::finer;
-pub use seconds::without_seconds;
+pub use seconds::{without_date64, without_seconds};
 pub use times::first_outside;
 pub use unique::{is_own_of_tables, renamed};
 pub(crate) use unique::{unique_names, unique_schema};

@@ -200,9 +200,10 @@ impl PartedSet {
         let source = open_listed(&self.set(), list, &as_written(self.format))?;
         let features = features::all(&*source)?;
         let options = WriteOptions { features, overwrite: true, resume: None, ..options.clone() };
+        let columns = options.features.as_ref();
         let writer = registry::create(folder.join(&self.name), self.format.name, &options)?;
         let written = convert(&*source, writer, ConvertOptions::default(), &mut |_| ())?;
-        written.check(&*source, self.format.name, source.len(), options.jobs, &|| ())?;
+        written.check(&*source, self.format.name, columns, source.len(), options.jobs, &|| ())?;
         written.commit()
     }
 
@@ -253,7 +254,7 @@ pub fn write_part(
     let writer = registry::create(path, format, &options)?;
     let written = convert(source, writer, how, done)?;
     if is_checked {
-        written.check(source, format, source.len(), options.jobs, &|| ())?;
+        written.check(source, format, options.features.as_ref(), source.len(), options.jobs, &|| ())?;
     }
     written.commit()
 }

@@ -2,21 +2,27 @@
 //!
 //! ```text
 //!  source ──scan──▶ convert ──digest of each image──▶ Digests ─┐
-//!                      └──▶ target (complete, opened again) ───┴──▶ check: rows, names, shapes, pixels
+//!                      └──▶ target (complete, opened again) ───┴──▶ check: rows, names, shapes, pixels, columns
 //! ```
 //!
 //! A digest is XXH3-64 of the pixels as they were handed to the writer. It guards against mistakes of a writer or a
 //! reader and against bad storage, not against intent. Checksums that are published are SHA-256 ([`crate::checksum`]).
 
+use crate::features::{self, FeatureColumns};
 use crate::words::counted;
-use crate::{Error, Result, RowInfo, Scratch, Store, read_region};
-use std::collections::BTreeSet;
+use crate::{Error, Format, Result, RowInfo, Scratch, Store, read_region};
+use arrow_array::Array as _;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use wellread_image::ome_arrow::ROW_ID;
 use wellread_image::{Channel, ImageMetadata};
 use xxhash_rust::xxh3::xxh3_64;
 
 const ACQUIRED: &str = "times of acquisition";
+
+/// About how many bytes of columns are read back at once.
+const MOST_COLUMN_BYTES: usize = 256 << 20;
 
 /// Facts of images that a format may have no place for, and whether an image has them.
 const FACTS: [(&str, fn(&ImageMetadata) -> bool); 5] = [
@@ -130,6 +136,46 @@ pub fn check(
         Some((_, error)) => Err(error),
         None => left_out(source, digests, target, has_lost_time.into_inner()),
     }
+}
+
+/// Compares the columns beside the first `rows` rows of `target` with `columns`, which its writer was given. They may have the names and types
+/// that its format has in place of theirs.
+///
+/// # Errors
+/// A column that is not there, or the first row of one with other values; columns that cannot be read.
+pub fn check_columns(
+    columns: &FeatureColumns,
+    format: &Format,
+    target: &dyn Store,
+    rows: usize,
+) -> Result<()> {
+    let wrong = |e| Error::new(target.path(), e);
+    let (mut wanted, _) = features::renamed(columns, &format.own_columns).map_err(wrong)?;
+    if !format.keeps_durations {
+        wanted = features::without_durations(&wanted).map_err(wrong)?;
+    }
+    let wanted = wanted.slice(0, rows.min(wanted.num_rows()));
+    let has: HashSet<String> = target.hints().feature_names().into_iter().collect();
+    let mut names = vec![];
+    for (field, column) in wanted.schema_ref().fields().iter().zip(wanted.columns()) {
+        let name = field.name();
+        if has.contains(name) {
+            names.push(name.clone());
+        } else if column.null_count() < column.len() && name != ROW_ID {
+            return Err(Error::new(target.path(), format_args!("has no column {name:?}, which was written")));
+        }
+    }
+    // The columns that were written are in memory already: only some of these are beside them.
+    let at_once = (MOST_COLUMN_BYTES / (8 * rows.max(1))).max(1);
+    for names in names.chunks(at_once) {
+        let Some(found) = target.hints().features(names)? else { continue };
+        let found = found.slice(0, rows.min(found.num_rows()));
+        if let Some((name, row)) = features::first_difference(&wanted, &found) {
+            let cause = format_args!("has another value in the column {name:?} than was written");
+            return Err(Error::new(target.path(), cause).row(row));
+        }
+    }
+    Ok(())
 }
 
 /// Whether an image of `target` lacks its time of acquisition. The target may have none of that year.

@@ -290,6 +290,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             source: &*source,
             target: &args.target,
             format,
+            columns: options.features.as_ref(),
             rows: if args.no_verify { resumed } else { source.len() },
             resumed,
             jobs: args.write.jobs,

@@ -4,14 +4,15 @@ use crate::{IMAGE, columns_back, database, made, options, write};
 use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
-    Decimal128Type, Float64Type, Int64Type, Time64MicrosecondType, Time64NanosecondType,
-    TimestampMicrosecondType,
+    Date32Type, Decimal128Type, Float64Type, Int64Type, Time64MicrosecondType, Time64NanosecondType,
+    TimestampMicrosecondType, TimestampMillisecondType,
 };
 use arrow_array::{
-    ArrayRef, Date64Array, Decimal256Array, Float64Array, RecordBatch, Time64NanosecondArray,
+    ArrayRef, Date32Array, Date64Array, Decimal256Array, Float64Array, RecordBatch, Time64NanosecondArray,
     TimestampMicrosecondArray, TimestampSecondArray,
 };
 use arrow_buffer::i256;
+use arrow_schema::{DataType, TimeUnit};
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 use wellread_store::{LeftOut, OpenOptions, WriteOptions, open, open_all, read_image};
@@ -104,6 +105,31 @@ fn times_of_day_keep_their_nanoseconds() {
     for (format, back) in columns_back(&column) {
         assert_eq!(back.as_primitive::<Time64NanosecondType>(), &times, "{format}");
     }
+}
+
+/// DuckDB's dates are days, and its appender would cut off the time of day.
+#[test]
+fn dates_keep_their_time_of_day() {
+    const DAY: i64 = 86_400_000;
+    let parts: ArrayRef = Arc::new(Date64Array::from(vec![Some(DAY), None, Some(2 * DAY + 5_400_000)]));
+    for (format, back) in columns_back(&parts) {
+        let times: Vec<_> = (0..3).map(|row| time_of(&back, row)).collect();
+        assert_eq!(times, [Some(DAY), None, Some(2 * DAY + 5_400_000)], "{format}");
+    }
+    let days: ArrayRef = Arc::new(Date64Array::from(vec![Some(DAY), None, Some(-DAY)]));
+    for (format, back) in columns_back(&days) {
+        let days = Date32Array::from(vec![Some(1), None, Some(-1)]);
+        assert_eq!(back.as_primitive::<Date32Type>(), &days, "{format}");
+    }
+}
+
+/// Milliseconds since 1970 of a time in milliseconds or microseconds.
+fn time_of(column: &ArrayRef, row: usize) -> Option<i64> {
+    let is_millis = *column.data_type() == DataType::Timestamp(TimeUnit::Millisecond, None);
+    column.is_valid(row).then(|| match is_millis {
+        true => column.as_primitive::<TimestampMillisecondType>().value(row),
+        false => column.as_primitive::<TimestampMicrosecondType>().value(row) / 1000,
+    })
 }
 
 /// Infinity is a time of DuckDB alone: others have a number there, as of the year 294247.

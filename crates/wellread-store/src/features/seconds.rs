@@ -28,6 +28,14 @@ pub fn without_seconds(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     changed(batch, |_, column| Ok(finer(column)))
 }
 
+/// The batch with dates in days, or times in milliseconds where a date has a part of a day, in place of dates in milliseconds.
+///
+/// # Errors
+/// Arrow's error.
+pub fn without_date64(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    changed(batch, |_, column| Ok(finer(column).filter(|_| *column.data_type() == DataType::Date64)))
+}
+
 /// The column in a type that Parquet has; `None` where its own is one.
 pub(crate) fn finer(column: &ArrayRef) -> Option<ArrayRef> {
     match column.data_type() {
@@ -62,6 +70,22 @@ mod tests {
 
     fn column(array: impl Array + 'static) -> ArrayRef {
         Arc::new(array)
+    }
+
+    #[test]
+    fn dates_alone_are_changed() {
+        let seconds = column(TimestampSecondArray::from(vec![Some(7), None]));
+        let batch = RecordBatch::try_from_iter_with_nullable([
+            ("seen", Arc::clone(&seconds), true),
+            ("day", column(Date64Array::from(vec![Some(DAY), None])), true),
+            ("part", column(Date64Array::from(vec![Some(DAY + 1), None])), true),
+        ]);
+        let wanted = RecordBatch::try_from_iter_with_nullable([
+            ("seen", seconds, true),
+            ("day", column(Date32Array::from(vec![Some(1), None])), true),
+            ("part", column(TimestampMillisecondArray::from(vec![Some(DAY + 1), None])), true),
+        ]);
+        assert_eq!(without_date64(&batch.unwrap()).unwrap(), wanted.unwrap());
     }
 
     #[test]

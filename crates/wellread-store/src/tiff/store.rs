@@ -312,6 +312,11 @@ impl TiffStore {
         }
     }
 
+    /// Whether a row is the only one of its file.
+    fn is_only_row(&self, row: usize, place: Row) -> bool {
+        place.series == 0 && self.rows.get(row + 1).is_none_or(|next| next.file != place.file)
+    }
+
     /// Name of an image: see [`Store::name`] below.
     fn name_of(&self, index: &FileIndex, series: &Series, path: &Path, place: Row) -> String {
         let stem = self.stem(path);
@@ -370,22 +375,23 @@ impl Store for TiffStore {
         self.with(row, |_, series, path, _| info_of(series, path))
     }
 
-    /// In a folder, this is the name by its index of names. Without one, it is the file's name without extension, or
-    /// the OME name where the writer had to change it to make a file name. In a single file the OME name, if there is
-    /// one. A file of a folder that cannot be read is called by its file's name, too.
+    /// In a folder, this is the name by its index of names. Without one, it is the file's name without extension. Files
+    /// `*.ome.tif` have the OME name where the writer had to change it to make a file name. In a single file the OME name, if
+    /// there is one. A file of a folder that cannot be read is called by its file's name, too.
     fn name(&self, row: usize) -> Result<String> {
         let (place, path) = self.row(row)?;
         let slot = &self.files[place.file as usize];
-        let has_one = || self.sampled || slot.index.get().is_none_or(|index| index.series.len() == 1);
-        if let Some(name) = slot.name.as_deref().filter(|_| place.series == 0 && has_one()) {
+        // Told by the rows: whether a file's index is kept must not change names.
+        let is_only = self.is_only_row(row, place);
+        if let Some(name) = slot.name.as_deref().filter(|_| is_only) {
             return Ok(name.to_owned());
         }
         let is_ome = path.to_string_lossy().to_ascii_lowercase().contains(".ome.tif");
-        let known = slot.index.get();
         // Without a look into the file where that is sure to change nothing.
-        if !is_ome && (self.sampled || self.is_folder && known.is_some_and(|i| i.series.len() == 1)) {
+        if !is_ome && self.is_folder && is_only {
             return Ok(self.stem(path));
         }
+        let known = slot.index.get();
         if known.is_none() {
             self.look_into_rest();
         }
@@ -582,3 +588,6 @@ fn pieces_name(format: &PageFormat) -> String {
         format!("strips of {}{planar}", counted(h, "row"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -141,7 +141,7 @@ proptest! {
             let path = dir.path().join(target);
             let writer = create(&path, format, &options(variant)).unwrap();
             let converted = convert(&*from, writer, ConvertOptions::default(), &mut |_| ()).unwrap();
-            converted.check(&*from, format, from.len(), 2, &|| ()).unwrap();
+            converted.check(&*from, format, None, from.len(), 2, &|| ()).unwrap();
             converted.commit().unwrap();
             assert_same(&*open_as(&path, format), &names);
         }
@@ -152,7 +152,7 @@ proptest! {
             let path = dir.path().join(format!("again-{target}"));
             let writer = create(&path, format, &options(variant)).unwrap();
             let converted = convert(&*from, writer, ConvertOptions::default(), &mut |_| ()).unwrap();
-            converted.check(&*from, format, from.len(), 2, &|| ()).unwrap();
+            converted.check(&*from, format, None, from.len(), 2, &|| ()).unwrap();
             converted.commit().unwrap();
             assert_same(&*open_as(&path, format), &names);
         }

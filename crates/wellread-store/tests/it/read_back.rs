@@ -1,6 +1,8 @@
 //! Reading back what a conversion has written: every kind of difference is an error that names its row.
 
+use arrow_array::{ArrayRef, Date64Array, Int64Array, RecordBatch};
 use std::path::Path;
+use std::sync::Arc;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
 use wellread_store::read_back::check;
@@ -38,7 +40,7 @@ fn every_difference_is_an_error_that_names_its_row() {
     let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
     let digests = converted.digests.clone();
     assert!(!folder.path().join("target.parquet").exists());
-    converted.check(&*source, "parquet", source.len(), 2, &|| {}).unwrap();
+    converted.check(&*source, "parquet", None, source.len(), 2, &|| {}).unwrap();
     converted.commit().unwrap();
     let target = open(folder.path().join("target.parquet").as_path(), &OpenOptions::default()).unwrap();
     for jobs in [1, 3] {
@@ -110,8 +112,46 @@ fn facts_that_a_later_image_has_are_told_too() {
     let lost = |format: &str, target: &str| {
         let writer = create(folder.path().join(target), format, &options).unwrap();
         let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
-        converted.check(&*source, format, source.len(), 2, &|| {}).unwrap()
+        converted.check(&*source, format, None, source.len(), 2, &|| {}).unwrap()
     };
     assert_eq!(lost("image-folder", "pictures"), ["wavelengths", "pixel sizes", "times of acquisition"]);
     assert_eq!(lost("parquet", "again.parquet"), Vec::<&str>::new());
+}
+
+/// The values of columns are read back, too: one that an engine has changed, or lost, is told by its name and row.
+#[test]
+fn columns_that_read_back_otherwise_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = write(&folder.path().join("source.parquet"), &images());
+    let count = |changed: usize| -> ArrayRef {
+        Arc::new((0..40).map(|row| if row == changed { -1 } else { row as i64 }).collect::<Int64Array>())
+    };
+    let day: ArrayRef = Arc::new((0..40).map(|day| Some(day * 86_400_000)).collect::<Date64Array>());
+    let empty: ArrayRef = Arc::new(Int64Array::from(vec![None; 40]));
+    let batch = |columns: Vec<(&str, ArrayRef)>| {
+        RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, column)| (name, column, true)),
+        )
+        .unwrap()
+    };
+    // The first is renamed where it is a column of the table itself.
+    let written = batch(vec![("ome_image", count(40)), ("day", day.clone()), ("count", count(40))]);
+    let types = vec![PixelType::U8, PixelType::U16];
+    let options = WriteOptions { types, features: Some(written.clone()), ..WriteOptions::default() };
+    for (format, name) in [("parquet", "a.parquet"), ("ome-zarr", "a.zarr"), ("ome-arrow-dataset", "dataset")]
+    {
+        let writer = create(folder.path().join(name), format, &options).unwrap();
+        let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
+        let said = |columns: &RecordBatch| {
+            let checked = converted.check(&*source, format, Some(columns), source.len(), 2, &|| {});
+            checked.err().map(|error| (error.row_index(), error.cause().to_owned()))
+        };
+        assert_eq!(said(&written), None, "{format}");
+        let other = batch(vec![("day", day.clone()), ("count", count(33))]);
+        let changed = "has another value in the column \"count\" than was written".to_owned();
+        assert_eq!(said(&other), Some((Some(33), changed)), "{format}");
+        let more = batch(vec![("day", day.clone()), ("empty", empty.clone()), ("lost", count(40))]);
+        let lost = "has no column \"lost\", which was written".to_owned();
+        assert_eq!(said(&more), Some((None, lost)), "{format}");
+    }
 }

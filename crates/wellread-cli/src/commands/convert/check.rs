@@ -9,6 +9,7 @@
 use crate::output::{Failure, Outcome, Ui};
 use std::path::Path;
 use wellread_store::convert::Converted;
+use wellread_store::features::FeatureColumns;
 use wellread_store::words::counted_with;
 use wellread_store::{Error, Format, OpenOptions, Store};
 
@@ -27,6 +28,8 @@ pub(super) struct Check<'a> {
     /// Where the output will be.
     pub target: &'a Path,
     pub format: &'a Format,
+    /// The columns that were written beside the images.
+    pub columns: Option<&'a FeatureColumns>,
     /// So many images, from the first on.
     pub rows: usize,
     /// So many an interrupted run has left.
@@ -44,10 +47,10 @@ impl Check<'_> {
         failed: &dyn Fn(Error) -> Failure,
         ui: Ui,
     ) -> Outcome<Checked> {
-        let Self { source, target, format, rows, resumed, jobs } = *self;
+        let Self { source, target, format, columns, rows, resumed, jobs } = *self;
         let start = std::time::Instant::now();
         let bar = ui.progress(rows as u64, "reading back");
-        let checked = converted.check(source, format.name, rows, jobs, &|| bar.inc(1));
+        let checked = converted.check(source, format.name, columns, rows, jobs, &|| bar.inc(1));
         bar.finish_and_clear();
         let error = match checked {
             Ok(left_out) => {

@@ -25,7 +25,8 @@ fn verify(
     options: &WriteOptions,
 ) -> Outcome<Checked> {
     let target = &args.target;
-    let check = Check { source: against, target, format, rows: against.len(), resumed: 0, jobs: 1 };
+    let rows = against.len();
+    let check = Check { source: against, target, format, columns: None, rows, resumed: 0, jobs: 1 };
     check.run(converted, &|error| failed(error, against, args, format, options), Ui::new(false, true))
 }
 
