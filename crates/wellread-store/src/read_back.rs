@@ -24,8 +24,11 @@ const ACQUIRED: &str = "times of acquisition";
 /// About how many bytes of columns are read back at once.
 const MOST_COLUMN_BYTES: usize = 256 << 20;
 
-/// Facts of images that a format may have no place for, and whether an image has them.
-const FACTS: [(&str, fn(&ImageMetadata) -> bool); 5] = [
+/// A fact of an image by name, and whether an image has it.
+type Fact = (&'static str, fn(&ImageMetadata) -> bool);
+
+/// Facts of images that a format may have no place for.
+const FACTS: [Fact; 5] = [
     ("channel names", |m| m.channels.iter().any(|c| !c.name.is_empty())),
     ("wavelengths", |m| m.channels.iter().any(has_wavelength)),
     ("pixel sizes", |m| pixel_sizes(m) > 0),
