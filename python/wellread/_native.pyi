@@ -47,6 +47,9 @@ def row_names(dataset: Dataset, rows: list[int]) -> str:
 def channel_order(first: int, names: list[str]) -> str:
     """The order of channels of rows, as JSON, from texts of `row_names`; `first` is the first of the rows."""
 
+def channel_order_of(dataset: Dataset, rows: list[int]) -> str:
+    """The order of channels of rows, as JSON, where the first of them has no names."""
+
 def partial_stats(dataset: Dataset, rows: list[int], first: int, order: str, jobs: int) -> str:
     """Counts of these rows, as JSON."""
 

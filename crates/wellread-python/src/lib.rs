@@ -62,6 +62,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(whole_set::group_rows, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::row_names, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::channel_order, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::channel_order_of, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::partial_stats, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::finish_stats, module)?)?;
     module.add_function(wrap_pyfunction!(writing::from_images, module)?)?;

@@ -158,6 +158,18 @@ pub(crate) fn channel_order(first: usize, names: Vec<String>) -> PyResult<String
     serde_json::to_string(&order).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
+/// The order of channels of rows, as text, where the first of them has no names: some of the rows are looked at.
+#[pyfunction]
+pub(crate) fn channel_order_of(
+    py: Python<'_>,
+    dataset: PyRef<'_, Dataset>,
+    rows: Vec<usize>,
+) -> PyResult<String> {
+    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+        text(dataset.store().path(), &ChannelOrder::of(dataset.store(), &rows)?)
+    })
+}
+
 /// The counts of these rows, as text.
 #[pyfunction]
 pub(crate) fn partial_stats(

@@ -235,7 +235,8 @@ def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles
     how = _sets.recipe(dataset)
     tasks = _packed([rows for _, rows in grouped], *job.rows_per_task(dataset))
     named: list[list[str]] = [[_native.row_names(dataset._native, rows[:1])] for _, rows in grouped]
-    if any(name for texts in named for names in json.loads(texts[0])["lists"] for name in names):
+    are_named = [any(name for names in json.loads(text)["lists"] for name in names) for (text,) in named]
+    if any(are_named):
         # In which order channels stand may differ from image to image, and decides which are counted together.
         answers = job.run(names_task, [(how, [rows for _, rows in units]) for units in tasks])
         for units, texts in zip(tasks, answers, strict=True):
@@ -244,7 +245,10 @@ def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles
         # The first row is among the others.
         named = [texts[1:] for texts in named]
     firsts = [rows[0] for _, rows in grouped]
-    orders = [_native.channel_order(first, texts) for first, texts in zip(firsts, named, strict=True)]
+    orders = [
+        _native.channel_order(rows[0], texts) if is_named else _native.channel_order_of(dataset._native, rows)
+        for (_, rows), texts, is_named in zip(grouped, named, are_named, strict=True)
+    ]
     sums = [_native.StatsSum() for _ in grouped]
     left = Counter(number for units in tasks for number, _ in units)
     parsed = [json.loads(order) for order in orders]

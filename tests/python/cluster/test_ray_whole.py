@@ -4,6 +4,7 @@ import json
 import os
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import ray_cluster
 import wellread as wr
@@ -35,6 +36,21 @@ def test_statistics_are_those_of_one_machine_to_the_byte(cluster, wellread, labe
 def local_job(run=lambda work, jobs: (work(job)[0] for job in jobs)):
     """A job without a cluster."""
     return SimpleNamespace(total=None, rows_per_task=lambda dataset: (8, 16), run=run, summary=dict)
+
+
+def test_names_that_the_first_image_lacks_count_as_on_one_machine(wellread, tmp_path):
+    import tifffile
+    from wellread.ray import _sets, _whole
+
+    for name, stains in (("0", None), ("a", ["DNA", "ER"]), ("b", ["ER", "DNA"])):
+        about = {"axes": "CYX"} | ({"Channel": {"Name": stains}} if stains else {})
+        image = np.zeros((2, 8, 8), np.uint16)
+        tifffile.imwrite(tmp_path / f"{name}.ome.tif", image, photometric="minisblack", metadata=about)
+    one = wellread("stats", tmp_path)
+    assert (one["reordered"], one["other_names"]) == (0, 2)
+    assert json.loads(_whole.stats_text(local_job(), _sets.of(tmp_path), None, _whole.PERCENTILES)) == one
+    info = wellread("info", tmp_path)
+    assert (info["channels_reordered"], info["channels_unlike"]) == (0, 2)
 
 
 def test_counts_of_a_group_go_when_all_of_it_is_counted(labelled, monkeypatch):

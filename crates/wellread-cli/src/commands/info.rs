@@ -97,7 +97,7 @@ struct Info {
     /// Columns that are here under another name than in the files: that name, and the one here.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     columns_renamed: Vec<[String; 2]>,
-    /// What the text says of columns and of bytes, in sentences.
+    /// Sentences of the text about columns and bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -108,7 +108,7 @@ impl Info {
         self.rows_sampled < self.images
     }
 
-    /// What stands before figures: those reckoned from some rows are not shown as if all had been looked at.
+    /// The word before figures. Those reckoned from some rows are not shown as if all had been looked at.
     fn about(&self) -> &'static str {
         if self.is_sampled() { "about " } else { "" }
     }

@@ -8,7 +8,7 @@ use crate::transform::ChannelNames;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use wellread_store::store::RowsAhead;
-use wellread_store::{Result, RowHints, Store};
+use wellread_store::{Result, RowHints, Store, mixed_channels};
 
 /// Images behind a network that are looked at for names where the first has none, at most: each look may be a request.
 const MAX_REMOTE: usize = 8;
@@ -26,10 +26,11 @@ fn are_named(names: &[String]) -> bool {
     names.iter().any(|name| is_known(name))
 }
 
-/// How many rows have names of channels. One that cannot be read is passed over: reading its pixels tells of it.
+/// How many rows have names of channels, of some all over them. One that cannot be read is passed over: reading its pixels tells
+/// of it.
 fn named(store: &dyn Store, rows: &[usize]) -> usize {
-    let step = if store.remote_path().is_some() { rows.len().div_ceil(MAX_REMOTE).max(1) } else { 1 };
-    let rows: Vec<usize> = rows.iter().copied().step_by(step).collect();
+    let most = if store.remote_path().is_some() { MAX_REMOTE } else { mixed_channels::MOST };
+    let rows: Vec<usize> = rows.iter().copied().step_by(rows.len().div_ceil(most).max(1)).collect();
     let mut ahead = RowsAhead::of_heads(store, rows.len(), |i| rows.get(i).copied());
     let mut found = 0;
     for (i, &row) in rows.iter().enumerate() {
@@ -111,7 +112,7 @@ impl ChannelOrder {
     ///
     /// # Errors
     /// Metadata that cannot be read.
-    pub(super) fn of(store: &dyn Store, rows: &[usize]) -> Result<Self> {
+    pub fn of(store: &dyn Store, rows: &[usize]) -> Result<Self> {
         let Some(&first) = rows.first() else { return Ok(Self::default()) };
         let own = names_of(store, first)?;
         if !are_named(&own) {

@@ -32,7 +32,7 @@ pub struct Stats {
     #[serde(default)]
     pub reordered: u64,
     /// Images whose channels are not called as in the first, where that makes channels go by number. Values of several stains may be
-    /// counted as one channel.
+    /// counted as one channel. Where the first has no names: those with names, of up to 10,000 that were looked at.
     #[serde(default)]
     pub other_names: u64,
     /// One per channel.

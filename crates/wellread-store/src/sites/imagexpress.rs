@@ -22,19 +22,24 @@ macro_rules! names {
 pub(super) static LAYOUT: Layout = Layout {
     name: "imagexpress",
     about: "ImageXpress: Plate_A01_s1_w1.tif in TimePoint_1/ZStep_1, thumbnails left out",
-    // In each folder names without the plate go before those without a site: else `A01_s1` would be well S1 of a plate A01.
+    // In each folder names with a site go before those without one: else `A01_s1` would be well S1 of a plate A01. So would
+    // `exp_s1`, of an experiment without wells. Rows of wells are capitals, and the `s` of a site is none.
     patterns: names![
         "TimePoint_{time:d}/ZStep_{z:d}/{plate}_{well:w}_s{site:d}",
         "TimePoint_{time:d}/ZStep_{z:d}/{well:w}_s{site:d}",
+        "TimePoint_{time:d}/ZStep_{z:d}/{plate}_s{site:d}",
         "TimePoint_{time:d}/ZStep_{z:d}/{plate}_{well:w}",
         "ZStep_{z:d}/{plate}_{well:w}_s{site:d}",
         "ZStep_{z:d}/{well:w}_s{site:d}",
+        "ZStep_{z:d}/{plate}_s{site:d}",
         "ZStep_{z:d}/{plate}_{well:w}",
         "TimePoint_{time:d}/{plate}_{well:w}_s{site:d}",
         "TimePoint_{time:d}/{well:w}_s{site:d}",
+        "TimePoint_{time:d}/{plate}_s{site:d}",
         "TimePoint_{time:d}/{plate}_{well:w}",
         "{plate}_{well:w}_s{site:d}",
         "{well:w}_s{site:d}",
+        "{plate}_s{site:d}",
         "{plate}_{well:w}",
     ],
     passes_over: |name| name.to_ascii_lowercase().contains("_thumb"),

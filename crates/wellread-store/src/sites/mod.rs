@@ -118,8 +118,8 @@ pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Bo
     Ok(None)
 }
 
-/// Files that say how images make sites and what their channels are called, where there are such: the set's path itself, the
-/// table in it, and the index of each folder of images. `path` is that of the set, and `files` are its images.
+/// Files that say how images make sites and what their channels are called, where there are such. They are the set's path itself,
+/// the table in it, and the index of each folder of images. `path` is that of the set, and `files` are its images.
 pub fn tables_beside(path: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     let own = [path.to_owned(), path.join(load_data::NAME)].into_iter().filter(|path| place::is_file(path));
     let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();

@@ -208,38 +208,6 @@ fn every_microscope_is_recognised() {
 }
 
 #[test]
-fn imagexpress_has_more_than_nine_wavelengths() {
-    // An identifier may begin with a digit.
-    for identifier in ["", "07447158-AC92-4844-8826-F9B43BC7F8F9"] {
-        let dir = tempfile::tempdir().unwrap();
-        let files: Vec<String> = (1..=12).map(|w| format!("P1_A01_s1_w{w}{identifier}.tif")).collect();
-        write(dir.path(), &files.iter().map(String::as_str).collect::<Vec<_>>());
-        let store = open(dir.path(), &options()).unwrap();
-        assert_eq!(store.hints().sites.unwrap().summary().layout, "imagexpress");
-        assert_eq!(names(&*store), ["P1_A01_s1"]);
-        assert_eq!(channels(&*store), (1..=12).map(|w| format!("w{w}")).collect::<Vec<_>>());
-        assert_eq!(image(&*store, 0), ([1, 12, 1], pixels(&(0..12).collect::<Vec<u16>>())));
-    }
-}
-
-#[test]
-fn imagexpress_without_the_plate_has_wells_and_sites() {
-    for folder in ["", "TimePoint_1/", "ZStep_1/", "TimePoint_1/ZStep_1/"] {
-        let dir = tempfile::tempdir().unwrap();
-        let files =
-            ["A01_s1", "A01_s2", "B03_s1"].map(|site| [1, 2].map(|w| format!("{folder}{site}_w{w}.tif")));
-        write(dir.path(), &files.iter().flatten().map(String::as_str).collect::<Vec<_>>());
-        let store = open(dir.path(), &options()).unwrap();
-        assert_eq!(names(&*store), ["A01_s1", "A01_s2", "B03_s1"], "{folder}");
-        // `s1` is the site, and no well of a plate A01.
-        assert_eq!(store.hints().feature_names(), ["Metadata_Well", "Metadata_Site"], "{folder}");
-        assert_eq!(text(&*store, "Metadata_Well"), ["A01", "A01", "B03"], "{folder}");
-        assert_eq!(numbers(&*store, "Metadata_Site"), [1, 2, 1], "{folder}");
-        assert_eq!(image(&*store, 1), ([1, 2, 1], pixels(&[2, 3])), "{folder}");
-    }
-}
-
-#[test]
 fn wells_may_have_their_row_behind_their_column() {
     let dir = tempfile::tempdir().unwrap();
     let files = ["01A", "02A", "01B", "02B"].map(|well| [1, 2].map(|c| format!("{well}_x_s1_w{c}.tif")));
