@@ -35,8 +35,6 @@ KINDS = {
 SCRIPTS = ("compare.py", "plates.py", "remote.py", "front.py", "speed.py")
 REMOTE = ("remote-a", "remote-b")
 NAMES = ("peers", "writing", "plates", *REMOTE, "front", "speed")
-# Results that pages do without until they are measured.
-NOT_YET = ("speed",)
 MOST_BYTES = 200_000
 # The rows of README's table: a peer and the loader of ours beside it, in the set of large fields.
 SET = "1080"
@@ -58,8 +56,7 @@ FIGURE = re.compile(r"(?<![\w.,–])(\d[\d,.]*) \((\d[\d,.]*–\d[\d,.]*)\)")
 
 def load(folder=RESULTS):
     """The kept results by name."""
-    names = [name for name in NAMES if name not in NOT_YET or (folder / f"{name}.json").exists()]
-    return {name: json.loads((folder / f"{name}.json").read_text()) for name in names}
+    return {name: json.loads((folder / f"{name}.json").read_text()) for name in NAMES}
 
 
 def sites_row(plates):

@@ -35,7 +35,7 @@ def test_the_pages_say_what_the_result_files_have():
 
 def test_each_result_is_small_and_says_machine_date_and_command():
     kept = sorted((ROOT / "docs" / "results").glob("*.json"))
-    assert [path.stem for path in kept] == ["front", "peers", "plates", "remote-a", "remote-b", "writing"]
+    assert [path.stem for path in kept] == ["front", "peers", "plates", "remote-a", "remote-b", "speed", "writing"]
     for path in kept:
         assert path.stat().st_size < 200_000, path.name
         facts = json.loads(path.read_text())["facts"]

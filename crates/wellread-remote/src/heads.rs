@@ -50,13 +50,11 @@ impl Version {
 
     /// Whether both are of one object.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        match (&self.e_tag, &other.e_tag) {
-            (Some(one), Some(other)) => bare(one) == bare(other),
-            _ => {
-                let lengths = self.length.zip(other.length);
-                self.modified == other.modified && lengths.is_none_or(|(one, other)| one == other)
-            }
+        if let (Some(one), Some(other)) = (&self.e_tag, &other.e_tag) {
+            return bare(one) == bare(other);
         }
+        let lengths = self.length.zip(other.length);
+        self.modified == other.modified && lengths.is_none_or(|(one, other)| one == other)
     }
 
     /// The version as text, to keep things by.

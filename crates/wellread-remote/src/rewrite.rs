@@ -16,7 +16,7 @@ const COPIED: u64 = 5 << 30;
 /// Time between two looks at an object that the store copies after its answer.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 /// How long such a copy may take.
-const LONGEST: Duration = Duration::from_mins(60);
+const LONGEST: Duration = Duration::from_hours(1);
 
 /// Copies an object of `length` bytes.
 pub(crate) fn copy(link: &'static Link, from: &Object, to: &Object, length: u64) -> io::Result<()> {
