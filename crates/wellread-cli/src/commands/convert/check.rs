@@ -65,7 +65,7 @@ impl Check<'_> {
             }
             Err(error) => error,
         };
-        if error.path().starts_with(source.path()) {
+        if is_of_source(&error, source, converted.output.path()) {
             // A source that cannot be read says nothing of what was written: that may be gone on with.
             drop(converted);
             return Err(failed(error));
@@ -119,4 +119,10 @@ impl Check<'_> {
         );
         failure("is damaged", &advice)
     }
+}
+
+/// Whether an error of comparing `source` with what was written at `written` is one of the source. The common folder of several sets
+/// is the empty path where they lie in the working folder: every path starts with it.
+pub(super) fn is_of_source(error: &Error, source: &dyn Store, written: &Path) -> bool {
+    error.path().starts_with(source.path()) && !error.path().starts_with(written)
 }
