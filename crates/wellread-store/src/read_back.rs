@@ -171,8 +171,11 @@ pub fn check_columns(
     Ok(())
 }
 
-/// The facts that `target` lacks: of the first image, and of the first one that has each of them.
-fn left_out(source: &dyn Store, digests: &Digests, target: &dyn Store) -> Result<Vec<&'static str>> {
+/// The facts that `target` lacks: of the first image, and of the first one that has each of them by `digests`. No pixels are read.
+///
+/// # Errors
+/// Metadata that cannot be read.
+pub fn left_out(source: &dyn Store, digests: &Digests, target: &dyn Store) -> Result<Vec<&'static str>> {
     if source.is_empty() {
         return Ok(vec![]);
     }
