@@ -278,6 +278,24 @@ def test_times_in_seconds_are_times_in_parquet(wellread, tmp_path):
             assert table[name].to_pylist() == column.to_pylist(), (file, name)
 
 
+@pytest.mark.parametrize("end", ["parquet", "lance", "duckdb"])
+def test_types_of_images_and_masks_are_named_where_they_are_left_out(wellread, tmp_path, end):
+    """Tables of other writers have them, and wellread's metadata have no place for either."""
+    fields = [*struct_type(pa.uint16()), pa.field("image_type", pa.string())]
+    write = {"parquet": pq.write_table, "lance": write_lance, "duckdb": write_duckdb}[end]
+    for name, masks, expected in [
+        ("with", pa.list_(pa.struct([("label", pa.int64())])), ["types of images", "masks"]),
+        ("without", None, ["types of images"]),
+    ]:
+        all_fields = fields + ([pa.field("masks", masks)] if masks else [])
+        more = {"image_type": "fluorescence", **({"masks": [{"label": 1}]} if masks else {})}
+        images = pa.array([image(i)[1] | more for i in range(2)], pa.struct(all_fields))
+        path = tmp_path / f"{name}.{end}"
+        write(pa.table({"image": images}), path)
+        about = wellread("convert", path, tmp_path / f"{name}-{end}-again.parquet")
+        assert about["metadata_left_out"] == expected, name
+
+
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "+05:30", "UTC"])
 def test_zones_of_times_are_kept(wellread, tmp_path, zone):
     """Parquet itself has moments alone: the zone is in Arrow's schema beside them."""

@@ -56,8 +56,7 @@ impl Converted {
         jobs: usize,
         done: &(dyn Fn() + Sync),
     ) -> Result<Vec<&'static str>> {
-        let options = OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() };
-        let target = open(self.output.path(), &options)?;
+        let target = self.written(format)?;
         if let Some(columns) = columns {
             let format = format_named(format)?;
             if format.keeps_features_in(self.output.path(), source.len()) {
@@ -65,6 +64,20 @@ impl Converted {
             }
         }
         read_back::check(source, &self.digests, &*target, rows, jobs, done)
+    }
+
+    /// The facts that the target has no place for, as [`Self::check`] returns them, without reading pixels back.
+    ///
+    /// # Errors
+    /// It cannot be opened; metadata that cannot be read.
+    pub fn left_out(&self, source: &dyn Store, format: &str) -> Result<Vec<&'static str>> {
+        read_back::left_out(source, &self.digests, &*self.written(format)?)
+    }
+
+    /// Opens what was written.
+    fn written(&self, format: &str) -> Result<Box<dyn Store>> {
+        let options = OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() };
+        open(self.output.path(), &options)
     }
 
     /// Moves what was written to its place.

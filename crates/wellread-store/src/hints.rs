@@ -8,6 +8,8 @@
 //! Nobody has to follow a hint: pixels are the same without. A store that wraps another hands on both of the other's values
 //! whole, and changes those fields that differ: `Hints { columns: Some(self), ..self.inner.hints() }`. So fields added here
 //! pass through every wrapper.
+//!
+//! Long because the hints of sets and of rows are here with all that formats implement for them.
 
 mod columns;
 
@@ -247,6 +249,12 @@ pub trait RowFacts: Send + Sync {
         1
     }
 
+    /// See [`RowHints::unkept`]. Nothing where the format does not know better.
+    fn unkept(&self, row: usize) -> Vec<&'static str> {
+        let _ = row;
+        vec![]
+    }
+
     /// See [`RowHints::working_bytes`]. [`crate::RowInfo::working_bytes`] where the format does not know better.
     ///
     /// # Errors
@@ -295,6 +303,11 @@ impl<'a> RowHints<'a> {
     /// that of many rows asks in order of their positions. 1 where each row has its own.
     pub fn metadata_rows(self) -> usize {
         self.facts.metadata_rows(self.row)
+    }
+
+    /// Facts of the row for which [`wellread_image::ImageMetadata`] has no place, in words such as `masks`.
+    pub fn unkept(self) -> Vec<&'static str> {
+        self.facts.unkept(self.row)
     }
 
     /// Bytes of memory that a thread needs at a time to read pixels of the row, from above. They hold bytes that are

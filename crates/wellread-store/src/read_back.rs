@@ -137,7 +137,13 @@ pub fn check(
     let first = first.into_inner().unwrap_or_else(PoisonError::into_inner);
     match first {
         Some((_, error)) => Err(error),
-        None => left_out(source, digests, target, has_lost_time.into_inner()),
+        None => {
+            let mut lost = left_out(source, digests, target)?;
+            if has_lost_time.into_inner() && !lost.contains(&ACQUIRED) {
+                lost.push("some times of acquisition");
+            }
+            Ok(lost)
+        }
     }
 }
 
@@ -187,13 +193,11 @@ fn loses_time(source: &dyn Store, target: &dyn Store, row: usize) -> bool {
     has(source) && !has(target)
 }
 
-/// The facts that `target` lacks: of the first image, and of the first one that has each of them. Any image may have lost its time.
-fn left_out(
-    source: &dyn Store,
-    digests: &Digests,
-    target: &dyn Store,
-    has_lost_time: bool,
-) -> Result<Vec<&'static str>> {
+/// The facts that `target` lacks: of the first image, and of the first one that has each of them by `digests`. No pixels are read.
+///
+/// # Errors
+/// Metadata that cannot be read.
+pub fn left_out(source: &dyn Store, digests: &Digests, target: &dyn Store) -> Result<Vec<&'static str>> {
     if source.is_empty() {
         return Ok(vec![]);
     }
@@ -205,12 +209,7 @@ fn left_out(
             *all |= lost;
         }
     }
-    let mut lost: Vec<_> =
-        FACTS.iter().zip(all).filter(|(_, is_lost)| *is_lost).map(|((what, _), _)| *what).collect();
-    if has_lost_time && !lost.contains(&ACQUIRED) {
-        lost.push("some times of acquisition");
-    }
-    Ok(lost)
+    Ok(FACTS.iter().zip(all).filter(|(_, is_lost)| *is_lost).map(|((what, _), _)| *what).collect())
 }
 
 /// Which of [`FACTS`] an image had and has no more.

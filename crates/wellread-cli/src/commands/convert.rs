@@ -189,7 +189,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let join = joining.as_ref().map(Joining::document).transpose()?;
         return on_cluster::run(
             on,
-            (&open, &args.source),
+            (&open, &args.source, &*source),
             (args.target.as_path(), format),
             [args.write.document(), how, join.into(), skipped.into()],
             &beside,
@@ -284,6 +284,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let written = start.elapsed().as_secs_f64();
         // What was kept is compared in any case: meanwhile the files that it was made of may have changed.
         if args.no_verify && resumed == 0 {
+            check::say_left_out(format, converted.left_out(&*source, format.name), ui);
             break (converted, resumed, total, written, None);
         }
         let check = Check {

@@ -91,6 +91,9 @@ fn ome_zarr_keeps_what_it_says_and_tells_of_the_rest() {
     assert!(tiff.windows(xml.len()).any(|bytes| bytes == xml));
     let (_, said) = convert("dataset", &["--format", "ome-arrow-dataset"]);
     assert!(said.contains("has no place for pixel sizes, times between time points;"), "{said}");
+    // Nothing has to be read back to know it.
+    let (_, said) = convert("unread", &["--format", "ome-arrow-dataset", "--no-verify"]);
+    assert!(said.contains("has no place for pixel sizes, times between time points;"), "{said}");
     let (target, said) = convert("to.parquet", &[]);
     assert!(said.contains("parquet has no place for times between time points;"), "{said}");
     let back = dir.path().join("back");

@@ -161,10 +161,14 @@ impl Concat {
             };
             common = Some((both, first));
         }
-        let Some((wanted, _)) = common else {
+        let Some((mut wanted, _)) = common else {
             return Err(Error::new(self.path(), format_args!("has no column {name:?}")));
         };
         let mut types = parts.iter().flatten().map(Array::data_type);
+        // One after the other, whole numbers without a sign would become those of 64 bits, which no type holds beside a sign.
+        if let Some(all) = of_integers(types.clone()).filter(|_| types.clone().any(|of| *of != wanted)) {
+            wanted = all;
+        }
         if types.any(|of| *of != wanted && features::has_zone(of)) {
             self.in_utc.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
         }
@@ -248,7 +252,7 @@ fn rounded(array: &ArrayRef) -> Option<String> {
 
 /// The type that holds values of both: themselves, times of UTC, the whole numbers, or floats.
 fn holding_both(a: &DataType, b: &DataType) -> Option<DataType> {
-    use DataType::{Float64, Int64, Timestamp, UInt64, Utf8};
+    use DataType::{Float64, Timestamp, Utf8};
     if a == b {
         return Some(a.clone());
     }
@@ -259,14 +263,19 @@ fn holding_both(a: &DataType, b: &DataType) -> Option<DataType> {
         // A moment is one in any zone.
         return (unit == other).then(|| Timestamp(*unit, Some("UTC".into())));
     }
-    if a.is_unsigned_integer() && b.is_unsigned_integer() {
-        return Some(UInt64);
+    of_integers([a, b].into_iter()).or_else(|| (is_number(a) && is_number(b)).then_some(Float64))
+}
+
+/// The type that holds whole numbers of all `types`; `None` where one is another.
+fn of_integers<'a>(mut types: impl Iterator<Item = &'a DataType> + Clone) -> Option<DataType> {
+    if !types.clone().all(DataType::is_integer) {
+        return None;
     }
-    if a.is_integer() && b.is_integer() {
-        // No whole number holds all of both.
-        return Some(if [a, b].contains(&&UInt64) { Float64 } else { Int64 });
+    if types.clone().all(DataType::is_unsigned_integer) {
+        return Some(DataType::UInt64);
     }
-    (is_number(a) && is_number(b)).then_some(Float64)
+    // No whole number holds those of 64 bits without a sign and those with one.
+    Some(if types.any(|of| *of == DataType::UInt64) { DataType::Float64 } else { DataType::Int64 })
 }
 
 fn is_number(t: &DataType) -> bool {

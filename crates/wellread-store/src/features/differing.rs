@@ -93,7 +93,7 @@ fn is_wide(column: &ArrayRef) -> bool {
     *column.data_type() == DataType::Float64
 }
 
-/// Whether two numbers are the same, as texts. What is no number is the same whatever its bits.
+/// Whether two numbers, given as texts, are the same. All bits of NaN are the same number.
 fn are_same_floats(one: Option<String>, other: Option<String>, are_wide: bool) -> bool {
     if one == other {
         return true;

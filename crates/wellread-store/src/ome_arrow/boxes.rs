@@ -128,6 +128,22 @@ pub(crate) fn covers(pieces: &[PieceBox], shape: Shape) -> std::result::Result<(
     }
 }
 
+/// Whether regions of an image of `shape`, whose pixels add up to its own, cover it exactly. Corners tell, as in [`covers`]; a
+/// region may have several times and channels.
+pub(crate) fn are_tiles(regions: impl Iterator<Item = Region>, shape: Shape) -> bool {
+    let mut corners = HashSet::new();
+    for region in regions.chain([shape.full()]) {
+        for bits in 0..32usize {
+            let corner: [usize; 5] =
+                std::array::from_fn(|a| region.start[a] + (bits >> a & 1) * region.size[a]);
+            if !corners.remove(&corner) {
+                corners.insert(corner);
+            }
+        }
+    }
+    corners.is_empty()
+}
+
 /// Whether the boxes are the image's volumes in order, one for each time and channel: what most images consist of.
 fn are_volumes(pieces: &[PieceBox], shape: Shape) -> bool {
     let [t, c, z, y, x] = shape.0;

@@ -166,6 +166,11 @@ impl ImageColumn {
         names.map(|name| vec![self.name.clone(), name.to_owned()]).collect()
     }
 
+    /// Whether the column has a place for masks. One whose type holds none is what writers make of masks that nobody has.
+    pub fn has_masks(&self) -> bool {
+        child(&self.fields, field::MASKS).is_some_and(DataType::is_nested)
+    }
+
     /// Paths of one of the lists of pixels: boxes and, last, pixels.
     pub fn pieces(&self, list: usize) -> &[Vec<String>] {
         &self.pieces[list]

@@ -35,6 +35,24 @@ impl MetadataRows {
     }
 }
 
+impl MetadataRows {
+    /// Whether row `row` has a type of image, for which [`ImageMetadata`] has no place.
+    pub fn has_image_type(&self, row: usize) -> bool {
+        let at = self.batches.partition_point(|(start, _)| *start <= row);
+        let Some((start, images)) = at.checked_sub(1).map(|at| &self.batches[at]) else { return false };
+        let i = row - start;
+        let types =
+            images.column_by_name(field::IMAGE_TYPE).filter(|_| i < images.len() && images.is_valid(i));
+        types.and_then(|types| text(types, i)).is_some_and(|text| !text.is_empty())
+    }
+}
+
+/// The facts of an image that [`ImageMetadata`] has no place for, in words.
+pub(crate) fn unkept(has_image_type: bool, has_masks: bool) -> Vec<&'static str> {
+    let facts = [("types of images", has_image_type), ("masks", has_masks)];
+    facts.into_iter().filter(|(_, has)| *has).map(|(what, _)| what).collect()
+}
+
 /// The metadata of row `i` of an image column.
 fn metadata(images: &StructArray, i: usize) -> ImageMetadata {
     if i >= images.len() || images.is_null(i) {
@@ -161,6 +179,20 @@ mod tests {
 
     fn column(array: impl Array + 'static) -> ArrayRef {
         Arc::new(array)
+    }
+
+    #[test]
+    fn types_of_images_are_seen() {
+        let types = StringArray::from(vec![Some("image"), None, Some("")]);
+        let field = arrow_schema::Field::new(field::IMAGE_TYPE, DataType::Utf8, true);
+        let images = StructArray::from(vec![(Arc::new(field), column(types))]);
+        let mut rows = MetadataRows::default();
+        rows.push(&images);
+        rows.push(&images);
+        let has: Vec<bool> = (0..7).map(|row| rows.has_image_type(row)).collect();
+        assert_eq!(has, [true, false, false, true, false, false, false]);
+        assert_eq!(unkept(true, true), ["types of images", "masks"]);
+        assert_eq!(unkept(false, false), Vec::<&str>::new());
     }
 
     #[test]

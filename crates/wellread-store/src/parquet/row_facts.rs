@@ -2,7 +2,9 @@
 
 use super::pixel_pages::PixelPages;
 use super::store::ParquetStore;
+use crate::ome_arrow::unkept;
 use crate::{Result, RowFacts};
+use wellread_image::ome_arrow::field;
 
 impl RowFacts for ParquetStore {
     fn position(&self, row: usize) -> u64 {
@@ -17,6 +19,17 @@ impl RowFacts for ParquetStore {
 
     fn metadata_rows(&self, row: usize) -> usize {
         self.groups.get(self.group_of(row)).map_or(1, |group| group.rows.len())
+    }
+
+    fn unkept(&self, row: usize) -> Vec<&'static str> {
+        let Some(group) = self.groups.get(self.group_of(row)) else { return vec![] };
+        let rows = self.metadata_of(self.group_of(row));
+        let has_image_type = rows.is_ok_and(|rows| rows.has_image_type(row - group.rows.start));
+        // Masks that nobody has are one leaf without values.
+        let leaves = self.metadata.metadata().file_metadata().schema_descr().columns();
+        let is_mask =
+            |path: &[String]| path.len() > 2 && path[0] == self.column.name && path[1] == field::MASKS;
+        unkept(has_image_type, leaves.iter().any(|leaf| is_mask(leaf.path().parts())))
     }
 
     fn working_bytes(&self, row: usize) -> Result<usize> {

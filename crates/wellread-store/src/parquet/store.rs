@@ -237,7 +237,7 @@ impl ParquetStore {
         }
     }
 
-    fn metadata_of(&self, group: usize) -> Result<Arc<MetadataRows>> {
+    pub(super) fn metadata_of(&self, group: usize) -> Result<Arc<MetadataRows>> {
         let mut latest = lazy::locked(&self.latest);
         if let Some((g, metadata)) = &*latest
             && *g == group

@@ -10,6 +10,7 @@ use crate::format::format_named;
 use crate::lazy::{self, Lazy};
 use crate::ome_arrow::{
     CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
+    unkept,
 };
 use crate::place::Wanted;
 use crate::store::checked;
@@ -596,6 +597,11 @@ impl FeatureTable for TableStore {
 impl RowFacts for TableStore {
     fn metadata_rows(&self, _: usize) -> usize {
         BLOCK
+    }
+
+    fn unkept(&self, row: usize) -> Vec<&'static str> {
+        let rows = self.metadata_block(row / BLOCK);
+        unkept(rows.is_ok_and(|rows| rows.has_image_type(row % BLOCK)), self.column.has_masks())
     }
 
     fn working_bytes(&self, row: usize) -> Result<usize> {

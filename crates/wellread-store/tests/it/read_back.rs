@@ -112,7 +112,10 @@ fn facts_that_a_later_image_has_are_told_too() {
     let lost = |format: &str, target: &str| {
         let writer = create(folder.path().join(target), format, &options).unwrap();
         let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
-        converted.check(&*source, format, None, source.len(), 2, &|| {}).unwrap()
+        let lost = converted.check(&*source, format, None, source.len(), 2, &|| {}).unwrap();
+        // It takes no pixels to know.
+        assert_eq!(converted.left_out(&*source, format).unwrap(), lost);
+        lost
     };
     assert_eq!(lost("image-folder", "pictures"), ["wavelengths", "pixel sizes", "times of acquisition"]);
     assert_eq!(lost("parquet", "again.parquet"), Vec::<&str>::new());

@@ -54,18 +54,12 @@ impl Check<'_> {
         bar.finish_and_clear();
         let error = match checked {
             Ok(left_out) => {
-                if !left_out.is_empty() {
-                    ui.say(format!(
-                        "note: {} has no place for {}; they are left out",
-                        format.name,
-                        left_out.join(", ")
-                    ));
-                }
+                say_left_out(format, Ok(left_out), ui);
                 return Ok(Checked::Same(converted, start.elapsed().as_secs_f64()));
             }
             Err(error) => error,
         };
-        if error.path().starts_with(source.path()) {
+        if is_of_source(&error, source, converted.output.path()) {
             // A source that cannot be read says nothing of what was written: that may be gone on with.
             drop(converted);
             return Err(failed(error));
@@ -118,5 +112,19 @@ impl Check<'_> {
             format.name
         );
         failure("is damaged", &advice)
+    }
+}
+
+/// Whether an error of comparing `source` with what was written at `written` is one of the source. The common folder of several sets
+/// is the empty path where they lie in the working folder: every path starts with it.
+pub(super) fn is_of_source(error: &Error, source: &dyn Store, written: &Path) -> bool {
+    error.path().starts_with(source.path()) && !error.path().starts_with(written)
+}
+
+/// Says which facts of images a format has no place for. Nothing is said where the target could not be looked at.
+pub(super) fn say_left_out(format: &Format, left_out: Result<Vec<&'static str>, Error>, ui: Ui) {
+    let left_out = left_out.unwrap_or_default();
+    if !left_out.is_empty() {
+        ui.say(format!("note: {} has no place for {}; they are left out", format.name, left_out.join(", ")));
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! No set records which command has written it. So what is compared is what can be seen, and of options those that are given.
 
+use super::check::is_of_source;
 use crate::output::Outcome;
 use std::collections::HashMap;
 use std::path::Path;
@@ -73,7 +74,7 @@ pub(super) fn of(
             read_back::check(source, &Digests::default(), target, source.len(), options.jobs, &|| {});
         match checked {
             Ok(_) => {}
-            Err(error) if error.path().starts_with(source.path()) => return Err(error.into()),
+            Err(error) if is_of_source(&error, source, path) => return Err(error.into()),
             Err(error) => {
                 let row = error.row_index().map_or(String::new(), |row| format!("row {row} "));
                 differences.push(format!("{row}{}", error.cause()));

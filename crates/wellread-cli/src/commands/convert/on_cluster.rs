@@ -2,13 +2,15 @@
 
 use super::super::OpenArgs;
 use super::super::on::{self, Found, On};
+use super::check::say_left_out;
 use crate::output::{Failure, Outcome, Ui, bytes};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use wellread_measure::path_text::text;
-use wellread_store::Format;
+use wellread_store::read_back::{self, Digests};
 use wellread_store::surface::option;
 use wellread_store::words::counted;
+use wellread_store::{Error, Format, OpenOptions, Store};
 
 /// The values of `--on`, told apart.
 pub(super) struct OnValues<'a> {
@@ -64,10 +66,11 @@ pub(super) fn with_fields(mut document: Value, others: &Value) -> Value {
 }
 
 /// Has the nodes of a cluster convert the images of a set, but for the rows `skipped`. `write` are the choices of the writer, `how` those
-/// of the conversion, `join` the profiles that are joined. `beside` is said of what is beside the images.
+/// of the conversion, `join` the profiles that are joined. `beside` is said of what is beside the images. `images` are those that are
+/// converted.
 pub(super) fn run(
     on: &On,
-    (open, source): (&OpenArgs, &Path),
+    (open, source, images): (&OpenArgs, &Path, &dyn Store),
     (target, format): (&Path, &Format),
     [write, how, join, skipped]: [Value; 4],
     beside: &Value,
@@ -113,8 +116,16 @@ pub(super) fn run(
             ));
         }
     }
+    say_left_out(format, left_out(images, target, format), ui);
     on::say(&cluster, ui);
     ui.document(&with_fields(result, beside))
+}
+
+/// The facts of the first image that the set at `target` has no place for. Nodes of a cluster note no other image.
+fn left_out(images: &dyn Store, target: &Path, format: &Format) -> Result<Vec<&'static str>, Error> {
+    let options = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
+    let written = wellread_store::open(target, &options)?;
+    read_back::left_out(images, &Digests::default(), &*written)
 }
 
 #[cfg(test)]

@@ -76,6 +76,31 @@ fn output_that_differs_from_its_source_never_gets_its_name() {
     assert_eq!(wellread_store::open(&target, &OpenOptions::default()).unwrap().len(), 1);
 }
 
+/// `*.parquet` in the working folder has the empty path as its root.
+#[test]
+fn a_fault_of_the_written_set_is_not_the_sources_where_every_path_starts_with_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("b.parquet");
+    let set = |pixel: u8| {
+        let mut set = wellread_loader::MemoryStore::new("");
+        set.push("a".to_owned(), Shape::plane(1, 1), PixelType::U8, vec![pixel]).unwrap();
+        set
+    };
+    let (store, changed) = (set(1), set(2));
+    assert_eq!(store.path(), Path::new(""));
+    let command = Command::parse_from([Path::new("convert"), Path::new("a"), &target]);
+    let options = WriteOptions::default();
+    let writer = registry::create(&target, "parquet", &options).unwrap();
+    let converted = convert(&store, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
+    let converted = Converted { digests: Digests::default(), ..converted };
+    let checked = verify(&changed, converted, &command.args, known_format("parquet").unwrap(), &options);
+    let Err(Failure::Failed(error)) = checked else { panic!("it differs") };
+    assert!(error.contains("the written set does not read back as the source: row 0: has other"), "{error}");
+    // A fault of the source still is one.
+    let of_source = Error::new("other.parquet", "cannot be read");
+    assert!(check::is_of_source(&of_source, &store, &target));
+}
+
 /// `convert` does not ask other formats how they keep pixels: a large DuckDB table takes seconds to answer.
 #[test]
 fn only_tiff_is_asked_for_looks() {

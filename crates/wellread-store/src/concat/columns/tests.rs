@@ -45,6 +45,11 @@ fn numbers_become_what_holds_them_all() {
         assert_eq!(holding_both(&a, &b), expected, "{a} {b}");
         assert_eq!(holding_both(&b, &a), expected, "{b} {a}");
     }
+    let three = |types: [DataType; 3]| of_integers(types.iter());
+    assert_eq!(three([DataType::UInt8, UInt16, Int8]), Some(Int64));
+    assert_eq!(three([DataType::UInt8, UInt16, UInt16]), Some(UInt64));
+    assert_eq!(three([UInt64, UInt16, Int8]), Some(Float64));
+    assert_eq!(three([DataType::UInt8, Float32, Int8]), None);
     let zoned = |unit, zone: &str| DataType::Timestamp(unit, Some(zone.into()));
     let [utc, berlin, local] = [
         zoned(TimeUnit::Second, "UTC"),

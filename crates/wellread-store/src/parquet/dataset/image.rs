@@ -1,6 +1,7 @@
 //! The facts of one image in the tables, and of its chunks.
 
 use crate::RowInfo;
+use crate::ome_arrow::are_tiles;
 use serde_json::Value;
 use std::sync::Arc;
 use wellread_image::ome_arrow::UNKNOWN_ILLUMINATION;
@@ -38,7 +39,7 @@ impl Chunk {
     }
 }
 
-/// Whether chunks lie inside the image, differ in place, and have as many pixels as it together.
+/// Whether chunks cover the image exactly: they lie inside, and there is no gap and no overlap.
 pub(super) fn check_tiling(shape: Shape, chunks: &[Chunk]) -> Result<(), String> {
     let mut pixels = 0usize;
     let mut starts: Vec<[u32; 5]> = Vec::with_capacity(chunks.len());
@@ -64,7 +65,19 @@ pub(super) fn check_tiling(shape: Shape, chunks: &[Chunk]) -> Result<(), String>
             shape.pixels()
         ));
     }
-    Ok(())
+    if is_grid(shape, chunks) || are_tiles(chunks.iter().map(Chunk::region), shape) {
+        return Ok(());
+    }
+    Err("its chunks overlap and leave gaps: they must cover the image".to_owned())
+}
+
+/// Whether chunks, which lie inside the image, are cells of one grid, as those of most images.
+fn is_grid(shape: Shape, chunks: &[Chunk]) -> bool {
+    let cell: [usize; 5] =
+        std::array::from_fn(|a| chunks.iter().map(|chunk| chunk.size[a] as usize).max().unwrap_or(1));
+    chunks.iter().map(Chunk::region).all(|Region { start, size }| {
+        (0..5).all(|a| start[a] % cell[a] == 0 && size[a] == cell[a].min(shape.0[a] - start[a]))
+    })
 }
 
 impl Image {
@@ -101,4 +114,43 @@ fn channels_of(json: &str) -> Vec<Channel> {
             color_rgba: v["color_rgba"].as_i64().map(|c| c as u32),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Chunks of an image of one row per channel: channel, first pixel, channels and pixels.
+    fn chunks(of: &[[u32; 4]]) -> Vec<Chunk> {
+        let chunk = |(id, &[c, x, channels, width]): (usize, &[u32; 4])| Chunk {
+            image: 0,
+            id: id as i64,
+            group: 0,
+            start: [0, c, 0, 0, x],
+            size: [1, channels, 1, 1, width],
+        };
+        of.iter().enumerate().map(chunk).collect()
+    }
+
+    #[test]
+    fn chunks_cover_the_image() {
+        let check = |of: &[[u32; 4]]| check_tiling(Shape([1, 2, 1, 1, 4]), &chunks(of));
+        for covering in [
+            &[[0, 0, 2, 4]][..],
+            &[[1, 0, 1, 3], [0, 0, 1, 3], [0, 3, 1, 1], [1, 3, 1, 1]],
+            // No grid.
+            &[[0, 0, 1, 1], [0, 1, 1, 3], [1, 0, 1, 4]],
+            &[[0, 0, 2, 1], [0, 1, 1, 3], [1, 1, 1, 3]],
+        ] {
+            assert_eq!(check(covering), Ok(()), "{covering:?}");
+        }
+        // They start at different places and have as many pixels as the image.
+        for overlapping in [&[[0, 0, 2, 3], [0, 2, 2, 1]][..], &[[0, 0, 1, 4], [0, 1, 1, 3], [1, 0, 1, 1]]] {
+            let why = check(overlapping).unwrap_err();
+            assert!(why.contains("overlap and leave gaps"), "{overlapping:?}: {why}");
+        }
+        assert!(check(&[[0, 0, 2, 3]]).unwrap_err().contains("hold 6 pixels"));
+        assert!(check(&[[0, 0, 2, 5]]).unwrap_err().contains("does not lie in the image"));
+        assert!(check(&[[0, 0, 2, 2], [0, 0, 2, 2]]).unwrap_err().contains("at the same place"));
+    }
 }
