@@ -357,7 +357,7 @@ class DataLoader(LoaderBase[B_co]):
         device: Any = None,
         epoch: int = 0,
     ) -> None:
-        self._arguments = {k: v for k, v in locals().items() if k not in ("self", "dataset")}
+        self._arguments = _choices.copied({k: v for k, v in locals().items() if k not in ("self", "dataset")})
         self._owns_dataset = isinstance(dataset, (str, os.PathLike))
         if isinstance(dataset, (str, os.PathLike)):
             dataset = Dataset(dataset)

@@ -194,6 +194,27 @@ def test_what_was_given_may_change_afterwards(parquet):
     assert pickle.loads(pickle.dumps(wr.DataLoader(parquet, 4, sampler=iter([3, 1])))).rows(0) == [3, 1]
 
 
+def test_a_pickled_loader_has_the_choices_that_were_given(parquet):
+    """Also where their lists are changed afterwards, as by a program that makes the next loader of them."""
+    for given in (
+        {"channels": [1, 0], "crop": [12, 16], "scale": [[0, 10], [900, 1000]], "normalize": [[0.1, 0.2], [0.5, 0.25]]},
+        {"channels": np.array([1]), "random_crop": np.array([12, 16]), "percentiles": [1, 99], "flip": [0.5, 0.5]},
+        {"random_resized_crop": [9, 9], "order": "block", "block": [4, 2], "target_channels": [0], "targets": parquet},
+    ):
+        loader = wr.DataLoader(parquet, 8, **given)
+        for value in given.values():
+            if isinstance(value, (list, np.ndarray)):
+                value[:] = [7] * len(value)
+        want = list(loader)
+        loader.set_epoch(0)
+        again = list(pickle.loads(pickle.dumps(loader)))
+        for one, same in zip(want, again, strict=True):
+            for a, b in zip(*[part if isinstance(part, tuple) else (part,) for part in (one, same)], strict=True):
+                assert a.shape == b.shape and np.array_equal(a, b)
+    loader = wr.DataLoader(parquet, 8, channels=iter([1]))
+    assert pickle.loads(pickle.dumps(loader)).image_shape == loader.image_shape == (1, 48, 56)
+
+
 def test_a_pickled_loader_begins_at_the_start(parquet):
     loader = wr.DataLoader(parquet, 16, indices=True)
     next(iter(loader))
