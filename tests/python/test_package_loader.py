@@ -197,9 +197,20 @@ def test_what_was_given_may_change_afterwards(parquet):
 def test_a_pickled_loader_has_the_choices_that_were_given(parquet):
     """Also where their lists are changed afterwards, as by a program that makes the next loader of them."""
     for given in (
-        {"channels": [1, 0], "crop": [12, 16], "scale": [[0, 10], [900, 1000]], "normalize": [[0.1, 0.2], [0.5, 0.25]]},
+        {
+            "channels": [1, 0],
+            "crop": [12, 16],
+            "scale": [[0, 10], [900, 1000]],
+            "normalize": [[0.1, 0.2], [0.5, 0.25]],
+        },
         {"channels": np.array([1]), "random_crop": np.array([12, 16]), "percentiles": [1, 99], "flip": [0.5, 0.5]},
-        {"random_resized_crop": [9, 9], "order": "block", "block": [4, 2], "target_channels": [0], "targets": parquet},
+        {
+            "random_resized_crop": [9, 9],
+            "order": "block",
+            "block": [4, 2],
+            "target_channels": [0],
+            "targets": parquet,
+        },
     ):
         loader = wr.DataLoader(parquet, 8, **given)
         for value in given.values():
