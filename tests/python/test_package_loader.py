@@ -194,6 +194,24 @@ def test_what_was_given_may_change_afterwards(parquet):
     assert pickle.loads(pickle.dumps(wr.DataLoader(parquet, 4, sampler=iter([3, 1])))).rows(0) == [3, 1]
 
 
+def test_a_list_of_one_number_is_not_for_several_channels(parquet):
+    """Two channels: the list of one was taken for both."""
+    for name, both in (("scale", (0, 1000)), ("normalize", (0.25, 2))):
+        of_all = next(iter(wr.DataLoader(parquet, 8, **{name: both})))
+        of_each = next(iter(wr.DataLoader(parquet, 8, **{name: [[end, end] for end in both]})))
+        assert np.array_equal(of_all, of_each) and of_all.shape[1] == 2
+        for wrong in ([[both[0]], [both[1]]], (both[0], [both[1]]), np.array([[both[0]], [both[1]]])):
+            with pytest.raises(ValueError, match=f"^{name} has a list of one number, and batches have 2 channels"):
+                wr.DataLoader(parquet, 8, **{name: wrong})
+            of_one = next(iter(wr.DataLoader(parquet, 8, channels=[1], **{name: wrong})))
+            assert np.array_equal(of_one[:, 0], of_all[:, 1])
+    choices = {"targets": parquet, "target_kind": "image", "target_scale": ([0], [500])}
+    with pytest.raises(ValueError, match="^target_scale has a list of one number"):
+        wr.DataLoader(parquet, 8, **choices)
+    _, targets = next(iter(wr.DataLoader(parquet, 8, target_channels=[0], **choices)))
+    assert np.allclose(targets[:, 0], np.clip(wr.Dataset(parquet)[:8][:, 0] / 500, 0, 1))
+
+
 def test_a_pickled_loader_has_the_choices_that_were_given(parquet):
     """Also where their lists are changed afterwards, as by a program that makes the next loader of them."""
     for given in (
