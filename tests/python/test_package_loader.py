@@ -194,6 +194,51 @@ def test_what_was_given_may_change_afterwards(parquet):
     assert pickle.loads(pickle.dumps(wr.DataLoader(parquet, 4, sampler=iter([3, 1])))).rows(0) == [3, 1]
 
 
+@pytest.mark.parametrize("as_", ["numpy", "torch", "jax"])
+def test_a_transform_may_return_one_buffer_again_and_again(parquet, as_):
+    """Its results were stacked after the last one: each image of a batch was the last."""
+    if as_ != "numpy":
+        pytest.importorskip(as_)
+    plain = list(wr.DataLoader(parquet, 8))
+    buffers = [np.empty((2, 48, 56), np.float32) for _ in range(3)]
+
+    def into(buffer, image):
+        buffer[:] = np.asarray(image)
+        if as_ == "torch":
+            import torch
+
+            return torch.from_numpy(buffer)
+        return buffer
+
+    loader = wr.DataLoader(parquet, 8, as_=as_, transform=lambda image: into(buffers[0], image))
+    for batch, want in zip(loader, plain, strict=True):
+        assert np.array_equal(np.asarray(batch), want)
+    # Also of a view each, and of targets, as a dictionary.
+    views = wr.DataLoader(parquet, 8, as_=as_, views=2, transform=lambda both: tuple(map(into, buffers, both)))
+    for both, want in zip(views, plain, strict=True):
+        assert len(both) == 2 and all(np.array_equal(np.asarray(batch), want) for batch in both)
+
+    def of_sample(sample):
+        return {"image": into(buffers[0], sample["image"]), "target": into(buffers[1], sample["target"])}
+
+    targets = {"targets": parquet, "target_kind": "image", "keys": ("image", "target")}
+    pairs = wr.DataLoader(parquet, 8, as_=as_, transform=of_sample, **targets)
+    for sample, want in zip(pairs, plain, strict=True):
+        assert all(np.array_equal(np.asarray(sample[name]), want) for name in ("image", "target"))
+
+
+def test_results_of_a_transform_that_differ_in_type_become_one(parquet):
+    count = iter(range(1000))
+    kinds = (np.uint8, np.float32, np.float64)
+    loader = wr.DataLoader(
+        parquet, 6, dtype="stored", transform=lambda image: (image % 200).astype(kinds[next(count) % 3])
+    )
+    for batch, want in zip(loader, wr.DataLoader(parquet, 6, dtype="stored"), strict=True):
+        assert batch.dtype == np.float64 and np.array_equal(batch, want % 200)
+    other = wr.DataLoader(parquet, 8, transform=lambda image: image.astype(">f4"))
+    assert np.array_equal(next(iter(other)), next(iter(wr.DataLoader(parquet, 8))))
+
+
 def test_a_list_of_one_number_is_not_for_several_channels(parquet):
     """Two channels: the list of one was taken for both."""
     for name, both in (("scale", (0, 1000)), ("normalize", (0.25, 2))):
