@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,31 @@ class Checked:
     rows: str
     """The name of the choice of rows."""
     views: _recipes.Views | None
+
+
+# Choices that may be lists of the caller, and are not kept elsewhere.
+_LISTS = (
+    *("scale", "percentiles", "normalize", "channels", "illumination", "flip", "block"),
+    *("crop", "random_crop", "random_resized_crop", "resize", "target_channels", "target_scale"),
+)
+
+
+def copied(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a loader, with lists of their own: a caller may change theirs before the loader is pickled."""
+    return arguments | {name: _own(arguments[name]) for name in _LISTS}
+
+
+def _own(value: Any) -> Any:
+    """A copy of lists, arrays and dictionaries, and of what they hold. Everything else stays."""
+    if isinstance(value, Mapping):
+        return {key: _own(inner) for key, inner in value.items()}
+    if isinstance(value, (str, bytes, set, frozenset, os.PathLike)) or not isinstance(value, Iterable):
+        return value
+    if getattr(value, "shape", None) == ():
+        return value
+    if isinstance(value, tuple):
+        return tuple(map(_own, value))
+    return value.tolist() if hasattr(value, "tolist") else list(map(_own, value))
 
 
 def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:

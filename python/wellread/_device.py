@@ -208,9 +208,9 @@ def scaler(as_: str, factor: float, summand: float) -> Callable[[Any], Any]:
 
 
 def mover(as_: str, device: Any, is_part: bool) -> Callable[[Any], Any]:
-    """A function that returns an iterator's next batch on a device (:func:`usable`). Arrays of torch and JAX that come
-    with the pixels are moved as well. `is_part` says that other processes have other images. It holds no iterator, so
-    that one which is left ends with its last name, not when Python looks for circles.
+    """A function that returns an iterator's next batch on a device (:func:`usable`). Arrays of torch and JAX that
+    come with the pixels are moved as well. `is_part` says that other processes have other images. It holds no
+    iterator, so that one which is left ends with its last name, not when Python looks for circles.
     """
     if as_ == "jax":
         put = _targets.each(_divided(_put(device, is_part), device))

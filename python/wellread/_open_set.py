@@ -163,6 +163,12 @@ class OpenSet:
     def __getitem__(self, index: slice | Sequence[int] | NDArray[Any]) -> NDArray[Any] | list[NDArray[Any]]: ...
 
     def __getitem__(self, index):
+        if isinstance(index, tuple):
+            # To users of NumPy it is a part of one image.
+            raise TypeError(
+                "an index names rows, not axes of images: ds[[3, 0]] reads rows 3 and 0, ds[3][0] the first channel "
+                "of row 3"
+            )
         return self.read(index)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:

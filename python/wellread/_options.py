@@ -206,6 +206,20 @@ def normalize(given: Any) -> Any:
     return _check.reals("normalize mean", mean), _check.reals("normalize std", std)
 
 
+def check_lists(given: Mapping[str, Any], native: Any) -> None:
+    """Raises ValueError for a list of one number where a native loader delivers several channels. A number is for
+    all channels, and a list has one of each."""
+    first, last = (native.arrays[place][0][1] for place in (0, -1))
+    channels = first - native.has_mask
+    for name, there in (("scale", channels), ("normalize", channels), ("target_scale", last)):
+        both = given[name] if isinstance(given[name], (list, tuple)) else ()
+        if there > 1 and any(isinstance(end, (list, tuple)) and len(end) == 1 for end in both):
+            raise ValueError(
+                f"{name} has a list of one number, and batches have {there} channels: give one number per channel, "
+                "or a number without a list for all"
+            )
+
+
 def _two(name: str, given: Any, what: str = "two numbers, or two lists of one per channel") -> list:
     both = _check.several(name, given, what)
     if len(both) != 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy
@@ -15,7 +16,7 @@ from ._types import TensorDtype
 if TYPE_CHECKING:
     from .dataset import Dataset
 
-__all__ = ["check_holds", "conversion", "is_of_numbers", "makes_none"]
+__all__ = ["check_holds", "conversion", "converted", "is_of_numbers", "makes_none"]
 
 DTYPES = get_args(TensorDtype)
 
@@ -51,6 +52,28 @@ def check_holds(wanted: torch.dtype, from_: torch.dtype, of: str = "") -> None:
         held = torch.iinfo(from_)
         if held.min < to.min or held.max > to.max:
             raise ValueError(f'dtype="{name}" cannot hold every value of {stored}: choose "float32" or "int64"')
+
+
+def converted(tensor: torch.Tensor, wanted: torch.dtype, rows: Sequence[int]) -> torch.Tensor:
+    """The images of these rows in another type. Floats are looked at one by one: those of most images are small.
+
+    Raises ValueError where the type cannot hold the stored one, or a finite float would become infinite.
+    """
+    # The first image alone was looked at before; others may be of another type.
+    check_holds(wanted, tensor.dtype, f" (row {rows[0]})")
+    made = tensor.to(wanted)
+    if tensor.is_floating_point() and torch.finfo(wanted).max < torch.finfo(tensor.dtype).max:
+        infinite = made.isinf()
+        if infinite.any():
+            lost = infinite & tensor.isfinite()
+            for row, image, is_lost in zip(rows, tensor, lost, strict=True):
+                if is_lost.any():
+                    name = str(wanted).removeprefix("torch.")
+                    raise ValueError(
+                        f'dtype="{name}" cannot hold {float(image[is_lost][0]):g} (row {row}): choose "stored", or '
+                        "a type that holds larger numbers"
+                    )
+    return made
 
 
 def is_of_numbers(labels: Any) -> bool:

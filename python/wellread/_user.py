@@ -28,14 +28,13 @@ def on_images(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, list[
 
     It raises TypeError where a result is no array, and ValueError where results differ in shape.
     """
-    array, stack = _result(as_), _arrays.stack(as_)
+    array, collector = _result(as_), _collector(as_)
 
     def apply(batch: Any, rows: list[int]) -> Any:
-        images = []
+        images = collector(len(rows))
         for image, row in zip(batch, rows, strict=True):
-            images.append(array(call("transform", transform, image), row))
-            _check_shape(images[-1], row, images[0], rows[0])
-        return stack(images)
+            images.add(array(call("transform", transform, image), row), row)
+        return images.whole()
 
     return apply
 
@@ -46,35 +45,123 @@ def on_samples(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, list
 
     It raises TypeError where a result is of another kind than what was given.
     """
-    array, stack = _result(as_), _arrays.stack(as_)
+    array, collector = _result(as_), _collector(as_)
 
-    def together(results: list[Any], like: Any, rows: list[int]) -> Any:
+    def collectors(like: Any, length: int) -> Any:
         if isinstance(like, dict):
-            for result, row in zip(results, rows, strict=True):
-                if not isinstance(result, Mapping) or any(name not in result for name in like):
-                    raise TypeError(
-                        f"transform returned {type(result).__name__} for row {row}, and must return a dictionary "
-                        f"with {', '.join(like)}, as it is given"
-                    )
-            return {name: together([r[name] for r in results], part, rows) for name, part in like.items()}
-        if isinstance(like, tuple):
-            for result, row in zip(results, rows, strict=True):
-                if not isinstance(result, (tuple, list)) or len(result) != len(like):
-                    raise TypeError(
-                        f"transform returned {type(result).__name__} for row {row}, and must return "
-                        f"{len(like)} images, as it is given"
-                    )
-            return tuple(together([r[i] for r in results], part, rows) for i, part in enumerate(like))
-        images = [array(result, row) for result, row in zip(results, rows, strict=True)]
-        for image, row in zip(images, rows, strict=True):
-            _check_shape(image, row, images[0], rows[0])
-        return stack(images)
+            return {name: collectors(part, length) for name, part in like.items()}
+        return tuple(collectors(part, length) for part in like) if isinstance(like, tuple) else collector(length)
+
+    def add(result: Any, images: Any, row: int) -> None:
+        if isinstance(images, dict):
+            if not isinstance(result, Mapping) or any(name not in result for name in images):
+                raise TypeError(
+                    f"transform returned {type(result).__name__} for row {row}, and must return a dictionary "
+                    f"with {', '.join(images)}, as it is given"
+                )
+            for name, part in images.items():
+                add(result[name], part, row)
+        elif isinstance(images, tuple):
+            if not isinstance(result, (tuple, list)) or len(result) != len(images):
+                raise TypeError(
+                    f"transform returned {type(result).__name__} for row {row}, and must return "
+                    f"{len(images)} images, as it is given"
+                )
+            for of_sample, part in zip(result, images, strict=True):
+                add(of_sample, part, row)
+        else:
+            images.add(array(result, row), row)
+
+    def whole(images: Any) -> Any:
+        if isinstance(images, dict):
+            return {name: whole(part) for name, part in images.items()}
+        return tuple(map(whole, images)) if isinstance(images, tuple) else images.whole()
 
     def apply(batch: Any, rows: list[int]) -> Any:
-        samples = [call("transform", transform, _sample(batch, i)) for i in range(len(rows))]
-        return together(samples, batch, rows)
+        images = collectors(batch, len(rows))
+        for i, row in enumerate(rows):
+            add(call("transform", transform, _sample(batch, i)), images, row)
+        return whole(images)
 
     return apply
+
+
+class _Images:
+    """The results of a transform for the rows of a batch. Each is copied as it comes: the callable may use its memory
+    again for the next one.
+
+    ``is_plain`` says of which images the batch can be written at once, ``empty`` makes it by its length and the first
+    of them, ``copy`` copies other ones.
+    """
+
+    def __init__(
+        self,
+        length: int,
+        is_plain: Callable[[Any], bool],
+        empty: Callable[[int, Any], Any],
+        copy: Callable[[Any], Any],
+        stack: Callable[[list[Any]], Any],
+    ):
+        self._length, self._is_plain, self._empty, self._copy, self._stack = length, is_plain, empty, copy, stack
+        self._first: tuple[tuple[int, ...], int] | None = None
+        # The batch and how many images are in it, or the copies where they are not all alike.
+        self._batch: Any = None
+        self._count = 0
+        self._copies: list[Any] | None = None
+
+    def add(self, image: Any, row: int) -> None:
+        shape = tuple(image.shape)
+        if self._first is None:
+            self._first = (shape, row)
+            if self._is_plain(image):
+                self._batch = self._empty(self._length, image)
+        _check_shape(shape, row, *self._first)
+        if self._copies is None:
+            if self._batch is not None and self._is_plain(image) and _is_like(image, self._batch):
+                self._batch[self._count] = image
+                self._count += 1
+                return
+            self._copies = [] if self._batch is None else [self._batch[i] for i in range(self._count)]
+        self._copies.append(self._copy(image))
+
+    def whole(self) -> Any:
+        if self._copies is None and self._batch is not None:
+            return self._batch
+        return self._stack(self._copies or [])
+
+
+def _is_like(image: Any, batch: Any) -> bool:
+    """Whether an image is of the type of a batch, and where it is."""
+    return image.dtype == batch.dtype and getattr(image, "device", None) == getattr(batch, "device", None)
+
+
+def _collector(as_: str) -> Callable[[int], _Images]:
+    """The function from a number of images to what collects them."""
+    stack = _arrays.stack(as_)
+    if as_ == "torch":
+        import torch
+
+        def is_plain(image: Any) -> bool:
+            # Others keep what they have beside their values: MONAI's, or a gradient.
+            is_own = type(image) is torch.Tensor and image.layout == torch.strided
+            return is_own and not image.requires_grad and not image.is_quantized
+
+        def empty(length: int, image: Any) -> Any:
+            return torch.empty((length, *image.shape), dtype=image.dtype, device=image.device)
+
+        return lambda length: _Images(length, is_plain, empty, torch.clone, stack)
+    import numpy
+
+    def copy(image: Any) -> Any:
+        # Those of JAX do not change.
+        return image.copy() if isinstance(image, numpy.ndarray) else image
+
+    def empty_array(length: int, image: Any) -> Any:
+        return numpy.empty((length, *image.shape), image.dtype)
+
+    # JAX stacks its own.
+    native = as_ == "numpy"
+    return lambda length: _Images(length, lambda image: native and image.dtype.isnative, empty_array, copy, stack)
 
 
 def _sample(batch: Any, i: int) -> Any:
@@ -84,8 +171,7 @@ def _sample(batch: Any, i: int) -> Any:
     return tuple(_sample(part, i) for part in batch) if isinstance(batch, tuple) else batch[i]
 
 
-def _check_shape(image: Any, row: int, first_image: Any, first_row: int) -> None:
-    first, own = tuple(first_image.shape), tuple(image.shape)
+def _check_shape(own: tuple[int, ...], row: int, first: tuple[int, ...], first_row: int) -> None:
     if first != own:
         raise ValueError(
             f"transform returned the shape {own} for row {row} and {first} for row {first_row}, and images of "

@@ -357,7 +357,7 @@ class DataLoader(LoaderBase[B_co]):
         device: Any = None,
         epoch: int = 0,
     ) -> None:
-        self._arguments = {k: v for k, v in locals().items() if k not in ("self", "dataset")}
+        self._arguments = _choices.copied({k: v for k, v in locals().items() if k not in ("self", "dataset")})
         self._owns_dataset = isinstance(dataset, (str, os.PathLike))
         if isinstance(dataset, (str, os.PathLike)):
             dataset = Dataset(dataset)
@@ -396,6 +396,7 @@ class DataLoader(LoaderBase[B_co]):
             # Ranks that are not known yet may be on any nodes.
             self._choices["nodes"] = 1 if self._named is None else _nodes.now(self._by_node, ranks)
         self._made = {(ranks[0], ranks[1]): self._new(self._choices)}
+        _options.check_lists(self._arguments, self._built)
         if self._scales_later and self._built.has_mask:
             raise ValueError('scale="device" would scale the mask of cells too: scale on the host, or leave it out')
         self._device = asked.device

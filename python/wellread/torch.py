@@ -149,7 +149,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         dtype: the type that images are converted to before the transform: "float32", with which torch computes,
             "float16", "bfloat16", "int32", "int64", "uint8" or "uint16". "stored" converts nothing: uint16 stays
             torch.uint16, which torch can neither add nor compare. Values are not scaled, and never wrap: a conversion
-            to a type that cannot hold the stored one is a ValueError.
+            to a type that cannot hold the stored one is a ValueError. So is a float that would become infinite.
         options: those of :class:`wellread.Dataset`, for a path.
 
     ``__getitems__`` reads the rows of a batch in one request. Items are tensors of their own memory, so
@@ -217,11 +217,11 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         native = self._images._native
         rows = [_rows.one(index, len(self._images)) for index in _check.several("indices", indices)]
         if rows and native.alike(rows):
-            whole = self._converted(native.read(rows), rows[0])
+            whole = self._converted(native.read(rows), rows)
             images = whole.unbind()
         else:
             whole = None
-            images = [self._converted(native.read([row]), row)[0] for row in rows]
+            images = [self._converted(native.read([row]), [row])[0] for row in rows]
         if self._transform is not None:
             whole, images = None, [_user.call("transform", self._transform, image) for image in images]
         if self._labels is None:
@@ -232,13 +232,9 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             return Rows(items, None, self._listed)
         return Rows(items, [whole, labels if self._listed else torch.utils.data.default_collate(labels)])
 
-    def _converted(self, batch: Any, row: int) -> torch.Tensor:
+    def _converted(self, batch: Any, rows: list[int]) -> torch.Tensor:
         tensor = from_dlpack(batch.__dlpack__())
-        if self._dtype is None:
-            return tensor
-        # The first image alone was looked at before; others may be of another type.
-        _tensors.check_holds(self._dtype, tensor.dtype, f" (row {row})")
-        return tensor.to(self._dtype)
+        return tensor if self._dtype is None else _tensors.converted(tensor, self._dtype, rows)
 
     def __repr__(self) -> str:
         return f"wellread.torch.Dataset({self._images!r})"

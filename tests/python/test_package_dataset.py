@@ -80,6 +80,13 @@ def test_rows_are_asked_for_as_in_numpy(parquet):
             ds[index]
     with pytest.raises(IndexError, match="truth values of shape"):
         ds[np.array([True])]
+    # To NumPy a tuple is of axes: rows 3 and 0 came in place of the first channel of row 3.
+    for index in ((3, 0), (3,), (slice(2), 0), (3, ..., 0), ()):
+        with pytest.raises(
+            TypeError, match=r"rows, not axes of images: ds\[\[3, 0\]\] reads rows 3 and 0, ds\[3\]\[0\]"
+        ):
+            ds[index]
+    assert np.array_equal(ds.read((3, 0)), every[[3, 0]]) and np.array_equal(ds.select((3, 0))[:], every[[3, 0]])
 
 
 def test_regions_are_boxes_of_the_image(cells):

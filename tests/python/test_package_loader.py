@@ -194,6 +194,101 @@ def test_what_was_given_may_change_afterwards(parquet):
     assert pickle.loads(pickle.dumps(wr.DataLoader(parquet, 4, sampler=iter([3, 1])))).rows(0) == [3, 1]
 
 
+@pytest.mark.parametrize("as_", ["numpy", "torch", "jax"])
+def test_a_transform_may_return_one_buffer_again_and_again(parquet, as_):
+    """Its results were stacked after the last one: each image of a batch was the last."""
+    if as_ != "numpy":
+        pytest.importorskip(as_)
+    plain = list(wr.DataLoader(parquet, 8))
+    buffers = [np.empty((2, 48, 56), np.float32) for _ in range(3)]
+
+    def into(buffer, image):
+        buffer[:] = np.asarray(image)
+        if as_ == "torch":
+            import torch
+
+            return torch.from_numpy(buffer)
+        return buffer
+
+    loader = wr.DataLoader(parquet, 8, as_=as_, transform=lambda image: into(buffers[0], image))
+    for batch, want in zip(loader, plain, strict=True):
+        assert np.array_equal(np.asarray(batch), want)
+    # Also of a view each, and of targets, as a dictionary.
+    views = wr.DataLoader(parquet, 8, as_=as_, views=2, transform=lambda both: tuple(map(into, buffers, both)))
+    for both, want in zip(views, plain, strict=True):
+        assert len(both) == 2 and all(np.array_equal(np.asarray(batch), want) for batch in both)
+
+    def of_sample(sample):
+        return {"image": into(buffers[0], sample["image"]), "target": into(buffers[1], sample["target"])}
+
+    targets = {"targets": parquet, "target_kind": "image", "keys": ("image", "target")}
+    pairs = wr.DataLoader(parquet, 8, as_=as_, transform=of_sample, **targets)
+    for sample, want in zip(pairs, plain, strict=True):
+        assert all(np.array_equal(np.asarray(sample[name]), want) for name in ("image", "target"))
+
+
+def test_results_of_a_transform_that_differ_in_type_become_one(parquet):
+    count = iter(range(1000))
+    kinds = (np.uint8, np.float32, np.float64)
+    loader = wr.DataLoader(
+        parquet, 6, dtype="stored", transform=lambda image: (image % 200).astype(kinds[next(count) % 3])
+    )
+    for batch, want in zip(loader, wr.DataLoader(parquet, 6, dtype="stored"), strict=True):
+        assert batch.dtype == np.float64 and np.array_equal(batch, want % 200)
+    other = wr.DataLoader(parquet, 8, transform=lambda image: image.astype(">f4"))
+    assert np.array_equal(next(iter(other)), next(iter(wr.DataLoader(parquet, 8))))
+
+
+def test_a_list_of_one_number_is_not_for_several_channels(parquet):
+    """Two channels: the list of one was taken for both."""
+    for name, both in (("scale", (0, 1000)), ("normalize", (0.25, 2))):
+        of_all = next(iter(wr.DataLoader(parquet, 8, **{name: both})))
+        of_each = next(iter(wr.DataLoader(parquet, 8, **{name: [[end, end] for end in both]})))
+        assert np.array_equal(of_all, of_each) and of_all.shape[1] == 2
+        for wrong in ([[both[0]], [both[1]]], (both[0], [both[1]]), np.array([[both[0]], [both[1]]])):
+            with pytest.raises(ValueError, match=f"^{name} has a list of one number, and batches have 2 channels"):
+                wr.DataLoader(parquet, 8, **{name: wrong})
+            of_one = next(iter(wr.DataLoader(parquet, 8, channels=[1], **{name: wrong})))
+            assert np.array_equal(of_one[:, 0], of_all[:, 1])
+    choices = {"targets": parquet, "target_kind": "image", "target_scale": ([0], [500])}
+    with pytest.raises(ValueError, match="^target_scale has a list of one number"):
+        wr.DataLoader(parquet, 8, **choices)
+    _, targets = next(iter(wr.DataLoader(parquet, 8, target_channels=[0], **choices)))
+    assert np.allclose(targets[:, 0], np.clip(wr.Dataset(parquet)[:8][:, 0] / 500, 0, 1))
+
+
+def test_a_pickled_loader_has_the_choices_that_were_given(parquet):
+    """Also where their lists are changed afterwards, as by a program that makes the next loader of them."""
+    for given in (
+        {
+            "channels": [1, 0],
+            "crop": [12, 16],
+            "scale": [[0, 10], [900, 1000]],
+            "normalize": [[0.1, 0.2], [0.5, 0.25]],
+        },
+        {"channels": np.array([1]), "random_crop": np.array([12, 16]), "percentiles": [1, 99], "flip": [0.5, 0.5]},
+        {
+            "random_resized_crop": [9, 9],
+            "order": "block",
+            "block": [4, 2],
+            "target_channels": [0],
+            "targets": parquet,
+        },
+    ):
+        loader = wr.DataLoader(parquet, 8, **given)
+        for value in given.values():
+            if isinstance(value, (list, np.ndarray)):
+                value[:] = [7] * len(value)
+        want = list(loader)
+        loader.set_epoch(0)
+        again = list(pickle.loads(pickle.dumps(loader)))
+        for one, same in zip(want, again, strict=True):
+            for a, b in zip(*[part if isinstance(part, tuple) else (part,) for part in (one, same)], strict=True):
+                assert a.shape == b.shape and np.array_equal(a, b)
+    loader = wr.DataLoader(parquet, 8, channels=iter([1]))
+    assert pickle.loads(pickle.dumps(loader)).image_shape == loader.image_shape == (1, 48, 56)
+
+
 def test_a_pickled_loader_begins_at_the_start(parquet):
     loader = wr.DataLoader(parquet, 16, indices=True)
     next(iter(loader))

@@ -779,6 +779,27 @@ def test_a_type_that_cannot_hold_the_pixels_is_refused(tmp_path):
     assert wr.torch.Dataset(ds)[0].max() == 65535
 
 
+def test_floats_that_would_become_infinite_are_refused(tmp_path):
+    """Of floats the values are looked at: those of most images are small."""
+    import tifffile
+
+    for i, value in enumerate((0.5, 65504, 70000, np.inf)):
+        tifffile.imwrite(tmp_path / f"{i}.tif", np.full((4, 4), value, np.float32))
+    tifffile.imwrite(tmp_path / "4.tif", np.full((4, 4), 1e300))
+    halves = wellread.torch.Dataset(tmp_path, dtype="float16")
+    assert [halves[row].max().item() for row in (0, 1, 3)] == [0.5, 65504, np.inf]
+    assert [image.max().item() for image in halves.__getitems__([1, 0, 3])] == [65504, 0.5, np.inf]
+    for rows in ([2], [0, 1, 2, 3]):
+        with pytest.raises(ValueError, match=r'dtype="float16" cannot hold 70000 \(row 2\): choose "stored"'):
+            halves.__getitems__(rows)
+    with pytest.raises(ValueError, match=r'dtype="float32" cannot hold 1e\+300 \(row 4\): choose "stored"'):
+        wellread.torch.Dataset(tmp_path)[4]
+    assert wellread.torch.Dataset(tmp_path, dtype="stored")[4].max() == 1e300
+    assert (
+        wellread.torch.Dataset(tmp_path)[2].max() == wellread.torch.Dataset(tmp_path, dtype="float32")[2].max() == 7e4
+    )
+
+
 def test_a_type_that_cannot_hold_a_later_image_is_refused_at_it(tmp_path):
     """A set may have images of several types, of which the first is looked at when the dataset is made."""
     import tifffile
