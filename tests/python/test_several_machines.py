@@ -79,12 +79,15 @@ def torchrun(folder, nodes, ranks, *script):
     """Runs a script on so many "nodes" of so many ranks, and returns what each rank has logged."""
     log = folder / f"log{len(list(folder.iterdir()))}"
     log.mkdir()
-    port = free_port()
+    # The store of the rendezvous outlives both agents: whoever of them held it could end first, and the other would
+    # wait for minutes at the barrier before its end.
+    store = pytest.importorskip("torch.distributed").TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
     run_all(
         [
             [
                 *(sys.executable, "-m", "torch.distributed.run", "--nnodes", nodes, "--nproc-per-node", ranks),
-                *("--node-rank", node, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}"),
+                *("--node-rank", node, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{store.port}"),
+                *("--rdzv-conf", "is_host=0"),
                 *("--rdzv-id", "test", "--local-addr", "localhost", *script, "--written-rows", log),
             ]
             for node in range(nodes)

@@ -135,16 +135,14 @@ pub fn check(
         }
     });
     let first = first.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match first {
-        Some((_, error)) => Err(error),
-        None => {
-            let mut lost = left_out(source, digests, target)?;
-            if has_lost_time.into_inner() && !lost.contains(&ACQUIRED) {
-                lost.push("some times of acquisition");
-            }
-            Ok(lost)
-        }
+    if let Some((_, error)) = first {
+        return Err(error);
     }
+    let mut lost = left_out(source, digests, target)?;
+    if has_lost_time.into_inner() && !lost.contains(&ACQUIRED) {
+        lost.push("some times of acquisition");
+    }
+    Ok(lost)
 }
 
 /// Compares the columns beside the first `rows` rows of `target` with `columns`, which its writer was given. They may have the names and types
