@@ -126,10 +126,14 @@ fn dates_keep_their_time_of_day() {
 /// Milliseconds since 1970 of a time in milliseconds or microseconds.
 fn time_of(column: &ArrayRef, row: usize) -> Option<i64> {
     let is_millis = *column.data_type() == DataType::Timestamp(TimeUnit::Millisecond, None);
-    column.is_valid(row).then(|| match is_millis {
-        true => column.as_primitive::<TimestampMillisecondType>().value(row),
-        false => column.as_primitive::<TimestampMicrosecondType>().value(row) / 1000,
-    })
+    let millis = || {
+        if is_millis {
+            column.as_primitive::<TimestampMillisecondType>().value(row)
+        } else {
+            column.as_primitive::<TimestampMicrosecondType>().value(row) / 1000
+        }
+    };
+    column.is_valid(row).then(millis)
 }
 
 /// Infinity is a time of DuckDB alone: others have a number there, as of the year 294247.
