@@ -90,8 +90,8 @@ class _Images:
     """The results of a transform for the rows of a batch. Each is copied as it comes: the callable may use its memory
     again for the next one.
 
-    ``is_plain`` says of which images the batch can be written at once, ``empty`` makes it by its length and the first
-    of them, ``copy`` copies other ones.
+    ``is_plain`` says of which images the batch can be written at once. ``empty`` makes it by its length and the first
+    of them, and ``copy`` copies other ones.
     """
 
     def __init__(

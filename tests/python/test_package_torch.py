@@ -780,7 +780,7 @@ def test_a_type_that_cannot_hold_the_pixels_is_refused(tmp_path):
 
 
 def test_floats_that_would_become_infinite_are_refused(tmp_path):
-    """Of floats the values are looked at: those of most images are small."""
+    """The dataset looks at the values of floats: those of most images are small."""
     import tifffile
 
     for i, value in enumerate((0.5, 65504, 70000, np.inf)):

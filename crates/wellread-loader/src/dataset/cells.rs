@@ -6,6 +6,7 @@
 
 use super::{CACHED_READ_BYTES, CellsFrom, Cut, Dataset};
 use crate::cache::Cache;
+use crate::draw::{Digest, key};
 use std::path::Path;
 use std::sync::Arc;
 use wellread_store::cells::{CellOptions, CellSource, Cells, CellsStore, Mask};
@@ -23,6 +24,14 @@ impl Cut {
     pub(super) fn with_cache(&self, cache: &Cache) -> Result<Dataset> {
         let images = self.images.clone().with_cache(cache)?;
         Dataset::of_cells(images, Arc::clone(&self.cells), self.masks.clone())
+    }
+
+    /// See [`Dataset::made_by`]. Cells of other boxes, or with other masks, are other images of the same files.
+    pub(super) fn made_by(&self) -> String {
+        let mut digest = Digest::new(key([0x6365_6c6c_7300, 0, 0]));
+        digest.numbers(self.cells.identity());
+        let masks = self.masks.as_ref().map(Dataset::made_by).unwrap_or_default();
+        format!("cells {:016x} of ({}), masks ({masks})", digest.finish(), self.images.made_by())
     }
 }
 

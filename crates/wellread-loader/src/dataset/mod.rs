@@ -194,9 +194,11 @@ impl Dataset {
     /// The options and the rows by which these are the images of their files. Other images of the same files have another cache
     /// file.
     fn made_by(&self) -> String {
-        let of = self.with_columns.as_ref().map(|with_columns| &with_columns.images);
-        if let Some(images) = of.or(self.cut.as_ref().map(|cut| &cut.images)) {
-            return images.made_by();
+        if let Some(with_columns) = &self.with_columns {
+            return with_columns.images.made_by();
+        }
+        if let Some(cut) = &self.cut {
+            return cut.made_by();
         }
         match &self.view {
             Some(view) => view.made_by(),

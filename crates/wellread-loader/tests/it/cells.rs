@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use wellread_image::{PixelType, Shape};
+use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::{Cache, Dataset, Grouping, Loader, Order, Transform};
-use wellread_store::cells::{CellOptions, Edge};
-use wellread_store::read_image;
+use wellread_store::cells::{CellOptions, Edge, Mask};
+use wellread_store::{ImageView, OpenOptions, WriteOptions, read_image};
 
 const SIDE: usize = 60;
 
@@ -163,4 +163,56 @@ fn memory_is_bounded_by_images_that_a_cache_keeps() {
     let cached = cells.with_cache(&Cache::MEMORY).unwrap();
     let loader = Loader::builder(&cached).batch_size(4).memory(64 << 20).build().unwrap();
     assert_eq!(loader.memory().unwrap().caches, 5 * SIDE * SIDE);
+}
+
+/// Two images in files, whose pixels are `value` of row and column.
+fn written(path: &Path, value: impl Fn(usize, usize) -> u8) -> Dataset {
+    let mut writer = wellread_store::create(path, "tiff", &WriteOptions::default()).unwrap();
+    let pixels: Vec<u8> = (0..SIDE * SIDE).map(|i| value(i / SIDE, i % SIDE)).collect();
+    for name in ["a", "b"] {
+        let metadata = ImageMetadata::named(name);
+        let shape = Shape::plane(SIDE, SIDE);
+        writer
+            .write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    Dataset::open_with(path, &OpenOptions::default()).unwrap()
+}
+
+/// Some cells, as a set, have the images' files and shapes: the boxes and the masks tell their cache files apart.
+#[test]
+fn a_cache_file_is_of_the_boxes_and_masks_of_its_cells() {
+    let dir = tempfile::tempdir().unwrap();
+    let images = written(&dir.path().join("images"), |y, x| (1 + (y * 7 + x * 3) % 250) as u8);
+    let labels = dir.path().join("labels");
+    written(&labels, |_, x| if x < SIDE / 2 { 1 } else { 2 });
+    let mut text = "image,x,y,ObjectNumber\n".to_owned();
+    for row in 0..2 {
+        let name = images.name(row).unwrap();
+        // One at the border, and one over the border of both labels.
+        writeln!(text, "{name},2,2,1\n{name},31,30,2").unwrap();
+    }
+    let table = dir.path().join("cells.csv");
+    std::fs::write(&table, text).unwrap();
+    let folder = dir.path().join("cache");
+    let cache = Cache::File { folder: Some(folder.clone()), limit: usize::MAX };
+    let kinds = [(Edge::Shift, Mask::None), (Edge::Pad, Mask::None), (Edge::Shift, Mask::Zero)];
+    let mut crops = HashSet::new();
+    for (number, (edge, mask)) in kinds.into_iter().enumerate() {
+        let masks = (mask != Mask::None).then(|| labels.clone());
+        let cells = images.cells(&table, &CellOptions { mask, masks, ..options(edge) }).unwrap();
+        let some = cells.select([0, 1, 2, 3]).unwrap().with_cache(&cache).unwrap();
+        // Another program that opens the same has the same file.
+        let anew = some.reopened().unwrap();
+        for set in [&some, &anew] {
+            for row in 0..4 {
+                assert_eq!(set.read(row).unwrap(), cells.read(row).unwrap(), "{edge:?} {mask:?} {row}");
+            }
+        }
+        assert_eq!((some.cache_report().misses, anew.cache_report().misses), (4, 0));
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), number + 1);
+        crops.insert((0..4).map(|row| cells.read(row).unwrap().1).collect::<Vec<_>>());
+    }
+    assert_eq!(crops.len(), 3, "each kind has pixels of its own");
 }

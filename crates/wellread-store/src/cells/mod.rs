@@ -24,6 +24,7 @@
 //! | `found` | [`CellsReport`]: what was left out, counted, with the first few |
 //! | `mask_rows` | which label image is the mask of each image |
 //! | `join` | [`Cells`]: all of that for one table and one set |
+//! | `identity` | which crops they are, in numbers, for what is kept of them |
 //! | `own_pixels` | which pixels of a crop are the cell's |
 //! | `cut` | boxes of many cells, read in one call, each piece decoded once |
 //! | `store`, `hints`, `columns` | [`CellsStore`], how it is read best, and the columns beside its cells |
@@ -38,6 +39,7 @@ mod cut;
 mod edge;
 mod found;
 mod hints;
+mod identity;
 mod join;
 mod keys;
 mod labelled;
