@@ -15,7 +15,7 @@ use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::{Finding, SameImages, bytes_of_pixels};
 use features::{Features, JoinUnmatched, Joining, features_of, parse_join_unmatched};
-use layouts::LayoutArg;
+use layouts::{LayoutArg, looks_of};
 use on_cluster::OnValues;
 use std::path::{Path, PathBuf};
 use target::{check_files, check_paths, refuse_ignored, target_format};
@@ -323,13 +323,6 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
     }
     Ok(())
-}
-
-/// Settings of files about the look of their images, which are not converted.
-fn looks_of(source: &dyn Store) -> Vec<String> {
-    let has_looks = registry::formats().iter().any(|f| f.name == source.format() && f.has_looks);
-    let layout = has_looks.then(|| source.layout().ok()).flatten();
-    layout.map_or_else(Vec::new, |layout| layout.lost_looks())
 }
 
 /// The message of a failed conversion: the reason, and the files that it left.

@@ -11,7 +11,7 @@ use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use text::{Missing, RULE_LINE, shared_conditions, tell};
+use text::{Missing, RULE_LINE, lacking, shared_conditions, tell};
 use wellread_bench::machine;
 use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::report::{self, Ranking};
@@ -19,7 +19,6 @@ use wellread_infer::results::{Row, Run, Status};
 use wellread_measure::{path_text, to_stderr};
 use wellread_model::infer::Dtype;
 use wellread_report::Fact;
-use wellread_store::surface::{option, option_as};
 use wellread_store::words::{counted, counted_with};
 
 /// Most passes.
@@ -266,19 +265,6 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     }
     let rows: Vec<&Row> = run.rows().collect();
     lacking(&args.framework, &rows).map_or(Ok(()), |why| Err(Failure::Failed(why)))
-}
-
-/// The first framework that is asked for by its own name and of which nothing was measured, with the reason.
-fn lacking(asked: &[String], rows: &[&Row]) -> Option<String> {
-    let is_own = |name: &&String| Config::parse_framework(name).is_ok_and(|all| all == [name.as_str()]);
-    asked.iter().filter(is_own).find_map(|name| {
-        let mut own = rows.iter().filter(|row| row.framework == *name).peekable();
-        let reason = own.peek()?.reason.clone().unwrap_or_default();
-        own.all(|row| row.status == Status::Failed).then(|| {
-            let (all, skip) = (option_as("framework", "all"), option("skip_failed"));
-            format!("nothing was measured of {name}: {reason} (hint: {skip} and {all} take what there is)")
-        })
-    })
 }
 
 /// The JSON document: rows, the largest difference of outputs, and which frameworks were fastest in this run.

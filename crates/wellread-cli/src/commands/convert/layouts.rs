@@ -1,7 +1,8 @@
 //! The option `--layout` of `convert` has two meanings. Two of its names, which no layout of a source has, choose the
-//! layout of the target. The others say how the source's files make images.
+//! layout of the target. The others say how the source's files make images, and what of the source's layout is not converted.
 
 use crate::commands::OpenArgs;
+use wellread_store::{Store, registry};
 
 /// The two ways of OME-Arrow in Parquet.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
@@ -28,4 +29,11 @@ pub fn of_source(open: &OpenArgs) -> OpenArgs {
         open.sites.layout = None;
     }
     open
+}
+
+/// Settings of files about the look of their images, which are not converted.
+pub fn looks_of(source: &dyn Store) -> Vec<String> {
+    let has_looks = registry::formats().iter().any(|f| f.name == source.format() && f.has_looks);
+    let layout = has_looks.then(|| source.layout().ok()).flatten();
+    layout.map_or_else(Vec::new, |layout| layout.lost_looks())
 }

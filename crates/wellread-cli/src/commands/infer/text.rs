@@ -8,6 +8,7 @@ use wellread_infer::Event;
 use wellread_infer::config::Config;
 use wellread_infer::protocol::Opened;
 use wellread_infer::results::{Row, Status};
+use wellread_store::surface::{option, option_as};
 use wellread_store::words::counted;
 
 /// A line across, as upstream prints it.
@@ -22,6 +23,19 @@ pub(super) fn shared_conditions(config: &Config) -> String {
         counted(config.threads, "thread"),
         config.seed
     )
+}
+
+/// The first framework that is asked for by its own name and of which nothing was measured, with the reason.
+pub(super) fn lacking(asked: &[String], rows: &[&Row]) -> Option<String> {
+    let is_own = |name: &&String| Config::parse_framework(name).is_ok_and(|all| all == [name.as_str()]);
+    asked.iter().filter(is_own).find_map(|name| {
+        let mut own = rows.iter().filter(|row| row.framework == *name).peekable();
+        let reason = own.peek()?.reason.clone().unwrap_or_default();
+        own.all(|row| row.status == Status::Failed).then(|| {
+            let (all, skip) = (option_as("framework", "all"), option("skip_failed"));
+            format!("nothing was measured of {name}: {reason} (hint: {skip} and {all} take what there is)")
+        })
+    })
 }
 
 /// Frameworks that could not be opened, with the model: that was told, and is not told of every batch size again.
