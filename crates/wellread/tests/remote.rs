@@ -1,5 +1,8 @@
 //! Sets of the engines in a bucket and on a web server: read as from a folder, written as to one.
 
+#[path = "../../wellread-remote/tests/it/copying.rs"]
+#[allow(dead_code, reason = "the server is that of wellread-remote's tests, which do more with it")]
+mod copying;
 #[path = "../../wellread-remote/tests/it/gate.rs"]
 #[allow(dead_code, reason = "the gate is that of wellread-remote's tests, which do more with it")]
 mod gate;

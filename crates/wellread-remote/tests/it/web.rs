@@ -46,10 +46,10 @@ fn a_server_without_ranges_is_named_as_one() {
 #[test]
 fn a_file_without_a_tag_is_another_one_where_its_length_is() {
     let path = at("web-untagged/a.bin");
-    server::put("web-untagged/a.bin", &[1; 400_000]);
+    server::put("web-untagged/a.bin", &vec![1; 400_000]);
     let (file, length) = place::open(&path).unwrap();
     // Both have the same second.
-    server::put("web-untagged/a.bin", &[2; 500_000]);
+    server::put("web-untagged/a.bin", &vec![2; 500_000]);
     let error = file.read_exact_at(&mut [0; 10], 200_000).unwrap_err().to_string();
     assert!(error.contains("was replaced by another object"), "{error}");
     let (file, longer) = place::open(&path).unwrap();

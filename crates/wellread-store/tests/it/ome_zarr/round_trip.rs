@@ -86,7 +86,7 @@ fn times_of_acquisition_that_a_target_cannot_hold_are_told() {
         let path = dir.path().join(format!("{name}.parquet"));
         let writer = create(&path, "parquet", &WriteOptions::default()).unwrap();
         let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
-        assert_eq!(converted.check(&*source, "parquet", 3, 2, &|| {}).unwrap(), expected, "{name}");
+        assert_eq!(converted.check(&*source, "parquet", None, 3, 2, &|| {}).unwrap(), expected, "{name}");
     }
 }
 
