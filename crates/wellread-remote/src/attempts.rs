@@ -59,7 +59,11 @@ where
 }
 
 fn at_most(fault: &Fault, limit: u32) -> u32 {
-    if matches!(fault, Fault::Unreachable(_)) { limit.min(CONNECTS) } else { limit }
+    match fault {
+        Fault::Unreachable(_) => limit.min(CONNECTS),
+        Fault::NoCredentials(cause) => at_most(cause, limit),
+        _ => limit,
+    }
 }
 
 /// How long to wait after so many attempts. Half of it is random, so that those who failed together do not come back together.
@@ -85,7 +89,7 @@ impl fmt::Display for Failed {
         if self.made > 1 {
             write!(f, ", after {} attempts in {:.1} s", self.made, self.seconds)?;
         }
-        if let Fault::Status { status: 400..=499, .. } = self.fault {
+        if let Fault::Status { status: 400..=499, .. } | Fault::NoCredentials(_) = self.fault {
             write!(f, "; credentials: {}", self.asked.who)?;
         }
         if let Fault::Status { status: 404 | 410, .. } = self.fault

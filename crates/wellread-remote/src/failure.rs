@@ -49,6 +49,8 @@ pub(crate) enum Fault {
     Unreachable(String),
     /// The connection was lost.
     Interrupted(String),
+    /// The source of credentials failed, by this fault.
+    NoCredentials(Box<Self>),
     /// Anything else.
     Other(String),
 }
@@ -109,6 +111,7 @@ impl Fault {
             | Self::Stalled
             | Self::Unreachable(_)
             | Self::Interrupted(_) => true,
+            Self::NoCredentials(cause) => cause.passes(),
             Self::NoRanges | Self::Replaced | Self::Copying | Self::Other(_) => false,
         }
     }
@@ -155,6 +158,13 @@ impl Fault {
                 "look at the connection; WELLREAD_ATTEMPTS and WELLREAD_TIMEOUT say how long is tried"
             }
             Self::Unreachable(_) => "look at the endpoint, the connection and the proxy",
+            Self::NoCredentials(cause) if matches!(&**cause, Self::Status { code, .. } if is_expired(code)) =>
+            {
+                return cause.advice();
+            }
+            Self::NoCredentials(_) => {
+                "look at the source of the credentials, or set WELLREAD_ANONYMOUS=1 where the data is public"
+            }
             Self::Status { .. } | Self::Other(_) => return None,
         };
         Some(said.to_owned())
@@ -185,6 +195,7 @@ impl fmt::Display for Fault {
             Self::Stalled => write!(f, "nothing came for too long"),
             Self::Unreachable(cause) => write!(f, "no connection: {cause}"),
             Self::Interrupted(cause) => write!(f, "the connection was lost: {cause}"),
+            Self::NoCredentials(cause) => write!(f, "no credentials could be had: {cause}"),
             Self::Other(cause) => write!(f, "{cause}"),
         }
     }
