@@ -144,6 +144,14 @@ mod tests {
     #[test]
     fn errors_say_what_was_asked_how_often_why_and_what_to_do() {
         let asked = Asked { what: "GET bytes 0-9 of s3://b/k".into(), who: "none (anonymous)".into() };
+        for (status, advice) in
+            [(400, "look at the address"), (404, "look at the spelling"), (416, "open the set")]
+        {
+            let fault = Fault::status(status, String::new(), String::new());
+            let text = Failed { asked: asked.clone(), made: 1, seconds: 0.0, fault }.to_string();
+            assert!(text.starts_with("GET bytes 0-9 of s3://b/k: the server answered 4"), "{text}");
+            assert!(text.contains("; credentials: none (anonymous); ") && text.contains(advice), "{text}");
+        }
         let fault = Fault::status(503, "SlowDown".into(), String::new());
         let failed = Failed { asked: asked.clone(), made: 3, seconds: 1.25, fault };
         assert_eq!(

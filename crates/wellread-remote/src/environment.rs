@@ -14,7 +14,7 @@ const METADATA: Duration = Duration::from_secs(1);
 /// How long a metadata server may take, by the variable in which that cloud's own programs look for the seconds.
 pub(crate) fn metadata_limit(name: &str) -> Duration {
     let seconds = variable(name).and_then(|text| text.trim().parse().ok());
-    seconds.filter(|seconds| (0.05..1e6).contains(seconds)).map_or(METADATA, Duration::from_secs_f64)
+    seconds.filter(|seconds: &f64| (0.05..1e6).contains(seconds)).map_or(METADATA, Duration::from_secs_f64)
 }
 
 /// A variable that is set and not empty.

@@ -75,7 +75,7 @@ fn number<T: FromStr>(name: &str) -> io::Result<Option<T>> {
 
 /// Seconds in the environment, or others where it has none that can be waited for.
 fn seconds(name: &str, otherwise: f64) -> io::Result<Duration> {
-    let said = number(name)?.filter(|seconds| (0.05..1e6).contains(seconds));
+    let said = number(name)?.filter(|seconds: &f64| (0.05..1e6).contains(seconds));
     Ok(Duration::from_secs_f64(said.unwrap_or(otherwise)))
 }
 
