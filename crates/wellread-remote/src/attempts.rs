@@ -59,7 +59,11 @@ where
 }
 
 fn at_most(fault: &Fault, limit: u32) -> u32 {
-    if matches!(fault, Fault::Unreachable(_)) { limit.min(CONNECTS) } else { limit }
+    match fault {
+        Fault::Unreachable(_) => limit.min(CONNECTS),
+        Fault::NoCredentials(cause) => at_most(cause, limit),
+        _ => limit,
+    }
 }
 
 /// How long to wait after so many attempts. Half of it is random, so that those who failed together do not come back together.
@@ -85,7 +89,7 @@ impl fmt::Display for Failed {
         if self.made > 1 {
             write!(f, ", after {} attempts in {:.1} s", self.made, self.seconds)?;
         }
-        if let Fault::Status { status: 400..=499, .. } = self.fault {
+        if let Fault::Status { status: 400..=499, .. } | Fault::NoCredentials(_) = self.fault {
             write!(f, "; credentials: {}", self.asked.who)?;
         }
         if let Fault::Status { status: 404 | 410, .. } = self.fault
@@ -140,6 +144,14 @@ mod tests {
     #[test]
     fn errors_say_what_was_asked_how_often_why_and_what_to_do() {
         let asked = Asked { what: "GET bytes 0-9 of s3://b/k".into(), who: "none (anonymous)".into() };
+        for (status, advice) in
+            [(400, "look at the address"), (404, "look at the spelling"), (416, "open the set")]
+        {
+            let fault = Fault::status(status, String::new(), String::new());
+            let text = Failed { asked: asked.clone(), made: 1, seconds: 0.0, fault }.to_string();
+            assert!(text.starts_with("GET bytes 0-9 of s3://b/k: the server answered 4"), "{text}");
+            assert!(text.contains("; credentials: none (anonymous); ") && text.contains(advice), "{text}");
+        }
         let fault = Fault::status(503, "SlowDown".into(), String::new());
         let failed = Failed { asked: asked.clone(), made: 3, seconds: 1.25, fault };
         assert_eq!(

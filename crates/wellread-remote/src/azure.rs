@@ -6,6 +6,7 @@
 use crate::address::Address;
 use crate::bucket::{Bucket, cannot};
 use crate::cloud::Cloud;
+use crate::credentials::told;
 use crate::environment::{first_of, is_anonymous, is_on, once, variable};
 use crate::link::Link;
 use crate::transport::Transport;
@@ -77,7 +78,9 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
         let account = builder.get_config_value(&AzureConfigKey::AccountName);
         format!("https://{}.blob.core.windows.net", account.unwrap_or_default())
     });
-    Bucket::of(builder.build(), address, who, (&endpoint, None))
+    let built = builder.clone().build();
+    let built = built.and_then(|store| builder.with_credentials(told(store.credentials())).build());
+    Bucket::of(built, address, who, (&endpoint, None))
 }
 
 /// The parts of a connection string: `AccountName=…;AccountKey=…;BlobEndpoint=…`. Not to be shown.

@@ -4,7 +4,7 @@
 //! further out, so that nobody takes a part for the whole. The list of a set's parts goes first, for the same reason.
 
 use crate::ahead::Session;
-use crate::failure::advice_on_name;
+use crate::failure::{NOT_FOUND, advice_on_name};
 use crate::heads::Head;
 use crate::link::{Link, link};
 use crate::look::{self, Found};
@@ -259,7 +259,7 @@ fn not_found(link: &'static Link, object: &Object) -> io::Error {
     } else {
         let (key, bucket) = (&object.address.key, &object.address.bucket);
         let advice = advice_on_name(key.as_ref()).map(|advice| format!("; {advice}")).unwrap_or_default();
-        format!("there is no key {key} in {bucket}; credentials: {who}{advice}")
+        format!("there is no key {key} in {bucket}; credentials: {who}{advice}; {NOT_FOUND}")
     };
     io::Error::new(io::ErrorKind::NotFound, cause)
 }

@@ -8,8 +8,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a machine's own metadata server may take to answer. It is on the machine, or there is none.
+/// How long a machine's own metadata server may take to answer, where nothing else is said. It is on the machine, or there is none.
 const METADATA: Duration = Duration::from_secs(1);
+
+/// How long a metadata server may take, by the variable in which that cloud's own programs look for the seconds.
+pub(crate) fn metadata_limit(name: &str) -> Duration {
+    let seconds = variable(name).and_then(|text| text.trim().parse().ok());
+    seconds.filter(|seconds: &f64| (0.05..1e6).contains(seconds)).map_or(METADATA, Duration::from_secs_f64)
+}
 
 /// A variable that is set and not empty.
 pub(crate) fn variable(name: &str) -> Option<String> {
@@ -42,8 +48,8 @@ pub(crate) fn once() -> RetryConfig {
 }
 
 /// The text that a metadata server answers with; the error's kind says where it has none.
-pub(crate) async fn said(request: reqwest::RequestBuilder) -> io::Result<String> {
-    let answer = request.timeout(METADATA).send().await.map_err(io::Error::other)?;
+pub(crate) async fn said(request: reqwest::RequestBuilder, limit: Duration) -> io::Result<String> {
+    let answer = request.timeout(limit).send().await.map_err(io::Error::other)?;
     let status = answer.status();
     if status == StatusCode::NOT_FOUND {
         return Err(io::ErrorKind::NotFound.into());
@@ -60,9 +66,10 @@ pub(crate) fn answers(
     method: reqwest::Method,
     url: &str,
     header: (&'static str, &'static str),
+    limit: Duration,
 ) -> bool {
     let Ok(client) = link.clients.signed(url.split_once(':').map(|(scheme, _)| scheme)) else { return false };
-    let request = client.request(method, url).header(header.0, header.1).timeout(METADATA);
+    let request = client.request(method, url).header(header.0, header.1).timeout(limit);
     let answer = link.wait(async move { request.send().await.map_err(io::Error::other) });
     answer.is_ok_and(|answer| answer.status().is_success())
 }

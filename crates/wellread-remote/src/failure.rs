@@ -14,6 +14,10 @@ use std::io;
 /// Characters of a server's message that are shown.
 const MESSAGE: usize = 200;
 
+/// The advice where nothing is found.
+pub(crate) const NOT_FOUND: &str =
+    "look at the spelling of bucket and key: `wellread info` of the folder shows what is there";
+
 /// The fault of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -49,6 +53,8 @@ pub(crate) enum Fault {
     Unreachable(String),
     /// The connection was lost.
     Interrupted(String),
+    /// The source of credentials failed, by this fault.
+    NoCredentials(Box<Self>),
     /// Anything else.
     Other(String),
 }
@@ -109,6 +115,7 @@ impl Fault {
             | Self::Stalled
             | Self::Unreachable(_)
             | Self::Interrupted(_) => true,
+            Self::NoCredentials(cause) => cause.passes(),
             Self::NoRanges | Self::Replaced | Self::Copying | Self::Other(_) => false,
         }
     }
@@ -154,8 +161,22 @@ impl Fault {
             Self::Stalled | Self::Short { .. } | Self::Interrupted(_) => {
                 "look at the connection; WELLREAD_ATTEMPTS and WELLREAD_TIMEOUT say how long is tried"
             }
+            Self::Status { status: 404 | 410, .. } => NOT_FOUND,
+            Self::Status { status: 416, .. } => {
+                "the object is shorter than when it was opened: open the set again"
+            }
+            Self::Status { .. } => {
+                "the server does not take the request: look at the address, AWS_REGION and the endpoint"
+            }
             Self::Unreachable(_) => "look at the endpoint, the connection and the proxy",
-            Self::Status { .. } | Self::Other(_) => return None,
+            Self::NoCredentials(cause) if matches!(&**cause, Self::Status { code, .. } if is_expired(code)) =>
+            {
+                return cause.advice();
+            }
+            Self::NoCredentials(_) => {
+                "look at the source of the credentials, or set WELLREAD_ANONYMOUS=1 where the data is public"
+            }
+            Self::Other(_) => return None,
         };
         Some(said.to_owned())
     }
@@ -185,6 +206,7 @@ impl fmt::Display for Fault {
             Self::Stalled => write!(f, "nothing came for too long"),
             Self::Unreachable(cause) => write!(f, "no connection: {cause}"),
             Self::Interrupted(cause) => write!(f, "the connection was lost: {cause}"),
+            Self::NoCredentials(cause) => write!(f, "no credentials could be had: {cause}"),
             Self::Other(cause) => write!(f, "{cause}"),
         }
     }
@@ -258,7 +280,9 @@ mod tests {
             assert!(advice(status, code).unwrap().contains("try again later"), "{status} {code}");
         }
         assert!(advice(403, "AccessDenied").unwrap().contains("WELLREAD_ANONYMOUS"));
-        assert_eq!(advice(400, "InvalidRequest"), None);
+        assert!(advice(400, "InvalidRequest").unwrap().contains("look at the address"));
+        assert!(advice(404, "NoSuchKey").unwrap().contains("spelling of bucket and key"));
+        assert!(advice(416, "InvalidRange").unwrap().contains("open the set again"));
     }
 
     #[test]

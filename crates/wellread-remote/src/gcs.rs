@@ -7,7 +7,8 @@
 use crate::address::Address;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
-use crate::environment::{answers, first_of, home, is_anonymous, is_on, once, variable};
+use crate::credentials::told;
+use crate::environment::{answers, first_of, home, is_anonymous, is_on, metadata_limit, once, variable};
 use crate::link::Link;
 use crate::transport::Transport;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -45,7 +46,9 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             why.to_owned()
         }
     };
-    Bucket::of(builder.build(), address, who, (&endpoint, None))
+    let built = builder.clone().build();
+    let built = built.and_then(|store| builder.with_credentials(told(store.credentials())).build());
+    Bucket::of(built, address, who, (&endpoint, None))
 }
 
 /// Where credentials are from; or why there are none.
@@ -64,7 +67,8 @@ fn who(link: &'static Link, is_emulator: bool) -> Result<String, &'static str> {
     }
     let server = variable("GCE_METADATA_HOST").unwrap_or_else(|| "metadata.google.internal".into());
     let url = format!("http://{server}/computeMetadata/v1/instance/service-accounts/default/email");
-    if answers(link, reqwest::Method::GET, &url, ("metadata-flavor", "Google")) {
+    let limit = metadata_limit("GCE_METADATA_TIMEOUT");
+    if answers(link, reqwest::Method::GET, &url, ("metadata-flavor", "Google"), limit) {
         return Ok("the service account of this machine (metadata server)".into());
     }
     Err("none were found in environment, ~/.config/gcloud and machine (anonymous)")

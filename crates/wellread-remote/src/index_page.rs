@@ -23,7 +23,7 @@ pub(crate) fn names(page: &str, base: &str) -> BTreeMap<String, bool> {
 fn name(target: &str, base: &str) -> Option<(String, bool)> {
     let target = target.split(['?', '#']).next().unwrap_or_default();
     let target = target.strip_prefix("./").unwrap_or(target);
-    let inside = if target.starts_with('/') { target.strip_prefix(base)? } else { target };
+    let inside = if target.starts_with('/') { below(target, base)? } else { target };
     let (inside, is_folder) = inside.strip_suffix('/').map_or((inside, false), |name| (name, true));
     if inside.contains([':', '/']) {
         return None;
@@ -33,8 +33,25 @@ fn name(target: &str, base: &str) -> Option<(String, bool)> {
     is_name.then_some((name, is_folder))
 }
 
+/// The part of a path below a folder's. Servers encode other characters than the client does, so names are compared decoded.
+fn below<'a>(path: &'a str, base: &str) -> Option<&'a str> {
+    let mut rest = path;
+    for folder in base.split_inclusive('/').filter(|part| part.ends_with('/')) {
+        let (own, behind) = rest.split_at(rest.find('/')? + 1);
+        if bytes_of(&own.replace("&amp;", "&")) != bytes_of(folder) {
+            return None;
+        }
+        rest = behind;
+    }
+    Some(rest)
+}
+
 /// Text with `%20` and its kin resolved.
 fn decoded(text: &str) -> Option<String> {
+    String::from_utf8(bytes_of(text)).ok()
+}
+
+fn bytes_of(text: &str) -> Vec<u8> {
     let (bytes, mut out, mut at) = (text.as_bytes(), vec![], 0);
     while at < bytes.len() {
         let hex = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
@@ -42,7 +59,7 @@ fn decoded(text: &str) -> Option<String> {
         out.push(byte.unwrap_or(bytes[at]));
         at += if byte.is_some() { 3 } else { 1 };
     }
-    String::from_utf8(out).ok()
+    out
 }
 
 #[cfg(test)]
@@ -57,6 +74,16 @@ mod tests {
         let found = names(page, "/data/set/");
         let found: Vec<_> = found.iter().map(|(name, is_folder)| (name.as_str(), *is_folder)).collect();
         assert_eq!(found, [("a b.tif", false), ("c&d.png", false), ("g.tif", false), ("plate", true)]);
+    }
+
+    #[test]
+    fn absolute_links_are_compared_decoded() {
+        let page = r#"<a href="/plate%20%281%29/a.tif">a</a> <a href="/plate (1)/b.tif">b</a> <a href="/plate%20(1)/c%20d/">c d</a>
+            <a href="/plate%20%282%29/e.tif">e</a> <a href="/plate%20(1)%2Ff.tif">f</a> <a href="/">top</a>"#;
+        let found = names(page, "/plate%20(1)/");
+        let found: Vec<_> = found.iter().map(|(name, is_folder)| (name.as_str(), *is_folder)).collect();
+        assert_eq!(found, [("a.tif", false), ("b.tif", false), ("c d", true)]);
+        assert_eq!(names(r#"<a href="/r&amp;d/a.tif">"#, "/r&d/"), BTreeMap::from([("a.tif".into(), false)]));
     }
 
     #[test]

@@ -28,6 +28,8 @@
 //! | `WELLREAD_ANONYMOUS` | `1`: requests are not signed |
 //! | `WELLREAD_ATTEMPTS` | how often a request is made before it has failed (14) |
 //! | `WELLREAD_TIMEOUT` | seconds without a byte after which a request is given up and made anew (30) |
+//! | `WELLREAD_ABORT_TIMEOUT` | seconds that the removal of an unfinished upload may take (10) |
+//! | `AWS_METADATA_SERVICE_TIMEOUT`, `GCE_METADATA_TIMEOUT` | seconds that the metadata server of a machine may take (1) |
 //! | `WELLREAD_IN_FLIGHT` | requests at once (128) |
 //! | `WELLREAD_DISK_CACHE` | `FOLDER:SIZE`: ranges are kept on a disk of this machine ([`wellread_store::disk_cache`]) |
 //! | `WELLREAD_LINK_BYTES` | bytes that a reader's requests ahead may hold until they are read (268435456) |
@@ -41,6 +43,7 @@ mod aws_files;
 mod azure;
 mod bucket;
 mod cloud;
+mod credentials;
 mod disk_cache;
 mod environment;
 mod failure;

@@ -34,6 +34,8 @@ pub(crate) struct Limits {
     pub(crate) attempts: u32,
     /// How long nothing may come.
     pub(crate) stall: Duration,
+    /// How long the removal of uploads that were begun may take.
+    pub(crate) abort: Duration,
     /// Requests at once.
     pub(crate) in_flight: usize,
     /// Bytes fetched ahead and not read yet, of each reader.
@@ -44,9 +46,8 @@ impl Limits {
     fn from_environment() -> io::Result<Self> {
         Ok(Self {
             attempts: number("WELLREAD_ATTEMPTS")?.unwrap_or(14).max(1),
-            stall: Duration::from_secs_f64(
-                number("WELLREAD_TIMEOUT")?.filter(|s: &f64| (0.05..1e6).contains(s)).unwrap_or(30.0),
-            ),
+            stall: seconds("WELLREAD_TIMEOUT", 30.0)?,
+            abort: seconds("WELLREAD_ABORT_TIMEOUT", 10.0)?,
             in_flight: match settings::get().in_flight {
                 Some(in_flight) => in_flight,
                 None => number("WELLREAD_IN_FLIGHT")?.unwrap_or(128),
@@ -70,6 +71,12 @@ fn number<T: FromStr>(name: &str) -> io::Result<Option<T>> {
         let cause = format!("the environment variable {name} is no number");
         io::Error::new(io::ErrorKind::InvalidInput, cause)
     })
+}
+
+/// Seconds in the environment, or others where it has none that can be waited for.
+fn seconds(name: &str, otherwise: f64) -> io::Result<Duration> {
+    let said = number(name)?.filter(|seconds: &f64| (0.05..1e6).contains(seconds));
+    Ok(Duration::from_secs_f64(said.unwrap_or(otherwise)))
 }
 
 /// All that the process has once.

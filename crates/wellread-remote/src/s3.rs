@@ -7,7 +7,8 @@ use crate::address::Address;
 use crate::aws_files::Profile;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
-use crate::environment::{first_of, is_anonymous, is_on, once, said, variable};
+use crate::credentials::told;
+use crate::environment::{first_of, is_anonymous, is_on, metadata_limit, once, said, variable};
 use crate::failure::innermost;
 use crate::link::Link;
 use crate::transport::Transport;
@@ -71,7 +72,9 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     };
     let at = region.as_deref().unwrap_or("us-east-1");
     let endpoint = endpoint.unwrap_or_else(|| format!("https://s3.{at}.amazonaws.com"));
-    Bucket::of(builder.build(), address, who, (&endpoint, region))
+    let built = builder.clone().build();
+    let built = built.and_then(|store| builder.with_credentials(told(store.credentials())).build());
+    Bucket::of(built, address, who, (&endpoint, region))
 }
 
 fn credential_source(link: &'static Link, profile: &Profile) -> io::Result<CredentialSource> {
@@ -114,9 +117,10 @@ fn has_role(link: &'static Link, server: &str) -> bool {
     let token = client.put(format!("{server}/latest/api/token"));
     let token = token.header("x-aws-ec2-metadata-token-ttl-seconds", "60");
     let role = client.get(format!("{server}/latest/meta-data/iam/security-credentials/"));
+    let limit = metadata_limit("AWS_METADATA_SERVICE_TIMEOUT");
     let has_role = link.wait(async move {
-        let token = said(token).await?;
-        io::Result::Ok(match said(role.header("x-aws-ec2-metadata-token", token)).await {
+        let token = said(token, limit).await?;
+        io::Result::Ok(match said(role.header("x-aws-ec2-metadata-token", token), limit).await {
             Ok(role) => !role.trim().is_empty(),
             // Another failure may pass. The first request that is signed says so if it does not.
             Err(e) => e.kind() != io::ErrorKind::NotFound,

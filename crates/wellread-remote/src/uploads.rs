@@ -11,10 +11,6 @@ use object_store::path::Path as Key;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// The longest wait for the removal of uploads that were begun.
-pub(crate) const ABORT: Duration = Duration::from_secs(10);
 
 /// The values needed to remove an upload.
 #[derive(Clone)]
@@ -67,7 +63,7 @@ pub(crate) fn abandon(link: &'static Link) {
     });
     let aborts = join_all(aborts);
     let _ = link.wait(async move {
-        let _ = tokio::time::timeout(ABORT, aborts).await;
+        let _ = tokio::time::timeout(link.limits.abort, aborts).await;
         Ok(())
     });
 }

@@ -11,7 +11,7 @@ use crate::bucket::Bucket;
 use crate::failure::Fault;
 use crate::link::Link;
 use crate::object::Object;
-use crate::uploads::{self, ABORT};
+use crate::uploads;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::{ObjectStoreExt as _, PutPayload};
 use std::collections::VecDeque;
@@ -298,7 +298,7 @@ impl Drop for Upload {
         let link = self.link;
         let abort = async move {
             let abort = begun.store.abort_multipart(&key, &begun.id);
-            let _ = tokio::time::timeout(ABORT, abort).await;
+            let _ = tokio::time::timeout(link.limits.abort, abort).await;
             io::Result::Ok(())
         };
         // A thread that is to stop drops it, and the store charges for parts that stay.

@@ -30,6 +30,8 @@ fn reader() {
         std::env::remove_var("AWS_ACCESS_KEY_ID");
         std::env::remove_var("AWS_SECRET_ACCESS_KEY");
         std::env::set_var("AWS_METADATA_ENDPOINT", url);
+        // A busy machine answers late.
+        std::env::set_var("AWS_METADATA_SERVICE_TIMEOUT", "600");
     }
     let path = Path::new("s3://of-a-machine/a");
     server::put("of-a-machine/a", b"bytes");
@@ -42,6 +44,13 @@ fn reader() {
         assert_eq!(place::read(path).unwrap(), b"bytes");
     } else {
         assert!(credentials.starts_with("the role of this machine"), "{credentials}");
+        // The server has none for the role.
+        let error = place::read(path).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("no credentials could be had: the server answered 404"), "{text}");
+        assert!(text.contains("; credentials: the role of this machine"), "{text}");
+        assert_eq!(error.kind(), std::io::ErrorKind::Other, "{text}");
+        assert!(place::metadata(path).unwrap_err().to_string().contains("no credentials could be had"));
     }
     println!("the role {role:?} is known");
 }

@@ -79,6 +79,7 @@ pub(crate) fn url() -> &'static str {
             // More than all tests together hold back.
             ("WELLREAD_IN_FLIGHT", "256"),
             ("WELLREAD_TIMEOUT", "5"),
+            ("WELLREAD_ABORT_TIMEOUT", "600"),
         ] {
             // SAFETY: every test asks for the URL before it does anything else, and nothing here reads the environment past Rust's lock.
             unsafe { std::env::set_var(name, value) };
