@@ -32,39 +32,59 @@ pub(super) fn is_ome(description: &str) -> bool {
         && (text.ends_with("OME>") || text.contains("openmicroscopy.org") || text.contains("<OME"))
 }
 
-/// An image that files describe alike, but for its name.
+/// An image that files describe alike: by one companion, or each by itself and but for its name.
 #[derive(Debug)]
 pub(super) struct Alike {
     image: OmeImage,
     metadata: Arc<ImageMetadata>,
 }
 
+impl Alike {
+    pub(super) fn new(mut image: OmeImage) -> Self {
+        let metadata = Arc::new(std::mem::take(&mut image.metadata));
+        Self { image, metadata }
+    }
+
+    /// The image as one of a file, by OME-XML in the file `base`.
+    fn of_file(&self, view: &FileView<'_>, base: &Path, pages: &[Page]) -> Result<Series> {
+        one(view, base, Cow::Borrowed(&self.image), Arc::clone(&self.metadata), pages)
+    }
+}
+
 /// Descriptions by their text without the image's name.
 pub(super) type Descriptions = TextCache<Alike>;
 
-/// OME-XML, and the file that it is in: names of files are relative to that.
+/// The images of a companion, and the file that it is in: names of files are relative to that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Described<'a> {
-    pub(super) xml: &'a str,
+    pub(super) images: &'a [Alike],
     pub(super) path: &'a Path,
 }
 
-/// The images of an OME-TIFF; `None` when the description is some other XML. `companion` is that of a companion which names the file.
+impl Described<'_> {
+    /// The images as those of a file.
+    pub(super) fn series(self, view: &FileView<'_>, pages: &[Page]) -> Result<Vec<Series>> {
+        self.images.iter().map(|image| image.of_file(view, self.path, pages)).collect()
+    }
+}
+
+/// The images of an OME-TIFF by its own description; `None` when that is some other XML. `companion` is one which names the file.
 ///
 /// Descriptions that differ in the name of their one image are parsed once.
 pub(super) fn series(
     view: &FileView<'_>,
-    Described { xml: description, path: base }: Described<'_>,
+    description: &str,
     companion: Option<Described<'_>>,
     pages: &[Page],
     known: &Descriptions,
 ) -> Result<Option<Vec<Series>>> {
+    let base = view.path();
     let name = range_of_name(description);
     let key = name.clone().map(|name| [&description[..name.start], "\0", &description[name.end..]].concat());
     if let (Some(name), Some(key)) = (&name, &key)
         && let Some(alike) = known.known(key.as_bytes())
     {
-        let mut series = one(view, base, Cow::Borrowed(&alike.image), Arc::clone(&alike.metadata), pages)?;
+        let mut series = alike.of_file(view, base, pages)?;
         series.given = Some(description[name.clone()].into());
         return Ok(Some(vec![series]));
     }
@@ -77,25 +97,21 @@ pub(super) fn series(
             let path = beside(view.path(), &metadata_file);
             // One that was moved, or lies in another folder, is known where it was opened.
             let opened = companion.filter(|opened| opened.path == path || !place::exists(&path));
-            let (path, xml) = if let Some(Described { xml, path }) = opened {
-                (path.to_owned(), Cow::Borrowed(xml))
-            } else {
-                let xml = read_companion(&path)?;
-                (path, Cow::Owned(xml))
-            };
-            let images = ome_xml::read(&xml).map_err(|e| Error::new(&path, e))?;
+            if let Some(opened) = opened {
+                return opened.series(view, pages).map(Some);
+            }
+            let images = ome_xml::read(&read_companion(&path)?).map_err(|e| Error::new(&path, e))?;
             base = Cow::Owned(path);
             images
         }
         Err(e) => return Err(fault(&e)),
     };
-    if let (Some(name), Some(key), [image]) = (name, key, &mut images[..])
+    if let (Some(name), Some(key), [image]) = (name, key, &images[..])
         && image.metadata.name == description[name]
         && is_of_its_file(image)
     {
-        let metadata = Arc::new(std::mem::take(&mut image.metadata));
-        let alike = Alike { image: images.remove(0), metadata: Arc::clone(&metadata) };
-        let series = one(view, &base, Cow::Borrowed(&alike.image), metadata, pages)?;
+        let alike = Alike::new(images.remove(0));
+        let series = alike.of_file(view, &base, pages)?;
         known.keep(key.as_bytes(), Arc::new(alike));
         return Ok(Some(vec![series]));
     }
