@@ -134,7 +134,10 @@ impl FileIndex {
     /// The missing part of an image whose files hold less than it declares, if that can be told.
     fn why_too_little(&self, series: &Series) -> Option<String> {
         if let Some(other) = series.others.iter().find(|o| !place::exists(&o.path)) {
-            return Some(format!("{} holds planes of the image, but does not exist", other.path.display()));
+            return Some(format!(
+                "{} holds planes of the image, but does not exist: copy it there",
+                other.path.display()
+            ));
         }
         let own = series.planes.iter().filter(|p| p.source == 0);
         let segments = own.flat_map(|p| self.pages[p.page as usize].segments.iter());

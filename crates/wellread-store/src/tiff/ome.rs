@@ -214,18 +214,20 @@ fn one(
     let beside_exists = |name: &str| place::exists(&beside(base, name));
     let pages_of = |name: Option<&str>| name.is_none_or(is_own).then_some(pages.len());
     let mut map = image.ifd_of_planes(pages_of).map_err(fault)?;
+    let renamed = image.file_uuid.is_none()
+        && image.planes.iter().all(|block| block.file_name.is_some())
+        && map.files().len() == 1
+        && !beside_exists(&map.files()[0]);
     // How many channels share a page, and the pixel type, are the page's to tell. For an image that begins in
     // another file, the XML counts until that file is read.
-    let first = map.source(0, 0, 0).filter(|s| s.file.is_some_and(|f| !is_own(f) && beside_exists(f)));
-    let page = if first.is_some() {
-        None
-    } else {
-        let ifd = map.source(0, 0, 0).map_or(0, |s| s.ifd);
-        let Some(page) = pages.get(ifd) else {
-            return Ok(Series::refused(Refusal::damaged(no_such_page(ifd, pages))));
-        };
-        Some(page)
-    };
+    let first = map.source(0, 0, 0);
+    let ifd = first.map_or(0, |s| s.ifd);
+    let other = first.and_then(|s| s.file).filter(|&name| !renamed && !is_own(name));
+    // Of a missing file, a page of this one tells as well, if there is such a page.
+    let page = if other.is_some_and(beside_exists) { None } else { pages.get(ifd) };
+    if page.is_none() && other.is_none() {
+        return Ok(Series::refused(Refusal::damaged(no_such_page(ifd, pages))));
+    }
     let c = image.shape.c();
     let samples = page.map_or(image.samples_per_pixel[0], |p| p.format.samples);
     if image.samples_per_pixel.iter().any(|&s| s != samples) {
@@ -237,10 +239,6 @@ fn one(
         image.to_mut().samples_per_pixel = vec![samples; c / samples];
         map = image.ifd_of_planes(pages_of).map_err(fault)?;
     }
-    let renamed = image.file_uuid.is_none()
-        && image.planes.iter().all(|block| block.file_name.is_some())
-        && map.files().len() == 1
-        && !beside_exists(&map.files()[0]);
     let is_own = |name: &str| renamed || is_own(name);
     let mut sources: HashMap<&str, u32> = HashMap::new();
     let mut others = Vec::new();
