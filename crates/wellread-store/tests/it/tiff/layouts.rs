@@ -149,10 +149,10 @@ fn strips_that_were_never_written_are_of_no_data() {
         page.tags.push((42113, 2, nodata.bytes().chain([0]).map(u64::from).collect()));
         page
     };
-    for (nodata, expected) in [("258", [2, 1]), ("65535", [255, 255]), ("-1", [0, 0]), ("no", [0, 0])] {
+    for (nodata, expected) in [("258", [2u8, 1]), ("65535", [255, 255]), ("-1", [0, 0]), ("no", [0, 0])] {
         let (_, dtype, pixels) = only_image(dir.path(), &tiff(true, &[page(nodata)]));
         assert_eq!(dtype, PixelType::U16);
-        assert_eq!(pixels, [&[1, 0, 2, 0][..], &expected, &expected].concat(), "{nodata}");
+        assert_eq!(pixels, [&[1u8, 0, 2, 0][..], &expected, &expected].concat(), "{nodata}");
     }
     // In big-endian files too: the value is of the pixel, not of its bytes.
     let (_, _, pixels) = only_image(dir.path(), &tiff(false, &[page("258")]));
