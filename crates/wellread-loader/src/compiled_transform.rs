@@ -260,7 +260,7 @@ impl CompiledTransform {
             return Some(Affine::IDENTITY);
         };
         let (mean, std) = mean_and_std(&self.transform, self.dtype, numbers, Some(group))?;
-        Some(affine(1.0 / std, -mean / std))
+        Some(affine(self.dtype, 1.0 / std, -mean / std))
     }
 }
 
@@ -299,6 +299,7 @@ fn post_process(
     let clipped = is_clipped(transform);
     let jitter = transform.jitter;
     PostProcess {
+        is_wide: dtype.size() > 2,
         percentiles: match transform.scale {
             Scale::Percentiles { low, high } => Some([low, high].map(f64::from)),
             _ => None,
@@ -317,7 +318,7 @@ fn post_process(
                     let moments = numbers(channels, mask, c)
                         .and_then(|numbers| mean_and_std(transform, dtype, numbers, None));
                     let (mean, std) = moments.unwrap_or((0.0, 1.0));
-                    affine(1.0 / std, -mean / std)
+                    affine(dtype, 1.0 / std, -mean / std)
                 });
                 FinalNormalize::Affine(each.collect())
             }

@@ -29,6 +29,8 @@ pub(crate) enum FinalNormalize {
 /// The steps that a transform leaves to be done.
 #[derive(Clone, Debug)]
 pub(crate) struct PostProcess {
+    /// Whether pixels have more than 16 bits: values may be large and close to each other.
+    pub(crate) is_wide: bool,
     /// Scale by these percentiles of each channel.
     pub(crate) percentiles: Option<[f64; 2]>,
     /// Clip to `[0, 1]`.
@@ -103,7 +105,7 @@ impl PostProcess {
         let mut next = Pointwise { clip: self.clip, ..Pointwise::default() };
         if let Some(percents) = self.percentiles {
             let range = percentiles.percentiles(level, || channel.runs(), percents, is_whole);
-            let affine = rescale_to_unit(range);
+            let affine = rescale_to_unit(range, self.is_wide);
             if affine.scale == 0.0 {
                 flatten(channel);
             } else {
@@ -120,7 +122,7 @@ impl PostProcess {
             let mean = mean(level, channel);
             let offset = mean * (1.0 - factor);
             next = Pointwise {
-                then: Some(Affine { scale: factor as f32, offset: offset as f32 }),
+                then: Some(Affine { scale: factor as f32, offset: offset as f32, ..Affine::IDENTITY }),
                 ..Pointwise::default()
             };
         }
@@ -143,10 +145,14 @@ impl PostProcess {
                 let (mean, variance) = moments(level, channel);
                 let scale = if variance > 0.0 { 1.0 / variance.sqrt() } else { 1.0 };
                 // Subtracting first loses nothing where the values are large and close to each other.
-                next = Pointwise {
-                    scale: Some(Affine { scale: 1.0, offset: -mean as f32 }),
-                    then: Some(Affine { scale: scale as f32, ..Affine::IDENTITY }),
-                    ..Pointwise::default()
+                let with_pivot = if self.is_wide { Affine::with_pivot(scale, -mean * scale) } else { None };
+                next = match with_pivot {
+                    Some(_) => Pointwise { scale: with_pivot, ..Pointwise::default() },
+                    None => Pointwise {
+                        scale: Some(Affine { offset: -mean as f32, ..Affine::IDENTITY }),
+                        then: Some(Affine { scale: scale as f32, ..Affine::IDENTITY }),
+                        ..Pointwise::default()
+                    },
                 };
             }
         }
@@ -155,9 +161,11 @@ impl PostProcess {
 }
 
 /// The map that sends the first number to 0 and the second to 1; everything to 0 when they are equal.
-fn rescale_to_unit([low, high]: [f64; 2]) -> Affine {
+fn rescale_to_unit([low, high]: [f64; 2], is_wide: bool) -> Affine {
     let scale = if high > low { 1.0 / (high - low) } else { 0.0 };
-    Affine { scale: scale as f32, offset: (-low * scale) as f32 }
+    let with_pivot = if is_wide { Affine::with_pivot(scale, -low * scale) } else { None };
+    let offset = (-low * scale) as f32;
+    with_pivot.unwrap_or(Affine { scale: scale as f32, offset, ..Affine::IDENTITY })
 }
 
 /// Scales where the percentiles are equal: finite values become 0. Infinite ones go to the ends as elsewhere, where a
@@ -304,10 +312,8 @@ impl Kernel for Apply<'_> {
         let Self { steps, first, run } = self;
         for (i, tile) in run.chunks_mut(TILE).enumerate() {
             let first = first + i * TILE;
-            if let Some(a) = steps.scale {
-                for v in tile.iter_mut() {
-                    *v = *v * a.scale + a.offset;
-                }
+            if let Some(affine) = steps.scale {
+                affine.apply(tile);
             }
             if steps.clip {
                 // Comparisons, not minimum and maximum: NaN stays.
@@ -316,10 +322,8 @@ impl Kernel for Apply<'_> {
                     *v = if low > 1.0 { 1.0 } else { low };
                 }
             }
-            if let Some(a) = steps.then {
-                for v in tile.iter_mut() {
-                    *v = *v * a.scale + a.offset;
-                }
+            if let Some(affine) = steps.then {
+                affine.apply(tile);
             }
             if let Some(gamma) = steps.gamma {
                 for v in tile.iter_mut() {
@@ -335,10 +339,8 @@ impl Kernel for Apply<'_> {
             if let Some((stream, deviation)) = steps.gaussian {
                 add_noise(stream, first, tile, |_| deviation);
             }
-            if let Some(a) = steps.last {
-                for v in tile.iter_mut() {
-                    *v = *v * a.scale + a.offset;
-                }
+            if let Some(affine) = steps.last {
+                affine.apply(tile);
             }
         }
     }

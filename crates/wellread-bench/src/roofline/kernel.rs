@@ -25,7 +25,7 @@ const PARTS: u32 = 6;
 /// Bytes of all buffers at most, where a batch is small enough.
 const MAX_BUFFER_BYTES: usize = 1 << 30;
 /// The factor and the summand; any will do.
-const AFFINE: Affine = Affine { scale: 1.0 / 255.0, offset: -0.0 };
+const AFFINE: Affine = Affine { scale: 1.0 / 255.0, ..Affine::IDENTITY };
 
 /// The content of a batch, and the number of threads that make it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -13,7 +13,7 @@ use crate::orientation::{Orientation, Turn};
 use crate::simd::{Level, dispatch};
 use wellread_image::PixelType;
 
-/// Converts contiguous pixels: `out[i] = data[i] as f32 * scale + offset`.
+/// Converts contiguous pixels: `out[i] = data[i] as f32 * scale + offset`, or with the pivot (see [`Affine`]).
 ///
 /// # Panics
 /// When `data` does not hold exactly `out.len()` pixels.

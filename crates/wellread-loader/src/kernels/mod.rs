@@ -11,7 +11,8 @@
 //! ```
 //!
 //! The arithmetic is that of NumPy's `x.astype(float32) * k + b`. The value is rounded to `f32` first, then the
-//! product and the sum are rounded once each, never fused; half precision is one rounding more. Stores are
+//! product and the sum are rounded once each, never fused; half precision is one rounding more. Values of more than
+//! 16 bits whose leading digits would cancel have a pivot subtracted first, in `f64`. Stores are
 //! ordinary ones: streaming past the cache saved nothing on large images when tried. A small image is still
 //! in the cache when the model asks for it.
 //!

@@ -21,9 +21,17 @@ fn widened(dtype: PixelType, bytes: &[u8]) -> f32 {
     }
 }
 
+/// The value less the pivot, where its type has one.
+fn shifted(dtype: PixelType, bytes: &[u8], pivot: f64) -> f32 {
+    if dtype.size() <= 2 || pivot == 0.0 {
+        return widened(dtype, bytes);
+    }
+    (dtype.value_at(bytes, 0) - pivot) as f32
+}
+
 /// The bytes that one pixel becomes.
 fn one(dtype: PixelType, bytes: &[u8], a: Affine, output: Output) -> Vec<u8> {
-    let product = std::hint::black_box(widened(dtype, bytes) * a.scale);
+    let product = std::hint::black_box(shifted(dtype, bytes, a.pivot) * a.scale);
     let value = product + a.offset;
     match output {
         Output::F32 => value.to_le_bytes().to_vec(),
@@ -52,8 +60,10 @@ fn aligned(bytes: usize) -> Vec<u64> {
 }
 
 fn an_affine() -> impl Strategy<Value = Affine> {
-    (prop_oneof![Just(1.0f32), Just(1.0 / 255.0), -2.0f32..2.0], prop_oneof![Just(-0.0f32), -1.0f32..1.0])
-        .prop_map(|(scale, offset)| Affine { scale, offset })
+    let scale = prop_oneof![Just(1.0f32), Just(1.0 / 255.0), -2.0f32..2.0];
+    let offset = prop_oneof![Just(-0.0f32), -1.0f32..1.0];
+    let pivot = prop_oneof![Just(0.0f64), -1e9..1e9];
+    (scale, offset, pivot).prop_map(|(scale, offset, pivot)| Affine { scale, offset, pivot })
 }
 
 proptest! {

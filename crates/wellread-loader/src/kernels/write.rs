@@ -41,8 +41,14 @@ impl<R: Raw> Write<R> for Same {
 pub(super) trait Pixel: Copy {
     type Raw: Raw;
 
+    /// Whether `f32` may round values.
+    const IS_WIDE: bool = size_of::<Self>() > 2;
+
     /// The value of little-endian bytes, rounded to `f32`.
     fn widen(bytes: Self::Raw) -> f32;
+
+    /// The value of little-endian bytes.
+    fn exact(bytes: Self::Raw) -> f64;
 }
 
 macro_rules! pixel {
@@ -53,6 +59,11 @@ macro_rules! pixel {
             #[inline(always)]
             fn widen(bytes: Self::Raw) -> f32 {
                 <$type>::from_le_bytes(bytes) as f32
+            }
+
+            #[inline(always)]
+            fn exact(bytes: Self::Raw) -> f64 {
+                <$type>::from_le_bytes(bytes) as f64
             }
         }
     )*};
@@ -76,9 +87,15 @@ impl<P: Pixel> Write<P::Raw> for Floats<P> {
 
     #[inline(always)]
     fn write(&mut self, source: &[P::Raw], out: &mut [f32]) {
-        let Affine { scale, offset } = self.affine;
+        let affine = self.affine;
+        if P::IS_WIDE && affine.pivot != 0.0 {
+            for (out, source) in out.iter_mut().zip(source) {
+                *out = affine.of_wide(P::exact(*source));
+            }
+            return;
+        }
         for (out, source) in out.iter_mut().zip(source) {
-            *out = P::widen(*source) * scale + offset;
+            *out = affine.of(P::widen(*source));
         }
     }
 }
@@ -101,12 +118,14 @@ impl<P: Pixel> Write<P::Raw> for Halves<P> {
 
     #[inline(always)]
     fn write(&mut self, source: &[P::Raw], out: &mut [u16]) {
-        let Affine { scale, offset } = self.floats.affine;
-        let value = |raw: P::Raw| P::widen(raw) * scale + offset;
-        if self.output == Output::F16 {
-            f16_of(self.level, source, value, out);
-        } else {
-            bf16_of(source, value, out);
+        let affine = self.floats.affine;
+        let value = |raw: P::Raw| affine.of(P::widen(raw));
+        let wide = |raw: P::Raw| affine.of_wide(P::exact(raw));
+        match (self.output == Output::F16, P::IS_WIDE && affine.pivot != 0.0) {
+            (true, false) => f16_of(self.level, source, value, out),
+            (true, true) => f16_of(self.level, source, wide, out),
+            (false, false) => bf16_of(source, value, out),
+            (false, true) => bf16_of(source, wide, out),
         }
     }
 }

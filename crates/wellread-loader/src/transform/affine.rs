@@ -102,8 +102,11 @@ pub(crate) fn mean_and_std(
     }
 }
 
-pub(crate) fn affine(scale: f64, offset: f64) -> Affine {
-    Affine { scale: scale as f32, offset: if offset == 0.0 { -0.0 } else { offset as f32 } }
+/// The operation on values that come of `dtype`. Those of 8 and 16 bits are exact in `f32` and need no pivot.
+pub(crate) fn affine(dtype: PixelType, scale: f64, offset: f64) -> Affine {
+    let with_pivot = if dtype.size() > 2 { Affine::with_pivot(scale, offset) } else { None };
+    let offset = if offset == 0.0 { -0.0 } else { offset as f32 };
+    with_pivot.unwrap_or(Affine { scale: scale as f32, offset, ..Affine::IDENTITY })
 }
 
 /// The factor and the summand of the pass over the pixels, computed in `f64`; see [`mean_and_std`].
@@ -123,5 +126,5 @@ pub(crate) fn first_affine(
     {
         (k, b) = (k / std, (b - mean) / std);
     }
-    affine(k, b)
+    affine(dtype, k, b)
 }

@@ -11,6 +11,7 @@ mod fork;
 mod groups;
 mod hints;
 mod intensities;
+mod large_values;
 mod nodes;
 mod occurrences;
 mod orders;

@@ -1,13 +1,13 @@
 //! `*.companion.ome`: OME-XML in a file of its own, and which TIFF files it describes.
 //!
 //! ```text
-//!  set.companion.ome ──read──▶ Companion: the XML, the files that it names ──Companions──▶ the description of a file
+//!  set.companion.ome ──read, parsed once──▶ Companion: images, the files that it names ──Companions──▶ the description of a file
 //! ```
 //!
 //! Files may say themselves whose they are (`BinaryOnly/@MetadataFile`). Those that say nothing are found by their name in the
 //! companion (`TiffData/UUID/@FileName`), as Bio-Formats finds them.
 
-use super::ome::{Described, beside, read_companion};
+use super::ome::{Alike, Described, beside, read_companion};
 use crate::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use wellread_image::ome_xml;
 pub(crate) struct Companion {
     /// Where it lies.
     path: PathBuf,
-    /// Its OME-XML.
-    xml: String,
+    /// The images of its OME-XML.
+    images: Vec<Alike>,
     /// The files that it names, sorted.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -39,7 +39,8 @@ impl Companion {
         let blocks = images.iter().flat_map(|image| &image.planes);
         let named: BTreeSet<&str> = blocks.filter_map(|block| block.file_name.as_deref()).collect();
         let files: BTreeSet<PathBuf> = named.into_iter().map(|name| beside(path, name)).collect();
-        Ok(Self { path: path.to_owned(), xml, files: files.into_iter().collect() })
+        let images = images.into_iter().map(Alike::new).collect();
+        Ok(Self { path: path.to_owned(), images, files: files.into_iter().collect() })
     }
 }
 
@@ -73,8 +74,8 @@ impl Companions {
         self.0.is_empty()
     }
 
-    /// The OME-XML that describes a file, where one does.
+    /// The images of the companion that describes a file, where one does.
     pub(super) fn of(&self, file: &Path) -> Option<Described<'_>> {
-        self.0.get(file).map(|companion| Described { xml: &companion.xml, path: &companion.path })
+        self.0.get(file).map(|companion| Described { images: &companion.images, path: &companion.path })
     }
 }

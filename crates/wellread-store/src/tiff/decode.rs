@@ -67,7 +67,7 @@ impl Work<'_> {
         while next < pieces.len() {
             let first = pieces[next];
             if first.segment.is_empty() {
-                self.zeros(&first, each)?;
+                self.unwritten(&first, each)?;
                 next += 1;
                 continue;
             }
@@ -131,7 +131,7 @@ impl Work<'_> {
         for piece in pieces {
             let Segment { offset, len } = piece.segment;
             if piece.segment.is_empty() {
-                self.zeros(piece, each)?;
+                self.unwritten(piece, each)?;
             } else {
                 count_read(len as usize);
                 each(piece, &bytes[offset as usize..(offset + len) as usize])?;
@@ -165,7 +165,7 @@ impl Work<'_> {
     }
 
     /// Delivers a piece that was never written, in parts of moderate size.
-    fn zeros(&mut self, piece: &Piece, each: &mut dyn FnMut(&Piece, &[u8]) -> Result<()>) -> Result<()> {
+    fn unwritten(&mut self, piece: &Piece, each: &mut dyn FnMut(&Piece, &[u8]) -> Result<()>) -> Result<()> {
         let size = usize::from(self.format.bits).div_ceil(8).next_power_of_two();
         // Channels of one page go together, so one row at a time.
         let samples = self.format.interleaved();
@@ -176,7 +176,13 @@ impl Work<'_> {
             let rows = step.min(piece.rows - done);
             let n = rows * row;
             grow(self.pixels, n).map_err(|e| Error::new(self.path, e))?;
-            self.pixels[..n].fill(0);
+            let unwritten = &self.format.unwritten[..size];
+            let pixels = &mut self.pixels[..n];
+            if unwritten.iter().all(|byte| *byte == 0) {
+                pixels.fill(0);
+            } else {
+                pixels.chunks_exact_mut(size).for_each(|pixel| pixel.copy_from_slice(unwritten));
+            }
             let part = Piece { y: piece.y + done, rows, ..*piece };
             each(&part, &self.pixels[..n])?;
             done += rows;

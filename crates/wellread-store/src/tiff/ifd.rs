@@ -44,6 +44,8 @@ pub(super) mod tag {
     pub const YCBCR_SUBSAMPLING: u16 = 530;
     pub const IMAGE_DEPTH: u16 = 32997;
     pub const TILE_DEPTH: u16 = 32998;
+    /// A number as text.
+    pub const GDAL_NODATA: u16 = 42113;
     /// Private: see [`super::super::sums`].
     pub const CHECKSUMS: u16 = 65301;
 }

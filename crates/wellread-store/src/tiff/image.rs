@@ -9,7 +9,7 @@
 use super::codec::Codec;
 use super::endian::Endian;
 use super::ifd::{FileView, Header, Ifd, tag};
-use super::{predictor, sums};
+use super::{nodata, predictor, sums};
 use crate::Result;
 use crate::refusal::Refusal;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use wellread_image::PixelType;
 /// Rows per strip beyond which the number means "all in one strip" and no last strip is filled up to it.
 const MAX_PADDED_ROWS: usize = 1 << 16;
 
-/// Where a strip or tile lies in its file. Both zero: it was never written and stands for zeros.
+/// Where a strip or tile lies in its file. Both zero: it was never written and stands for pixels of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) offset: u64,
@@ -88,6 +88,8 @@ pub(super) struct PageFormat {
     pub(super) padded_rows: usize,
     /// The change of pixels for display, which reading leaves out.
     pub(super) photometric: Photometric,
+    /// The pixel of strips and tiles that were never written: the first of these bytes.
+    pub(super) unwritten: [u8; 8],
     /// Anything that makes the page unreadable, though its size is known.
     pub(super) refusal: Option<Refusal>,
 }
@@ -250,6 +252,7 @@ impl Page {
             exact_lengths: true,
             padded_rows: usize::try_from(rows_per_strip).ok().filter(|&n| n <= MAX_PADDED_ROWS).unwrap_or(0),
             photometric: Photometric::of(photometric),
+            unwritten: [0; 8],
             refusal,
         };
         let row_bits = (format.interleaved() as u64).checked_mul(segment[0] as u64);
@@ -279,6 +282,12 @@ impl Page {
         if format.refusal.is_none() && has_short_strips(&format, &segments) {
             let cause = "its strips hold fewer bytes than their rows need: the file is corrupt";
             format.refusal = Some(Refusal::damaged(cause));
+        }
+        if segments.iter().any(|s| s.is_empty())
+            && let Ok(dtype) = format.dtype()
+            && let Some(text) = ifd.text(view, tag::GDAL_NODATA)?
+        {
+            format.unwritten = nodata::pixel(&text, dtype);
         }
         let sums = sums::read(view, endian, ifd, segments.len())?;
         // A piece with a checksum of its own is read whole.
@@ -328,7 +337,7 @@ impl Page {
 
     /// The most bytes that the segments can decode to, given the file's length.
     pub(super) fn at_most(&self, file_len: u64) -> u64 {
-        // Sparse pages decode to zeros; a moderate one is believed, as nothing can be checked.
+        // Sparse pages decode to one value; a moderate one is believed, as nothing can be checked.
         const SPARSE: u64 = 64 << 20;
         let stored = |s: &Segment| s.len.min(file_len.saturating_sub(s.offset));
         let total: u64 = self.segments.iter().map(stored).fold(0, u64::saturating_add);

@@ -7,7 +7,7 @@
 use super::describe;
 use super::ifd::{FileView, Header};
 use super::image::Page;
-use super::ome::{self, Described};
+use super::ome;
 use super::pages::{FirstPage, RawPage, read_pages};
 use super::series::{C, OtherFile, PlaneRef, Series, Z, image_of_samples, number_others};
 use crate::Result;
@@ -42,14 +42,14 @@ pub(super) struct FileIndex {
 
 impl FileIndex {
     /// Reads a file's directories, `len` bytes long. `window` is memory to use, and `known` are descriptions of other
-    /// files. `companion` is the OME-XML of a companion that describes this one. It counts where the file has none of its
+    /// files. `companion` has the images of a companion that describes this one. It counts where the file has none of its
     /// own, or says that it is elsewhere.
     pub(super) fn read(
         path: &Path,
         (file, len): (&File, u64),
         window: &mut Vec<u8>,
         known: &ome::Descriptions,
-        companion: Option<Described<'_>>,
+        companion: Option<ome::Described<'_>>,
     ) -> Result<Self> {
         let stamp = Stamp::when_opened(file);
         let mut view = FileView::new(path, file, len, window);
@@ -57,10 +57,12 @@ impl FileIndex {
         let description = first.description.as_deref().unwrap_or("");
         let mut pages: Vec<Page> = raw.iter().map(|r| r.page.clone()).collect();
         let mut found = None;
-        let own = Some(Described { xml: description, path }).filter(|own| ome::is_ome(own.xml));
-        if let Some(described) = own.or(companion)
-            && let Some(series) = ome::series(&view, described, companion, &pages, known)?
-        {
+        let series = if ome::is_ome(description) {
+            ome::series(&view, description, companion, &pages, known)?
+        } else {
+            companion.map(|companion| companion.series(&view, &pages)).transpose()?
+        };
+        if let Some(series) = series {
             found = Some((Kind::Ome, series));
         }
         if found.is_none() && description.starts_with("ImageJ=") {
@@ -132,7 +134,10 @@ impl FileIndex {
     /// The missing part of an image whose files hold less than it declares, if that can be told.
     fn why_too_little(&self, series: &Series) -> Option<String> {
         if let Some(other) = series.others.iter().find(|o| !place::exists(&o.path)) {
-            return Some(format!("{} holds planes of the image, but does not exist", other.path.display()));
+            return Some(format!(
+                "{} holds planes of the image, but does not exist: copy it there",
+                other.path.display()
+            ));
         }
         let own = series.planes.iter().filter(|p| p.source == 0);
         let segments = own.flat_map(|p| self.pages[p.page as usize].segments.iter());

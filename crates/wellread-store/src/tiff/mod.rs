@@ -24,6 +24,7 @@
 //! | `companion` | OME-XML in a file of its own, and the files that it describes |
 //! | `index` | pages → images by whichever of them the file has, or none; all that is kept of a file |
 //! | `codec`, `lzw`, `predictor`, `samples` | bytes → samples |
+//! | `nodata` | the value of strips and tiles that were never written |
 //! | `planes` | the planes of a region, in order |
 //! | `read`, `pieces`, `decode`, `ranges` | a region read; the strips and tiles that hold it; these → blocks; where they lie |
 //! | `restarts` | where long LZW strips can be entered, for reads of a few rows |
@@ -54,6 +55,7 @@ mod image;
 mod index;
 mod listing;
 mod lzw;
+mod nodata;
 mod ome;
 mod own;
 mod pages;

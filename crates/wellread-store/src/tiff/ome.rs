@@ -32,39 +32,59 @@ pub(super) fn is_ome(description: &str) -> bool {
         && (text.ends_with("OME>") || text.contains("openmicroscopy.org") || text.contains("<OME"))
 }
 
-/// An image that files describe alike, but for its name.
+/// An image that files describe alike: by one companion, or each by itself and but for its name.
 #[derive(Debug)]
 pub(super) struct Alike {
     image: OmeImage,
     metadata: Arc<ImageMetadata>,
 }
 
+impl Alike {
+    pub(super) fn new(mut image: OmeImage) -> Self {
+        let metadata = Arc::new(std::mem::take(&mut image.metadata));
+        Self { image, metadata }
+    }
+
+    /// The image as one of a file, by OME-XML in the file `base`.
+    fn of_file(&self, view: &FileView<'_>, base: &Path, pages: &[Page]) -> Result<Series> {
+        one(view, base, Cow::Borrowed(&self.image), Arc::clone(&self.metadata), pages)
+    }
+}
+
 /// Descriptions by their text without the image's name.
 pub(super) type Descriptions = TextCache<Alike>;
 
-/// OME-XML, and the file that it is in: names of files are relative to that.
+/// The images of a companion, and the file that it is in: names of files are relative to that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Described<'a> {
-    pub(super) xml: &'a str,
+    pub(super) images: &'a [Alike],
     pub(super) path: &'a Path,
 }
 
-/// The images of an OME-TIFF; `None` when the description is some other XML. `companion` is that of a companion which names the file.
+impl Described<'_> {
+    /// The images as those of a file.
+    pub(super) fn series(self, view: &FileView<'_>, pages: &[Page]) -> Result<Vec<Series>> {
+        self.images.iter().map(|image| image.of_file(view, self.path, pages)).collect()
+    }
+}
+
+/// The images of an OME-TIFF by its own description; `None` when that is some other XML. `companion` is one which names the file.
 ///
 /// Descriptions that differ in the name of their one image are parsed once.
 pub(super) fn series(
     view: &FileView<'_>,
-    Described { xml: description, path: base }: Described<'_>,
+    description: &str,
     companion: Option<Described<'_>>,
     pages: &[Page],
     known: &Descriptions,
 ) -> Result<Option<Vec<Series>>> {
+    let base = view.path();
     let name = range_of_name(description);
     let key = name.clone().map(|name| [&description[..name.start], "\0", &description[name.end..]].concat());
     if let (Some(name), Some(key)) = (&name, &key)
         && let Some(alike) = known.known(key.as_bytes())
     {
-        let mut series = one(view, base, Cow::Borrowed(&alike.image), Arc::clone(&alike.metadata), pages)?;
+        let mut series = alike.of_file(view, base, pages)?;
         series.given = Some(description[name.clone()].into());
         return Ok(Some(vec![series]));
     }
@@ -77,25 +97,21 @@ pub(super) fn series(
             let path = beside(view.path(), &metadata_file);
             // One that was moved, or lies in another folder, is known where it was opened.
             let opened = companion.filter(|opened| opened.path == path || !place::exists(&path));
-            let (path, xml) = if let Some(Described { xml, path }) = opened {
-                (path.to_owned(), Cow::Borrowed(xml))
-            } else {
-                let xml = read_companion(&path)?;
-                (path, Cow::Owned(xml))
-            };
-            let images = ome_xml::read(&xml).map_err(|e| Error::new(&path, e))?;
+            if let Some(opened) = opened {
+                return opened.series(view, pages).map(Some);
+            }
+            let images = ome_xml::read(&read_companion(&path)?).map_err(|e| Error::new(&path, e))?;
             base = Cow::Owned(path);
             images
         }
         Err(e) => return Err(fault(&e)),
     };
-    if let (Some(name), Some(key), [image]) = (name, key, &mut images[..])
+    if let (Some(name), Some(key), [image]) = (name, key, &images[..])
         && image.metadata.name == description[name]
         && is_of_its_file(image)
     {
-        let metadata = Arc::new(std::mem::take(&mut image.metadata));
-        let alike = Alike { image: images.remove(0), metadata: Arc::clone(&metadata) };
-        let series = one(view, &base, Cow::Borrowed(&alike.image), metadata, pages)?;
+        let alike = Alike::new(images.remove(0));
+        let series = alike.of_file(view, &base, pages)?;
         known.keep(key.as_bytes(), Arc::new(alike));
         return Ok(Some(vec![series]));
     }
@@ -198,18 +214,20 @@ fn one(
     let beside_exists = |name: &str| place::exists(&beside(base, name));
     let pages_of = |name: Option<&str>| name.is_none_or(is_own).then_some(pages.len());
     let mut map = image.ifd_of_planes(pages_of).map_err(fault)?;
+    let renamed = image.file_uuid.is_none()
+        && image.planes.iter().all(|block| block.file_name.is_some())
+        && map.files().len() == 1
+        && !beside_exists(&map.files()[0]);
     // How many channels share a page, and the pixel type, are the page's to tell. For an image that begins in
     // another file, the XML counts until that file is read.
-    let first = map.source(0, 0, 0).filter(|s| s.file.is_some_and(|f| !is_own(f) && beside_exists(f)));
-    let page = if first.is_some() {
-        None
-    } else {
-        let ifd = map.source(0, 0, 0).map_or(0, |s| s.ifd);
-        let Some(page) = pages.get(ifd) else {
-            return Ok(Series::refused(Refusal::damaged(no_such_page(ifd, pages))));
-        };
-        Some(page)
-    };
+    let first = map.source(0, 0, 0);
+    let ifd = first.map_or(0, |s| s.ifd);
+    let other = first.and_then(|s| s.file).filter(|&name| !renamed && !is_own(name));
+    // Of a missing file, a page of this one tells as well, if there is such a page.
+    let page = if other.is_some_and(beside_exists) { None } else { pages.get(ifd) };
+    if page.is_none() && other.is_none() {
+        return Ok(Series::refused(Refusal::damaged(no_such_page(ifd, pages))));
+    }
     let c = image.shape.c();
     let samples = page.map_or(image.samples_per_pixel[0], |p| p.format.samples);
     if image.samples_per_pixel.iter().any(|&s| s != samples) {
@@ -221,10 +239,6 @@ fn one(
         image.to_mut().samples_per_pixel = vec![samples; c / samples];
         map = image.ifd_of_planes(pages_of).map_err(fault)?;
     }
-    let renamed = image.file_uuid.is_none()
-        && image.planes.iter().all(|block| block.file_name.is_some())
-        && map.files().len() == 1
-        && !beside_exists(&map.files()[0]);
     let is_own = |name: &str| renamed || is_own(name);
     let mut sources: HashMap<&str, u32> = HashMap::new();
     let mut others = Vec::new();

@@ -1,5 +1,6 @@
 //! OME-XML of files that are alike is parsed once, and names of images are found in it.
 
+use super::super::companion::{Companion, Companions};
 use super::super::index::FileIndex;
 use super::*;
 
@@ -105,5 +106,45 @@ fn descriptions_that_differ_in_a_name_are_parsed_once() {
         let broken = xml("cell 1", 2, "").replace("SizeX=\"2\"", "SizeX=\"two\"");
         let error = index(file, &broken).unwrap_err().to_string();
         assert!(error.contains(file) && error.contains("SizeX"), "{error}");
+    }
+}
+
+/// A companion is parsed once, whatever the number of files that it describes, and its images' metadata are kept once.
+#[test]
+fn a_companion_is_parsed_once_for_all_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let pointer = r#"<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><BinaryOnly
+        MetadataFile="set.companion.ome" UUID="urn:uuid:set"/></OME>"#;
+    // The second and third file say whose they are, the others do not.
+    let files = [("a.tif", ""), ("b.tif", pointer), ("c.tif", pointer), ("d.tif", "")];
+    let image = |(i, (file, _)): (usize, &(&str, &str))| {
+        let block = format!(r#"<TiffData IFD="0"><UUID FileName="{file}">urn:uuid:{file}</UUID></TiffData>"#);
+        let whole = xml(&format!("field {i}"), 2, &block);
+        let (start, end) = (whole.find("<Image").unwrap(), whole.find("</OME>").unwrap());
+        whole[start..end].to_owned()
+    };
+    let images = files.iter().enumerate().map(image).collect::<Vec<_>>().concat();
+    let path = dir.path().join("set.companion.ome");
+    let set = r#"<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="urn:uuid:set">"#;
+    std::fs::write(&path, format!("{set}{images}</OME>")).unwrap();
+    for (file, description) in files {
+        std::fs::write(dir.path().join(file), tiff(description)).unwrap();
+    }
+    let companions = Companions::new([Companion::read(&path).unwrap()]);
+    let metadata = |file: &str| -> Vec<Arc<ImageMetadata>> {
+        let path = dir.path().join(file);
+        let (opened, len) = place::open(&path).unwrap();
+        let known = Descriptions::default();
+        let index =
+            FileIndex::read(&path, (&opened, len), &mut vec![], &known, companions.of(&path)).unwrap();
+        index.series.iter().map(|series| Arc::clone(series.metadata.as_ref().unwrap())).collect()
+    };
+    let first = metadata("a.tif");
+    let names: Vec<&str> = first.iter().map(|image| image.name.as_str()).collect();
+    assert_eq!(names, ["field 0", "field 1", "field 2", "field 3"]);
+    for file in ["b.tif", "c.tif", "d.tif"] {
+        let others = metadata(file);
+        assert_eq!(others.len(), 4, "{file}");
+        assert!(first.iter().zip(&others).all(|(a, b)| Arc::ptr_eq(a, b)), "{file}");
     }
 }

@@ -140,6 +140,25 @@ fn tiles_that_were_never_written_are_zero() {
     assert_eq!(pixels, expected);
 }
 
+/// As tifffile: the number of the `GDAL_NODATA` tag, where the pixel type holds it.
+#[test]
+fn strips_that_were_never_written_are_of_no_data() {
+    let dir = folder();
+    let page = |nodata: &str| {
+        let mut page = Page::grey(2, 2, 16, &[&[1, 0, 2, 0], &[]]).with(278, &[1]);
+        page.tags.push((42113, 2, nodata.bytes().chain([0]).map(u64::from).collect()));
+        page
+    };
+    for (nodata, expected) in [("258", [2u8, 1]), ("65535", [255, 255]), ("-1", [0, 0]), ("no", [0, 0])] {
+        let (_, dtype, pixels) = only_image(dir.path(), &tiff(true, &[page(nodata)]));
+        assert_eq!(dtype, PixelType::U16);
+        assert_eq!(pixels, [&[1u8, 0, 2, 0][..], &expected, &expected].concat(), "{nodata}");
+    }
+    // In big-endian files too: the value is of the pixel, not of its bytes.
+    let (_, _, pixels) = only_image(dir.path(), &tiff(false, &[page("258")]));
+    assert_eq!(pixels, [0, 1, 0, 2, 2, 1, 2, 1]);
+}
+
 #[test]
 fn pages_of_one_kind_are_a_stack_and_copies_are_left_out() {
     let dir = folder();

@@ -107,3 +107,17 @@ fn names_in_a_companion_are_relative_to_it() {
         assert_eq!(read_image(&*store, 1).unwrap().1, expected[1]);
     }
 }
+
+/// The first plane of an image may be the one whose file is missing, and its page one that this file has not.
+#[test]
+fn a_missing_file_of_the_first_plane_is_named() {
+    let dir = folder();
+    let images: [&[&str]; 1] = [&["a.tif", "b.tif"]];
+    for ifd in [0, 1, 7] {
+        let xml = described(&images).replacen("IFD=\"0\"", &format!("IFD=\"{ifd}\""), 1);
+        write(dir.path(), "b.tif", 2, &xml);
+        let error = open(&dir.path().join("b.tif")).and_then(|store| read_image(&*store, 0)).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("a.tif") && !error.contains("tells of page"), "page {ifd}: {error}");
+    }
+}

@@ -1,0 +1,63 @@
+//! The value of strips and tiles that were never written: that of the `GDAL_NODATA` tag, or 0.
+//!
+//! The tag is a number as text. One that the pixel type does not hold counts as none, as in tifffile.
+
+use wellread_image::PixelType;
+
+/// The little-endian bytes of a pixel of this value, padded with zeros; zeros where the type does not hold it.
+pub(super) fn pixel(text: &str, dtype: PixelType) -> [u8; 8] {
+    fn padded<const N: usize>(bytes: [u8; N]) -> [u8; 8] {
+        let mut all = [0; 8];
+        all[..N].copy_from_slice(&bytes);
+        all
+    }
+    // Some writers have a comma for the decimal point.
+    let text = text.trim().replace(',', ".");
+    let float = || text.parse::<f64>().ok();
+    let found = match dtype {
+        PixelType::U8 => text.parse::<u8>().ok().map(|v| padded(v.to_le_bytes())),
+        PixelType::I8 => text.parse::<i8>().ok().map(|v| padded(v.to_le_bytes())),
+        PixelType::U16 => text.parse::<u16>().ok().map(|v| padded(v.to_le_bytes())),
+        PixelType::I16 => text.parse::<i16>().ok().map(|v| padded(v.to_le_bytes())),
+        PixelType::U32 => text.parse::<u32>().ok().map(|v| padded(v.to_le_bytes())),
+        PixelType::I32 => text.parse::<i32>().ok().map(|v| padded(v.to_le_bytes())),
+        PixelType::F32 => {
+            let held = float().filter(|v| (*v as f32).is_finite() == v.is_finite());
+            held.map(|v| padded((v as f32).to_le_bytes()))
+        }
+        PixelType::F64 => float().map(|v| padded(v.to_le_bytes())),
+    };
+    found.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_the_type_holds_are_its_pixels() {
+        for (text, dtype, expected) in [
+            ("255", PixelType::U8, 255.0),
+            (" 7 ", PixelType::U8, 7.0),
+            ("256", PixelType::U8, 0.0),
+            ("-1", PixelType::U16, 0.0),
+            ("65535", PixelType::U16, 65535.0),
+            ("-9999", PixelType::I16, -9999.0),
+            ("1.5", PixelType::I16, 0.0),
+            ("-128", PixelType::I8, -128.0),
+            ("4294967295", PixelType::U32, 4_294_967_295.0),
+            ("-2147483648", PixelType::I32, -2_147_483_648.0),
+            ("-9999", PixelType::F32, -9999.0),
+            ("0,5", PixelType::F32, 0.5),
+            ("-inf", PixelType::F32, f64::NEG_INFINITY),
+            ("-1.7976931348623157e308", PixelType::F32, 0.0),
+            ("-1.7976931348623157e308", PixelType::F64, f64::MIN),
+            ("none", PixelType::F64, 0.0),
+            ("", PixelType::U8, 0.0),
+        ] {
+            let value = dtype.value_at(&pixel(text, dtype)[..dtype.size()], 0);
+            assert!(value.total_cmp(&expected).is_eq(), "{text:?} of {dtype}: {value}");
+        }
+        assert!(PixelType::F32.value_at(&pixel("nan", PixelType::F32)[..4], 0).is_nan());
+    }
+}
