@@ -10,6 +10,7 @@ use object_store::client::{HttpError, HttpErrorKind};
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 /// Characters of a server's message that are shown.
 const MESSAGE: usize = 200;
@@ -31,6 +32,8 @@ pub(crate) enum Fault {
         message: String,
         /// The region that the bucket is in, where the server says so.
         region: Option<String>,
+        /// How long the server asks to wait (`Retry-After`).
+        after: Option<Duration>,
     },
     /// A range was asked for, and the server sent everything.
     NoRanges,
@@ -96,7 +99,16 @@ impl Fault {
 
     /// An answer with an error.
     pub(crate) fn status(status: u16, code: String, message: String) -> Self {
-        Self::Status { status, code, message, region: None }
+        Self::Status { status, code, message, region: None, after: None }
+    }
+
+    /// How long the server asks to wait before the request is made again.
+    pub(crate) fn after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { after, .. } => *after,
+            Self::NoCredentials(cause) => cause.after(),
+            _ => None,
+        }
     }
 
     /// Whether the same request may succeed later.

@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::ahead::Session;
-use crate::attempts::attempts;
+use crate::attempts::{attempts, retry_after};
 use crate::bucket::{Bucket, cannot, without_user};
 use crate::environment::once;
 use crate::failure::Fault;
@@ -151,8 +151,9 @@ fn check(answer: reqwest::Response) -> Result<reqwest::Response, Fault> {
     if status.is_success() {
         return Ok(answer);
     }
-    let reason = status.canonical_reason().unwrap_or_default().to_owned();
-    Err(Fault::status(status.as_u16(), String::new(), reason))
+    let message = status.canonical_reason().unwrap_or_default().to_owned();
+    let (status, after) = (status.as_u16(), retry_after(answer.headers()));
+    Err(Fault::Status { status, code: String::new(), message, region: None, after })
 }
 
 /// Asks what lies at an address. Servers send those who ask for a folder on to the address with a slash.

@@ -1,6 +1,7 @@
 //! The HTTP client under all places. object_store's requests go through the one client of the process, and wrong
 //! answers of servers become a [`Fault`] here, before anybody takes them for data.
 
+use crate::attempts::retry_after;
 use crate::failure::{Fault, innermost};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -227,7 +228,7 @@ async fn refused(status: StatusCode, headers: &HeaderMap, body: reqwest::Body) -
     if is_elsewhere && region.is_none() && headers.contains_key(LOCATION) && message.is_empty() {
         "it sends to another address".clone_into(&mut message);
     }
-    Fault::Status { status: status.as_u16(), code, message, region }
+    Fault::Status { status: status.as_u16(), code, message, region, after: retry_after(headers) }
 }
 
 /// Whether an answer may be an error though its status is one of success. S3 begins to answer copies and completed
