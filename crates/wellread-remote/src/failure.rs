@@ -50,6 +50,8 @@ pub(crate) enum Fault {
         /// Bytes that were asked for.
         expected: u64,
     },
+    /// An answer has more bytes than this, which are not read.
+    TooLong(usize),
     /// Nothing came for too long.
     Stalled,
     /// No connection.
@@ -128,7 +130,7 @@ impl Fault {
             | Self::Unreachable(_)
             | Self::Interrupted(_) => true,
             Self::NoCredentials(cause) => cause.passes(),
-            Self::NoRanges | Self::Replaced | Self::Copying | Self::Other(_) => false,
+            Self::NoRanges | Self::Replaced | Self::Copying | Self::TooLong(_) | Self::Other(_) => false,
         }
     }
 
@@ -169,6 +171,7 @@ impl Fault {
             Self::WrongRange(_) => {
                 "the server or a proxy before it does not heed Range headers: reach it without the proxy"
             }
+            Self::TooLong(_) => "spread the files over several folders, or give the addresses of the files",
             Self::Replaced | Self::Copying => "open the set again, when whoever writes to it has finished",
             Self::Stalled | Self::Short { .. } | Self::Interrupted(_) => {
                 "look at the connection; WELLREAD_ATTEMPTS and WELLREAD_TIMEOUT say how long is tried"
@@ -215,6 +218,7 @@ impl fmt::Display for Fault {
             Self::Replaced => write!(f, "it was replaced by another object since it was opened"),
             Self::Copying => write!(f, "the store has not copied it yet"),
             Self::Short { got, expected } => write!(f, "{got} of {expected} bytes came"),
+            Self::TooLong(most) => write!(f, "the answer is longer than {most} bytes, the most that is read"),
             Self::Stalled => write!(f, "nothing came for too long"),
             Self::Unreachable(cause) => write!(f, "no connection: {cause}"),
             Self::Interrupted(cause) => write!(f, "the connection was lost: {cause}"),
@@ -278,6 +282,9 @@ mod tests {
             let fault = Fault::status(status, String::new(), String::new());
             assert_eq!((fault.passes(), fault.kind()), (passes, kind), "{status}");
         }
+        assert!(
+            !Fault::TooLong(1).passes() && Fault::TooLong(1).advice().unwrap().contains("several folders")
+        );
         assert!(!Fault::Replaced.passes() && !Fault::NoRanges.passes());
         assert!(Fault::Short { got: 1, expected: 2 }.passes());
     }

@@ -12,8 +12,7 @@ use crate::link::{Link, link};
 use crate::object::Object;
 use crate::probe;
 use crate::reader::Reader;
-use crate::transport::{Transport, fault_of};
-use http_body_util::{BodyExt as _, Limited};
+use crate::transport::{Transport, all_of, fault_of};
 use object_store::http::HttpBuilder;
 use std::fmt;
 use std::io;
@@ -203,9 +202,8 @@ fn page(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<(
             }
             let path = answer.url().path().to_owned();
             let answer: http::Response<reqwest::Body> = answer.into();
-            let body = Limited::new(answer.into_body(), PAGE).collect().await;
-            let body = body.map_err(|e| Fault::Interrupted(e.to_string()))?;
-            Ok((String::from_utf8_lossy(&body.to_bytes()).into_owned(), path))
+            let page = all_of(answer.into_body(), PAGE).await?;
+            Ok((String::from_utf8_lossy(&page).into_owned(), path))
         }
     };
     link.wait(attempts(link, asked, once))

@@ -243,15 +243,21 @@ fn is_answered_early(method: &Method, query: Option<&str>, headers: &HeaderMap) 
 
 /// The body of such an answer, unless it is an error.
 async fn told_late(status: StatusCode, body: reqwest::Body) -> Result<Bytes, Fault> {
-    let body = Limited::new(body, ERROR_BODY).collect().await;
+    let bytes = all_of(body, ERROR_BODY).await?;
+    let fault = late_error(status, &String::from_utf8_lossy(&bytes));
+    fault.map_or(Ok(bytes), Err)
+}
+
+/// All of a body, which may have `most` bytes.
+pub(crate) async fn all_of(body: reqwest::Body, most: usize) -> Result<Bytes, Fault> {
+    let body = Limited::new(body, most).collect().await;
     let body = body.map_err(|e| match e.downcast::<reqwest::Error>() {
         Ok(e) => fault_of(&e.without_url()),
-        Err(e) => Fault::Other(e.to_string()),
+        Err(_) => Fault::TooLong(most),
     })?;
     let bytes = body.to_bytes();
     count_received(bytes.len());
-    let fault = late_error(status, &String::from_utf8_lossy(&bytes));
-    fault.map_or(Ok(bytes), Err)
+    Ok(bytes)
 }
 
 /// The error in the body of an answer of success.
@@ -336,6 +342,13 @@ mod tests {
         assert!(!other.passes());
         let done = "<CopyObjectResult><ETag>\"a\"</ETag></CopyObjectResult>";
         assert_eq!(late_error(StatusCode::OK, done), None);
+    }
+
+    #[test]
+    fn a_body_that_is_too_long_is_no_lost_connection() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let read = |most| runtime.block_on(all_of(reqwest::Body::from("123456789"), most));
+        assert_eq!((read(9).unwrap().as_ref(), read(8)), (&b"123456789"[..], Err(Fault::TooLong(8))));
     }
 
     #[test]
