@@ -54,6 +54,13 @@ pub(crate) enum Fault {
     TooLong(usize),
     /// Nothing came for too long.
     Stalled,
+    /// Bytes came, but fewer in each second than the least that is waited for.
+    Slow {
+        /// Bytes that came.
+        got: u64,
+        /// Bytes that were asked for.
+        expected: u64,
+    },
     /// No connection.
     Unreachable(String),
     /// The connection was lost.
@@ -127,6 +134,7 @@ impl Fault {
             Self::WrongRange(_)
             | Self::Short { .. }
             | Self::Stalled
+            | Self::Slow { .. }
             | Self::Unreachable(_)
             | Self::Interrupted(_) => true,
             Self::NoCredentials(cause) => cause.passes(),
@@ -139,7 +147,7 @@ impl Fault {
         match self {
             Self::Status { status: 404 | 410, .. } => io::ErrorKind::NotFound,
             Self::Status { status: 401 | 403, .. } => io::ErrorKind::PermissionDenied,
-            Self::Stalled => io::ErrorKind::TimedOut,
+            Self::Stalled | Self::Slow { .. } => io::ErrorKind::TimedOut,
             Self::Unreachable(_) => io::ErrorKind::NotConnected,
             Self::Interrupted(_) => io::ErrorKind::ConnectionReset,
             _ => io::ErrorKind::Other,
@@ -173,7 +181,7 @@ impl Fault {
             }
             Self::TooLong(_) => "spread the files over several folders, or give the addresses of the files",
             Self::Replaced | Self::Copying => "open the set again, when whoever writes to it has finished",
-            Self::Stalled | Self::Short { .. } | Self::Interrupted(_) => {
+            Self::Stalled | Self::Slow { .. } | Self::Short { .. } | Self::Interrupted(_) => {
                 "look at the connection; WELLREAD_ATTEMPTS and WELLREAD_TIMEOUT say how long is tried"
             }
             Self::Status { status: 404 | 410, .. } => NOT_FOUND,
@@ -220,6 +228,9 @@ impl fmt::Display for Fault {
             Self::Short { got, expected } => write!(f, "{got} of {expected} bytes came"),
             Self::TooLong(most) => write!(f, "the answer is longer than {most} bytes, the most that is read"),
             Self::Stalled => write!(f, "nothing came for too long"),
+            Self::Slow { got, expected } => {
+                write!(f, "{got} of {expected} bytes came, too slowly: under 1 KiB a second")
+            }
             Self::Unreachable(cause) => write!(f, "no connection: {cause}"),
             Self::Interrupted(cause) => write!(f, "the connection was lost: {cause}"),
             Self::NoCredentials(cause) => write!(f, "no credentials could be had: {cause}"),
@@ -287,6 +298,9 @@ mod tests {
         );
         assert!(!Fault::Replaced.passes() && !Fault::NoRanges.passes());
         assert!(Fault::Short { got: 1, expected: 2 }.passes());
+        let slow = Fault::Slow { got: 1, expected: 2 };
+        assert_eq!((slow.passes(), slow.kind()), (true, io::ErrorKind::TimedOut));
+        assert!(slow.advice().unwrap().contains("WELLREAD_TIMEOUT"));
     }
 
     #[test]

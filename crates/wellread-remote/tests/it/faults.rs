@@ -51,6 +51,21 @@ fn a_stalled_answer_is_given_up_and_asked_for_again() {
 }
 
 #[test]
+fn an_answer_that_drips_is_given_up_and_asked_for_again() {
+    let file = opened("dripping");
+    server::spoil("dripping", &[Wrong::Drip]);
+    // At the rate of the server it would take more than eight minutes.
+    let mut buffer = vec![0; 10_000];
+    file.read_exact_at(&mut buffer, 200_000).unwrap();
+    assert_eq!(buffer, &bytes()[200_000..210_000]);
+    let middle = server::requests("dripping/a");
+    assert!(
+        middle.len() >= 3 && middle[1..].iter().all(|one| one == "GET bytes=200000-209999"),
+        "{middle:?}"
+    );
+}
+
+#[test]
 fn what_stays_wrong_is_an_error_that_says_all() {
     let always = |wrong| [wrong; 20];
     for (bucket, wrong, kind, words) in [

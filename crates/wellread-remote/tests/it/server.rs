@@ -29,6 +29,8 @@ pub(crate) enum Wrong {
     Long,
     /// Nothing comes.
     Stall,
+    /// A byte comes now and then.
+    Drip,
     /// Another range.
     Range,
     /// The whole object.
@@ -219,6 +221,9 @@ fn answer(request: &Request, to: &mut TcpStream) -> io::Result<bool> {
     if request.method == "HEAD" {
         answer.length.get_or_insert(answer.body.len());
         answer.body.clear();
+    }
+    if wrong == Some(Wrong::Drip) {
+        return answer.drip(to).map(|()| false);
     }
     answer.write(to)?;
     Ok(!answer.last)
