@@ -56,6 +56,7 @@ mod link;
 mod listings;
 mod look;
 mod object;
+mod odd_keys;
 mod pace;
 mod pieces;
 mod probe;

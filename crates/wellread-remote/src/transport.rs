@@ -3,6 +3,7 @@
 
 use crate::attempts::retry_after;
 use crate::failure::{Fault, innermost};
+use crate::odd_keys::{is_listing, left_out};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONTENT_RANGE, LOCATION, RANGE};
@@ -21,6 +22,8 @@ use wellread_store::place::{count_received, count_request};
 
 /// Bytes of an error's body that are looked at.
 const ERROR_BODY: usize = 64 << 10;
+/// Bytes of a page of a listing at most: Azure's have 5,000 names.
+const LISTING: usize = 64 << 20;
 /// The header of S3's requests for copies.
 const COPY_SOURCE: &str = "x-amz-copy-source";
 /// The header in which Azure says how far a copy is.
@@ -133,6 +136,7 @@ impl HttpService for Transport {
         let (parts, body) = request.into_parts();
         let asked = parts.headers.get(RANGE).and_then(|range| asked_range(range.to_str().ok()?));
         let is_early = is_answered_early(&parts.method, parts.uri.query(), &parts.headers);
+        let is_listing = is_listing(&parts.method, parts.uri.query());
         let url = reqwest::Url::parse(&parts.uri.to_string())
             .map_err(|e| HttpError::new(HttpErrorKind::Request, e))?;
         let mut request = reqwest::Request::new(parts.method, url);
@@ -161,6 +165,10 @@ impl HttpService for Transport {
         if is_early {
             let body = told_late(parts.status, body).await.map_err(wrap)?;
             return Ok(HttpResponse::from_parts(parts, body.into()));
+        }
+        if is_listing {
+            let page = all_of(body, LISTING).await.map_err(wrap)?;
+            return Ok(HttpResponse::from_parts(parts, left_out(page).into()));
         }
         let counted = body.map_err(of_client).map_frame(|frame| {
             count_received(frame.data_ref().map_or(0, Bytes::len));

@@ -198,6 +198,21 @@ fn what_a_listing_does_not_name_is_not_asked_for() {
 }
 
 #[test]
+fn keys_that_no_address_names_are_left_out_of_listings() {
+    server::url();
+    for key in ["set/a", "set/b//c", "set//d", "/e", "set/../f", "set/./g"] {
+        server::put(&format!("slashes/{key}"), b"1");
+    }
+    let folder = Path::new("s3://slashes/set");
+    let mut names: Vec<_> = place::list(folder).unwrap().map(|entry| entry.unwrap().name()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a", "b"]);
+    let root = Path::new("s3://slashes");
+    assert_eq!(place::of(root).files_below(root).unwrap(), [Path::new("set/a")]);
+    assert_eq!(place::read(&folder.join("a")).unwrap(), b"1");
+}
+
+#[test]
 fn an_empty_object_is_a_file_without_bytes() {
     server::url();
     server::put("empties/a", b"");
