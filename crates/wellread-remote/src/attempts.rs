@@ -8,8 +8,6 @@
 
 use crate::failure::{Fault, advice_on_name};
 use crate::link::Link;
-use http::HeaderMap;
-use http::header::RETRY_AFTER;
 use std::fmt;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -78,12 +76,6 @@ fn wait(made: u32, after: Option<Duration>) -> Duration {
     after.map_or(own, |after| own.max(after.min(ASKED_FOR) + pause(1)))
 }
 
-/// How long a server asks to wait, in seconds; `None` where it does not, or names a date.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    text.trim().parse().ok().map(Duration::from_secs)
-}
-
 /// How long to wait after so many attempts. Half of it is random, so that those who failed together do not come back together.
 fn pause(made: u32) -> Duration {
     let whole = FIRST.saturating_mul(1 << made.saturating_sub(1).min(20)).min(LONGEST);
@@ -150,6 +142,9 @@ pub(crate) fn status(error: &io::Error) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::retry_after;
+    use http::HeaderMap;
+    use http::header::RETRY_AFTER;
 
     #[test]
     fn waits_double_up_to_the_longest() {

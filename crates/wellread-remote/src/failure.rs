@@ -6,6 +6,8 @@
 //!
 //! Only the status, code and message of an answer are kept: bodies of errors may name keys and signed text.
 
+use http::HeaderMap;
+use http::header::RETRY_AFTER;
 use object_store::client::{HttpError, HttpErrorKind};
 use std::error::Error as StdError;
 use std::fmt;
@@ -240,6 +242,12 @@ impl fmt::Display for Fault {
 }
 
 impl StdError for Fault {}
+
+/// How long a server asks to wait, in seconds; `None` where it does not, or names a date.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    text.trim().parse().ok().map(Duration::from_secs)
+}
 
 /// Whether this is a store's name for credentials that were valid before. Some answer it with 400.
 fn is_expired(code: &str) -> bool {

@@ -2,10 +2,10 @@
 
 use crate::address::Address;
 use crate::ahead::Session;
-use crate::attempts::{attempts, retry_after};
+use crate::attempts::attempts;
 use crate::bucket::{Bucket, cannot, without_user};
 use crate::environment::once;
-use crate::failure::Fault;
+use crate::failure::{Fault, retry_after};
 use crate::heads::{Head, Version};
 use crate::index_page::names;
 use crate::link::{Link, link};

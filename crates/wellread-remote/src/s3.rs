@@ -4,13 +4,13 @@
 //! container, the machine. Where there is none, requests are not signed, as public buckets have it.
 
 use crate::address::Address;
-use crate::attempts::{Asked, attempts, retry_after};
+use crate::attempts::{Asked, attempts};
 use crate::aws_files::Profile;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
 use crate::credentials::told;
 use crate::environment::{first_of, is_anonymous, is_on, metadata_limit, once, said, variable};
-use crate::failure::Fault;
+use crate::failure::{Fault, retry_after};
 use crate::link::Link;
 use crate::transport::{Transport, fault_of};
 use http::{HeaderMap, StatusCode};

@@ -1,8 +1,7 @@
 //! The HTTP client under all places. object_store's requests go through the one client of the process, and wrong
 //! answers of servers become a [`Fault`] here, before anybody takes them for data.
 
-use crate::attempts::retry_after;
-use crate::failure::{Fault, innermost};
+use crate::failure::{Fault, innermost, retry_after};
 use crate::odd_keys::{is_listing, left_out};
 use async_trait::async_trait;
 use bytes::Bytes;
