@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  once ─▶ a fault that passes ─▶ wait 0.1 s, 0.2 s … 15 s, each between half and all of it ─▶ once …
+//!     │                          └ as long as the server asks (Retry-After), a minute at most ─┘
 //!     └──▶ any other, or the last attempt ─▶ an error that says what was asked, how often, why, and what to do
 //! ```
 
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 const FIRST: Duration = Duration::from_millis(100);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(15);
+/// The longest wait that a server may ask for.
+const ASKED_FOR: Duration = Duration::from_mins(1);
 /// How often a connection is tried that nobody answers: a wrong address is likelier than a server that comes back.
 const CONNECTS: u32 = 5;
 
@@ -54,7 +57,7 @@ where
             let failed = Failed { asked, made, seconds: start.elapsed().as_secs_f64(), fault };
             return Err(io::Error::new(failed.fault.kind(), failed));
         }
-        tokio::time::sleep(pause(made)).await;
+        tokio::time::sleep(wait(made, fault.after())).await;
     }
 }
 
@@ -64,6 +67,13 @@ fn at_most(fault: &Fault, limit: u32) -> u32 {
         Fault::NoCredentials(cause) => at_most(cause, limit),
         _ => limit,
     }
+}
+
+/// How long to wait after so many attempts, where the server asks for `after`. Nobody comes back sooner than it asks, and not all at
+/// once.
+fn wait(made: u32, after: Option<Duration>) -> Duration {
+    let own = pause(made);
+    after.map_or(own, |after| own.max(after.min(ASKED_FOR) + pause(1)))
 }
 
 /// How long to wait after so many attempts. Half of it is random, so that those who failed together do not come back together.
@@ -132,6 +142,9 @@ pub(crate) fn status(error: &io::Error) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::retry_after;
+    use http::HeaderMap;
+    use http::header::RETRY_AFTER;
 
     #[test]
     fn waits_double_up_to_the_longest() {
@@ -139,6 +152,36 @@ mod tests {
             let waited = pause(made).as_secs_f64();
             assert!(waited >= most / 2.0 && waited <= most, "{made}: {waited}");
         }
+    }
+
+    #[test]
+    fn servers_may_ask_for_a_longer_wait() {
+        let asked = |text: &'static str| {
+            retry_after(&[(RETRY_AFTER, http::HeaderValue::from_static(text))].into_iter().collect())
+        };
+        assert_eq!((asked("7"), asked(" 0 ")), (Some(Duration::from_secs(7)), Some(Duration::ZERO)));
+        assert_eq!((asked("Wed, 21 Oct 2026 07:28:00 GMT"), asked("-1")), (None, None));
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+        for (made, after, least, most) in [
+            (1, Some(7), 7.05, 7.1),
+            (1, Some(3600), 60.05, 60.1),
+            (1, Some(0), 0.05, 0.1),
+            (9, Some(1), 7.5, 15.0),
+            (1, None, 0.05, 0.1),
+        ] {
+            let waited = wait(made, after.map(Duration::from_secs)).as_secs_f64();
+            assert!(waited >= least && waited <= most, "{made} {after:?}: {waited}");
+        }
+        let fault = Fault::Status {
+            status: 503,
+            code: String::new(),
+            message: String::new(),
+            region: None,
+            after: asked("7"),
+        };
+        assert_eq!(fault.after(), asked("7"));
+        assert_eq!(Fault::NoCredentials(Box::new(fault)).after(), asked("7"));
+        assert_eq!(Fault::Stalled.after(), None);
     }
 
     #[test]

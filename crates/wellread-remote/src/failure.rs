@@ -6,10 +6,13 @@
 //!
 //! Only the status, code and message of an answer are kept: bodies of errors may name keys and signed text.
 
+use http::HeaderMap;
+use http::header::RETRY_AFTER;
 use object_store::client::{HttpError, HttpErrorKind};
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 /// Characters of a server's message that are shown.
 const MESSAGE: usize = 200;
@@ -31,6 +34,8 @@ pub(crate) enum Fault {
         message: String,
         /// The region that the bucket is in, where the server says so.
         region: Option<String>,
+        /// How long the server asks to wait (`Retry-After`).
+        after: Option<Duration>,
     },
     /// A range was asked for, and the server sent everything.
     NoRanges,
@@ -47,8 +52,17 @@ pub(crate) enum Fault {
         /// Bytes that were asked for.
         expected: u64,
     },
+    /// An answer has more bytes than this, which are not read.
+    TooLong(usize),
     /// Nothing came for too long.
     Stalled,
+    /// Bytes came, but fewer in each second than the least that is waited for.
+    Slow {
+        /// Bytes that came.
+        got: u64,
+        /// Bytes that were asked for.
+        expected: u64,
+    },
     /// No connection.
     Unreachable(String),
     /// The connection was lost.
@@ -96,7 +110,16 @@ impl Fault {
 
     /// An answer with an error.
     pub(crate) fn status(status: u16, code: String, message: String) -> Self {
-        Self::Status { status, code, message, region: None }
+        Self::Status { status, code, message, region: None, after: None }
+    }
+
+    /// How long the server asks to wait before the request is made again.
+    pub(crate) fn after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { after, .. } => *after,
+            Self::NoCredentials(cause) => cause.after(),
+            _ => None,
+        }
     }
 
     /// Whether the same request may succeed later.
@@ -113,10 +136,11 @@ impl Fault {
             Self::WrongRange(_)
             | Self::Short { .. }
             | Self::Stalled
+            | Self::Slow { .. }
             | Self::Unreachable(_)
             | Self::Interrupted(_) => true,
             Self::NoCredentials(cause) => cause.passes(),
-            Self::NoRanges | Self::Replaced | Self::Copying | Self::Other(_) => false,
+            Self::NoRanges | Self::Replaced | Self::Copying | Self::TooLong(_) | Self::Other(_) => false,
         }
     }
 
@@ -125,7 +149,7 @@ impl Fault {
         match self {
             Self::Status { status: 404 | 410, .. } => io::ErrorKind::NotFound,
             Self::Status { status: 401 | 403, .. } => io::ErrorKind::PermissionDenied,
-            Self::Stalled => io::ErrorKind::TimedOut,
+            Self::Stalled | Self::Slow { .. } => io::ErrorKind::TimedOut,
             Self::Unreachable(_) => io::ErrorKind::NotConnected,
             Self::Interrupted(_) => io::ErrorKind::ConnectionReset,
             _ => io::ErrorKind::Other,
@@ -157,8 +181,9 @@ impl Fault {
             Self::WrongRange(_) => {
                 "the server or a proxy before it does not heed Range headers: reach it without the proxy"
             }
+            Self::TooLong(_) => "spread the files over several folders, or give the addresses of the files",
             Self::Replaced | Self::Copying => "open the set again, when whoever writes to it has finished",
-            Self::Stalled | Self::Short { .. } | Self::Interrupted(_) => {
+            Self::Stalled | Self::Slow { .. } | Self::Short { .. } | Self::Interrupted(_) => {
                 "look at the connection; WELLREAD_ATTEMPTS and WELLREAD_TIMEOUT say how long is tried"
             }
             Self::Status { status: 404 | 410, .. } => NOT_FOUND,
@@ -203,7 +228,11 @@ impl fmt::Display for Fault {
             Self::Replaced => write!(f, "it was replaced by another object since it was opened"),
             Self::Copying => write!(f, "the store has not copied it yet"),
             Self::Short { got, expected } => write!(f, "{got} of {expected} bytes came"),
+            Self::TooLong(most) => write!(f, "the answer is longer than {most} bytes, the most that is read"),
             Self::Stalled => write!(f, "nothing came for too long"),
+            Self::Slow { got, expected } => {
+                write!(f, "{got} of {expected} bytes came, too slowly: under 1 KiB a second")
+            }
             Self::Unreachable(cause) => write!(f, "no connection: {cause}"),
             Self::Interrupted(cause) => write!(f, "the connection was lost: {cause}"),
             Self::NoCredentials(cause) => write!(f, "no credentials could be had: {cause}"),
@@ -213,6 +242,12 @@ impl fmt::Display for Fault {
 }
 
 impl StdError for Fault {}
+
+/// How long a server asks to wait, in seconds; `None` where it does not, or names a date.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    text.trim().parse().ok().map(Duration::from_secs)
+}
 
 /// Whether this is a store's name for credentials that were valid before. Some answer it with 400.
 fn is_expired(code: &str) -> bool {
@@ -266,8 +301,14 @@ mod tests {
             let fault = Fault::status(status, String::new(), String::new());
             assert_eq!((fault.passes(), fault.kind()), (passes, kind), "{status}");
         }
+        assert!(
+            !Fault::TooLong(1).passes() && Fault::TooLong(1).advice().unwrap().contains("several folders")
+        );
         assert!(!Fault::Replaced.passes() && !Fault::NoRanges.passes());
         assert!(Fault::Short { got: 1, expected: 2 }.passes());
+        let slow = Fault::Slow { got: 1, expected: 2 };
+        assert_eq!((slow.passes(), slow.kind()), (true, io::ErrorKind::TimedOut));
+        assert!(slow.advice().unwrap().contains("WELLREAD_TIMEOUT"));
     }
 
     #[test]

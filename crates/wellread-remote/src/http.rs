@@ -5,15 +5,14 @@ use crate::ahead::Session;
 use crate::attempts::attempts;
 use crate::bucket::{Bucket, cannot, without_user};
 use crate::environment::once;
-use crate::failure::Fault;
+use crate::failure::{Fault, retry_after};
 use crate::heads::{Head, Version};
 use crate::index_page::names;
 use crate::link::{Link, link};
 use crate::object::Object;
 use crate::probe;
 use crate::reader::Reader;
-use crate::transport::{Transport, fault_of};
-use http_body_util::{BodyExt as _, Limited};
+use crate::transport::{Transport, all_of, fault_of};
 use object_store::http::HttpBuilder;
 use std::fmt;
 use std::io;
@@ -151,8 +150,9 @@ fn check(answer: reqwest::Response) -> Result<reqwest::Response, Fault> {
     if status.is_success() {
         return Ok(answer);
     }
-    let reason = status.canonical_reason().unwrap_or_default().to_owned();
-    Err(Fault::status(status.as_u16(), String::new(), reason))
+    let message = status.canonical_reason().unwrap_or_default().to_owned();
+    let (status, after) = (status.as_u16(), retry_after(answer.headers()));
+    Err(Fault::Status { status, code: String::new(), message, region: None, after })
 }
 
 /// Asks what lies at an address. Servers send those who ask for a folder on to the address with a slash.
@@ -202,9 +202,8 @@ fn page(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<(
             }
             let path = answer.url().path().to_owned();
             let answer: http::Response<reqwest::Body> = answer.into();
-            let body = Limited::new(answer.into_body(), PAGE).collect().await;
-            let body = body.map_err(|e| Fault::Interrupted(e.to_string()))?;
-            Ok((String::from_utf8_lossy(&body.to_bytes()).into_owned(), path))
+            let page = all_of(answer.into_body(), PAGE).await?;
+            Ok((String::from_utf8_lossy(&page).into_owned(), path))
         }
     };
     link.wait(attempts(link, asked, once))

@@ -27,7 +27,7 @@
 //! |---|---|
 //! | `WELLREAD_ANONYMOUS` | `1`: requests are not signed |
 //! | `WELLREAD_ATTEMPTS` | how often a request is made before it has failed (14) |
-//! | `WELLREAD_TIMEOUT` | seconds without a byte after which a request is given up and made anew (30) |
+//! | `WELLREAD_TIMEOUT` | seconds without a byte, or with less than 1 KiB for each, after which a request is made anew (30) |
 //! | `WELLREAD_ABORT_TIMEOUT` | seconds that the removal of an unfinished upload may take (10) |
 //! | `AWS_METADATA_SERVICE_TIMEOUT`, `GCE_METADATA_TIMEOUT` | seconds that the metadata server of a machine may take (1) |
 //! | `WELLREAD_IN_FLIGHT` | requests at once (128) |
@@ -56,6 +56,8 @@ mod link;
 mod listings;
 mod look;
 mod object;
+mod odd_keys;
+mod pace;
 mod pieces;
 mod probe;
 mod ranges;

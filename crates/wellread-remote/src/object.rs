@@ -6,6 +6,7 @@ use crate::bucket::Bucket;
 use crate::failure::Fault;
 use crate::heads::{Head, Version};
 use crate::link::Link;
+use crate::pace::Pace;
 use crate::ranges::Piece;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
@@ -16,6 +17,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use wellread_store::place::{HEAD, TAIL, note_ranges};
 
 /// Makes the store of a bucket.
@@ -148,7 +150,9 @@ impl Object {
         };
         let (asked, key) = (self.asked(&verb, &bucket), self.address.key.clone());
         async move {
-            attempts(link, asked, || once(bucket.clone(), key.clone(), range.clone(), version.clone())).await
+            let stall = link.limits.stall;
+            attempts(link, asked, || once(bucket.clone(), key.clone(), range.clone(), version.clone(), stall))
+                .await
         }
     }
 
@@ -172,12 +176,13 @@ impl Object {
     }
 }
 
-/// One request for a range, made once.
+/// One request for a range, made once. `stall` is how long nothing may come, or too little.
 pub(crate) async fn once(
     bucket: Arc<Bucket>,
     key: Key,
     range: Range<u64>,
     version: Option<Version>,
+    stall: Duration,
 ) -> Result<(Piece, Head), Fault> {
     let range = if range == TAIL { GetRange::Suffix(HEAD) } else { GetRange::Bounded(range) };
     let options = GetOptions {
@@ -194,6 +199,7 @@ pub(crate) async fn once(
     let (start, expected) = (result.range.start, result.range.end - result.range.start);
     let mut stream = result.into_stream();
     let (mut chunks, mut got) = (vec![], 0);
+    let (begun, mut pace) = (Instant::now(), Pace::new(stall));
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|e| Fault::of(&e))?;
         got += chunk.len() as u64;
@@ -202,6 +208,9 @@ pub(crate) async fn once(
             return Err(Fault::WrongRange(format!("more than {expected} bytes came")));
         }
         chunks.push(chunk);
+        if got < expected && !pace.is_kept(begun.elapsed(), got) {
+            return Err(Fault::Slow { got, expected });
+        }
     }
     if got == expected { Ok((Piece { start, chunks }, head)) } else { Err(Fault::Short { got, expected }) }
 }

@@ -64,7 +64,7 @@ async fn together(
     next: Arc<AtomicUsize>,
     tasks: usize,
 ) -> io::Result<()> {
-    let started = (0..tasks).map(|_| link.start(some(all.clone(), next.clone())));
+    let started = (0..tasks).map(|_| link.start(some(all.clone(), next.clone(), link.limits.stall)));
     let started: Vec<_> = started.collect();
     let mut outcome = Ok(());
     for task in started {
@@ -75,12 +75,12 @@ async fn together(
 }
 
 /// Takes range after range until none is left, or one cannot be had.
-async fn some(all: Arc<Vec<Wanted>>, next: Arc<AtomicUsize>) -> io::Result<()> {
+async fn some(all: Arc<Vec<Wanted>>, next: Arc<AtomicUsize>, stall: Duration) -> io::Result<()> {
     while let Some(Wanted { bucket, key, range }) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
         let mut made = 0;
         loop {
             made += 1;
-            match once(bucket.clone(), key.clone(), range.clone(), None).await {
+            match once(bucket.clone(), key.clone(), range.clone(), None, stall).await {
                 Ok(_) => break,
                 Err(fault) if fault.passes() && made < ATTEMPTS => {}
                 Err(fault) => {

@@ -4,16 +4,19 @@
 //! container, the machine. Where there is none, requests are not signed, as public buckets have it.
 
 use crate::address::Address;
+use crate::attempts::{Asked, attempts};
 use crate::aws_files::Profile;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
 use crate::credentials::told;
 use crate::environment::{first_of, is_anonymous, is_on, metadata_limit, once, said, variable};
-use crate::failure::innermost;
+use crate::failure::{Fault, retry_after};
 use crate::link::Link;
-use crate::transport::Transport;
+use crate::transport::{Transport, fault_of};
+use http::{HeaderMap, StatusCode};
 use object_store::aws::AmazonS3Builder;
 use std::io;
+use wellread_store::place::count_request;
 use wellread_store::surface::option_as;
 
 static S3: Cloud = Cloud(connect);
@@ -143,15 +146,54 @@ fn fetched(profile: &Profile, by: &str) -> String {
 
 /// The region of a bucket of Amazon's, which any of their servers tells to anybody; `None` where it does not.
 fn region_of(link: &'static Link, bucket: &str) -> io::Result<Option<String>> {
-    let request = link.clients.signed(None)?.head(format!("https://s3.amazonaws.com/{bucket}"));
-    link.wait(async move {
-        let answer = request.send().await.map_err(|e| {
-            let cause = innermost(&e.without_url());
-            let cause =
-                format!("no answer to the question for the bucket's region (AWS_REGION is not set): {cause}");
-            io::Error::new(io::ErrorKind::NotConnected, cause)
-        })?;
-        let region = answer.headers().get("x-amz-bucket-region");
-        Ok(region.and_then(|region| region.to_str().ok()).map(str::to_owned))
-    })
+    let url = format!("https://s3.amazonaws.com/{bucket}");
+    let client = link.clients.signed(None)?;
+    let what = format!("HEAD {url}, the question for the bucket's region (AWS_REGION is not set)");
+    let asked = Asked { what, who: "none (anybody may ask)".into() };
+    let once = move || {
+        let request = client.head(&url);
+        count_request();
+        async move {
+            let answer = request.send().await.map_err(|e| fault_of(&e.without_url()))?;
+            told_region(answer.status(), answer.headers())
+        }
+    };
+    link.wait(attempts(link, asked, once))
+}
+
+/// The region in an answer. Those to private buckets and buckets elsewhere have it, too. A server that fails may tell it later.
+fn told_region(status: StatusCode, headers: &HeaderMap) -> Result<Option<String>, Fault> {
+    if let Some(region) = headers.get("x-amz-bucket-region").and_then(|region| region.to_str().ok()) {
+        return Ok(Some(region.to_owned()));
+    }
+    let message = status.canonical_reason().unwrap_or_default().to_owned();
+    let (status, after) = (status.as_u16(), retry_after(headers));
+    let fault = Fault::Status { status, code: String::new(), message, region: None, after };
+    if fault.passes() { Err(fault) } else { Ok(None) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderName, HeaderValue};
+    use std::time::Duration;
+
+    #[test]
+    fn a_server_that_fails_is_asked_again_for_the_region() {
+        let told = |status, region: Option<&'static str>| {
+            let region = region.map(|region| ("x-amz-bucket-region", region));
+            let headers = region.into_iter().chain([("retry-after", "3")]);
+            let headers =
+                headers.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            told_region(StatusCode::from_u16(status).unwrap(), &headers.collect())
+        };
+        for status in [200, 301, 400, 403, 503] {
+            assert_eq!(told(status, Some("eu-central-1")), Ok(Some("eu-central-1".to_owned())), "{status}");
+        }
+        assert_eq!((told(403, None), told(404, None)), (Ok(None), Ok(None)));
+        for status in [500, 503] {
+            let fault = told(status, None).unwrap_err();
+            assert_eq!((fault.passes(), fault.after()), (true, Some(Duration::from_secs(3))), "{status}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! The HTTP client under all places. object_store's requests go through the one client of the process, and wrong
 //! answers of servers become a [`Fault`] here, before anybody takes them for data.
 
-use crate::failure::{Fault, innermost};
+use crate::failure::{Fault, innermost, retry_after};
+use crate::odd_keys::{is_listing, left_out};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONTENT_RANGE, LOCATION, RANGE};
@@ -20,6 +21,8 @@ use wellread_store::place::{count_received, count_request};
 
 /// Bytes of an error's body that are looked at.
 const ERROR_BODY: usize = 64 << 10;
+/// Bytes of a page of a listing at most: Azure's have 5,000 names.
+const LISTING: usize = 64 << 20;
 /// The header of S3's requests for copies.
 const COPY_SOURCE: &str = "x-amz-copy-source";
 /// The header in which Azure says how far a copy is.
@@ -132,6 +135,7 @@ impl HttpService for Transport {
         let (parts, body) = request.into_parts();
         let asked = parts.headers.get(RANGE).and_then(|range| asked_range(range.to_str().ok()?));
         let is_early = is_answered_early(&parts.method, parts.uri.query(), &parts.headers);
+        let is_listing = is_listing(&parts.method, parts.uri.query());
         let url = reqwest::Url::parse(&parts.uri.to_string())
             .map_err(|e| HttpError::new(HttpErrorKind::Request, e))?;
         let mut request = reqwest::Request::new(parts.method, url);
@@ -160,6 +164,10 @@ impl HttpService for Transport {
         if is_early {
             let body = told_late(parts.status, body).await.map_err(wrap)?;
             return Ok(HttpResponse::from_parts(parts, body.into()));
+        }
+        if is_listing {
+            let page = all_of(body, LISTING).await.map_err(wrap)?;
+            return Ok(HttpResponse::from_parts(parts, left_out(page).into()));
         }
         let counted = body.map_err(of_client).map_frame(|frame| {
             count_received(frame.data_ref().map_or(0, Bytes::len));
@@ -227,7 +235,7 @@ async fn refused(status: StatusCode, headers: &HeaderMap, body: reqwest::Body) -
     if is_elsewhere && region.is_none() && headers.contains_key(LOCATION) && message.is_empty() {
         "it sends to another address".clone_into(&mut message);
     }
-    Fault::Status { status: status.as_u16(), code, message, region }
+    Fault::Status { status: status.as_u16(), code, message, region, after: retry_after(headers) }
 }
 
 /// Whether an answer may be an error though its status is one of success. S3 begins to answer copies and completed
@@ -242,15 +250,21 @@ fn is_answered_early(method: &Method, query: Option<&str>, headers: &HeaderMap) 
 
 /// The body of such an answer, unless it is an error.
 async fn told_late(status: StatusCode, body: reqwest::Body) -> Result<Bytes, Fault> {
-    let body = Limited::new(body, ERROR_BODY).collect().await;
+    let bytes = all_of(body, ERROR_BODY).await?;
+    let fault = late_error(status, &String::from_utf8_lossy(&bytes));
+    fault.map_or(Ok(bytes), Err)
+}
+
+/// All of a body, which may have `most` bytes.
+pub(crate) async fn all_of(body: reqwest::Body, most: usize) -> Result<Bytes, Fault> {
+    let body = Limited::new(body, most).collect().await;
     let body = body.map_err(|e| match e.downcast::<reqwest::Error>() {
         Ok(e) => fault_of(&e.without_url()),
-        Err(e) => Fault::Other(e.to_string()),
+        Err(_) => Fault::TooLong(most),
     })?;
     let bytes = body.to_bytes();
     count_received(bytes.len());
-    let fault = late_error(status, &String::from_utf8_lossy(&bytes));
-    fault.map_or(Ok(bytes), Err)
+    Ok(bytes)
 }
 
 /// The error in the body of an answer of success.
@@ -335,6 +349,13 @@ mod tests {
         assert!(!other.passes());
         let done = "<CopyObjectResult><ETag>\"a\"</ETag></CopyObjectResult>";
         assert_eq!(late_error(StatusCode::OK, done), None);
+    }
+
+    #[test]
+    fn a_body_that_is_too_long_is_no_lost_connection() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let read = |most| runtime.block_on(all_of(reqwest::Body::from("123456789"), most));
+        assert_eq!((&read(9).unwrap()[..], read(8)), (&b"123456789"[..], Err(Fault::TooLong(8))));
     }
 
     #[test]

@@ -9,9 +9,11 @@
 use crate::attempts::{Asked, attempts, status};
 use crate::bucket::Bucket;
 use crate::failure::Fault;
+use crate::heads::Head;
 use crate::link::Link;
 use crate::object::Object;
 use crate::uploads;
+use futures_util::future::join;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::{ObjectStoreExt as _, PutPayload};
 use std::collections::VecDeque;
@@ -36,6 +38,8 @@ struct Begun {
     done: Vec<(usize, PartId)>,
     /// Number of the next part.
     next: usize,
+    /// The object that was there when the parts were begun, or why none is known.
+    before: Result<Head, io::ErrorKind>,
 }
 
 /// An object being written.
@@ -133,16 +137,18 @@ impl Upload {
         };
         let (link, asked, key) = (self.link, self.asked("POST"), self.object.address.key.clone());
         let uploads = store.clone();
-        let id = link.wait(async move {
-            attempts(link, asked, || {
+        let head = self.object.head_request(link, self.bucket.clone());
+        let (id, before) = link.wait(async move {
+            let id = attempts(link, asked, || {
                 let (store, key) = (uploads.clone(), key.clone());
                 async move { store.create_multipart(&key).await.map_err(|e| Fault::of(&e)) }
-            })
-            .await
+            });
+            Ok(join(id, head).await)
         })?;
+        let (id, before) = (id?, before.map_err(|e| e.kind()));
         let key = self.object.address.key.clone();
         uploads::note(uploads::Begun { store: store.clone(), key, id: id.clone() });
-        Ok(Begun { id, store, running: VecDeque::new(), done: vec![], next: 1 })
+        Ok(Begun { id, store, running: VecDeque::new(), done: vec![], next: 1, before })
     }
 
     /// All of it in one request.
@@ -189,12 +195,21 @@ impl Upload {
         match completed {
             // An answer that was lost: the upload is gone, and the object is there.
             Err(e) if status(&e) == Some(404) => match self.object.head(link) {
-                Ok(head) if head.length == self.length => Ok(()),
+                Ok(head) if is_ours(&begun.before, &head, self.length) => Ok(()),
                 _ => Err(e),
             },
             completed => completed,
         }
     }
+}
+
+/// Whether the object that is there now, `length` bytes long, is the one that was uploaded: not the one that was there before.
+fn is_ours(before: &Result<Head, io::ErrorKind>, now: &Head, length: u64) -> bool {
+    let is_another = match before {
+        Ok(before) => !before.version.is(&now.version),
+        Err(kind) => *kind == io::ErrorKind::NotFound,
+    };
+    now.length == length && is_another
 }
 
 impl Begun {
@@ -303,5 +318,21 @@ impl Drop for Upload {
         };
         // A thread that is to stop drops it, and the store charges for parts that stay.
         let _ = place::to_its_end(|| link.wait(abort));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heads::Version;
+
+    #[test]
+    fn an_object_that_was_there_before_is_not_the_one_that_was_uploaded() {
+        let head = |length, tag: &str| Head { length, version: Version::new(Some(tag.to_owned()), 0) };
+        let (old, new) = (head(7, "old"), head(7, "new"));
+        let (none, refused) = (Err(io::ErrorKind::NotFound), Err(io::ErrorKind::PermissionDenied));
+        assert!(is_ours(&none, &new, 7) && is_ours(&Ok(old.clone()), &new, 7));
+        assert!(!is_ours(&Ok(old.clone()), &old, 7) && !is_ours(&none, &new, 8));
+        assert!(!is_ours(&refused, &new, 7), "nobody knows what was there");
     }
 }

@@ -6,10 +6,12 @@ jobs ──submit, a few more than processors──▶ Ray ──▶ task: opens
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +28,8 @@ RETRIES = 8
 END_SECONDS = 30.0
 # So long an address has to answer.
 REACH_SECONDS = 10.0
+# So long no task may end until a line says that none can start.
+WAIT_SECONDS = 10.0
 # Tasks in flight for each processor: the next one waits at its node.
 AHEAD = 2
 
@@ -105,6 +109,15 @@ def connected(address: str | None) -> Any:
 def processors(ray: Any) -> int:
     """Processors of the whole cluster."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def lacking(ray: Any, num_cpus: float) -> str | None:
+    """The reason why no task can start, if no node has the processors that one needs."""
+    most = max((float(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node.get("Alive")), default=0.0)
+    if most >= num_cpus:
+        return None
+    has = f"the largest node has {most:g}" if most else "no node has any"
+    return f"note: waiting for a node of the cluster with {num_cpus:g} free processors or more: {has}"
 
 
 def alive(ray: Any) -> set[str]:
@@ -220,12 +233,21 @@ def run(
     waiting: dict[Any, int] = {}
     arrived: dict[int, Any] = {}
     given, next_one = 0, 0
+    waited_since, is_told = time.monotonic(), False
     try:
         while next_one < len(jobs):
             while given < len(jobs) and len(waiting) < most and given - next_one < 4 * most:
                 waiting[task.remote(work, jobs[given])] = given
                 given += 1
             ready, _ = ray.wait(list(waiting), num_returns=1, timeout=1.0)
+            if ready:
+                waited_since = time.monotonic()
+            elif not is_told and time.monotonic() - waited_since >= WAIT_SECONDS:
+                waited_since = time.monotonic()
+                if (note := lacking(ray, num_cpus)) is not None:
+                    is_told = True
+                    with contextlib.suppress(OSError, ValueError):
+                        print(note, file=sys.stderr, flush=True)
             for reference in ready:
                 number = waiting.pop(reference)
                 try:

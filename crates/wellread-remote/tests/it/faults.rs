@@ -51,6 +51,21 @@ fn a_stalled_answer_is_given_up_and_asked_for_again() {
 }
 
 #[test]
+fn an_answer_that_drips_is_given_up_and_asked_for_again() {
+    let file = opened("dripping");
+    server::spoil("dripping", &[Wrong::Drip]);
+    // At the rate of the server it would take more than eight minutes.
+    let mut buffer = vec![0; 10_000];
+    file.read_exact_at(&mut buffer, 200_000).unwrap();
+    assert_eq!(buffer, &bytes()[200_000..210_000]);
+    let middle = server::requests("dripping/a");
+    assert!(
+        middle.len() >= 3 && middle[1..].iter().all(|one| one == "GET bytes=200000-209999"),
+        "{middle:?}"
+    );
+}
+
+#[test]
 fn what_stays_wrong_is_an_error_that_says_all() {
     let always = |wrong| [wrong; 20];
     for (bucket, wrong, kind, words) in [
@@ -180,6 +195,21 @@ fn what_a_listing_does_not_name_is_not_asked_for() {
     server::put("lacking/set/.zattrs", b"4");
     place::of(&at("")).look_anew(&at(""));
     assert_eq!(is_there(".zattrs"), (true, true));
+}
+
+#[test]
+fn keys_that_no_address_names_are_left_out_of_listings() {
+    server::url();
+    for key in ["set/a", "set/b//c", "set//d", "/e", "set/../f", "set/./g"] {
+        server::put(&format!("slashes/{key}"), b"1");
+    }
+    let folder = Path::new("s3://slashes/set");
+    let mut names: Vec<_> = place::list(folder).unwrap().map(|entry| entry.unwrap().name()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a", "b"]);
+    let root = Path::new("s3://slashes");
+    assert_eq!(place::of(root).files_below(root).unwrap(), [Path::new("set/a")]);
+    assert_eq!(place::read(&folder.join("a")).unwrap(), b"1");
 }
 
 #[test]

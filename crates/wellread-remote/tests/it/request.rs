@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 /// A request.
 #[derive(Debug)]
@@ -95,6 +96,18 @@ impl Answer {
             "<Error><Code>{code}</Code><Message>as the test has it</Message><Key>secret</Key></Error>"
         );
         Self::new(status, body)
+    }
+
+    /// Sends a byte of the body at a time, until the other end has enough of it.
+    pub(crate) fn drip(mut self, to: &mut TcpStream) -> io::Result<()> {
+        let body = std::mem::take(&mut self.body);
+        self.length.get_or_insert(body.len());
+        self.write(to)?;
+        for byte in body {
+            std::thread::sleep(Duration::from_millis(50));
+            to.write_all(&[byte])?;
+        }
+        Ok(())
     }
 
     pub(crate) fn write(&self, to: &mut TcpStream) -> io::Result<()> {

@@ -29,6 +29,8 @@ pub(crate) enum Wrong {
     Long,
     /// Nothing comes.
     Stall,
+    /// A byte comes now and then.
+    Drip,
     /// Another range.
     Range,
     /// The whole object.
@@ -99,16 +101,16 @@ pub(crate) fn spoil(bucket: &str, wrong: &[Wrong]) {
     state().wrong.insert(bucket.to_owned(), wrong.iter().copied().collect());
 }
 
-/// Lets the next copies and completed uploads of a bucket fail after a status of success, as S3 does.
+/// Lets the next copies and completed uploads of a bucket fail after a status of success, as S3 does. `Lost` completes an upload and
+/// fails, and `Gone` throws it away.
 pub(crate) fn fail_late(bucket: &str, codes: &[&'static str]) {
     state().late.insert(bucket.to_owned(), codes.iter().copied().collect());
 }
 
 /// The next such error.
-fn late(request: &Request) -> Option<Answer> {
+fn late(request: &Request) -> Option<&'static str> {
     let bucket = request.path.split('/').next().unwrap_or_default();
-    let code = state().late.get_mut(bucket)?.pop_front()?;
-    Some(Answer::error(200, code))
+    state().late.get_mut(bucket)?.pop_front()
 }
 
 /// How many wrong answers are still to come.
@@ -219,6 +221,9 @@ fn answer(request: &Request, to: &mut TcpStream) -> io::Result<bool> {
     if request.method == "HEAD" {
         answer.length.get_or_insert(answer.body.len());
         answer.body.clear();
+    }
+    if wrong == Some(Wrong::Drip) {
+        return answer.drip(to).map(|()| false);
     }
     answer.write(to)?;
     Ok(!answer.last)
@@ -343,8 +348,8 @@ fn store(request: &Request) -> Answer {
         return Answer::new(200, "").with("etag", format!("\"part-{number}\""));
     }
     if let Some(source) = request.headers.get("x-amz-copy-source") {
-        if let Some(error) = late(request) {
-            return error;
+        if let Some(code) = late(request) {
+            return Answer::error(200, code);
         }
         let Some(bytes) = get(&source.trim_start_matches('/').replace("%20", " ")) else {
             return Answer::error(404, "NoSuchKey");
@@ -368,13 +373,20 @@ fn upload(request: &Request) -> Answer {
         );
         return Answer::new(200, text);
     }
-    if let Some(error) = late(request) {
-        return error;
+    let code = late(request);
+    if let Some(code) = code.filter(|code| !matches!(*code, "Lost" | "Gone")) {
+        return Answer::error(200, code);
     }
     let Some(parts) = request.query.get("uploadId").and_then(|id| state().uploads.remove(id)) else {
         return Answer::error(404, "NoSuchUpload");
     };
+    if code == Some("Gone") {
+        return Answer::error(404, "NoSuchUpload");
+    }
     put(&request.path, &parts.into_values().flatten().collect::<Vec<_>>());
+    if code == Some("Lost") {
+        return Answer::error(500, "InternalError");
+    }
     Answer::new(200, "<CompleteMultipartUploadResult><ETag>\"parts\"</ETag></CompleteMultipartUploadResult>")
 }
 

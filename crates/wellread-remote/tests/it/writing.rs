@@ -105,6 +105,25 @@ fn copies_and_uploads_that_fail_after_their_status_are_made_again() {
 }
 
 #[test]
+fn an_older_object_is_not_taken_for_a_completed_upload() {
+    let (old, new) = (vec![1; 17 << 20], vec![2; 17 << 20]);
+    let lost = at("s3://answer-lost/a");
+    server::put("answer-lost/a", &old);
+    server::fail_late("answer-lost", &["Lost"]);
+    place::write(lost, &new).unwrap();
+    assert!(server::get("answer-lost/a").unwrap() == new);
+    let gone = at("s3://upload-gone/a");
+    server::put("upload-gone/a", &old);
+    server::fail_late("upload-gone", &["Gone"]);
+    let error = place::write(gone, &new).unwrap_err().to_string();
+    assert!(
+        error.contains("POST the parts of s3://upload-gone/a: the server answered 404 NoSuchUpload"),
+        "{error}"
+    );
+    assert!(server::get("upload-gone/a").unwrap() == old);
+}
+
+#[test]
 fn a_copy_that_the_store_refuses_after_its_status_removes_nothing() {
     let path = at("s3://late-refused/a");
     place::write(path, b"bytes").unwrap();
