@@ -223,7 +223,7 @@ fn one(
     let first = map.source(0, 0, 0);
     let ifd = first.map_or(0, |s| s.ifd);
     let other = first.and_then(|s| s.file).filter(|&name| !renamed && !is_own(name));
-    // Of a missing file, a page of this one tells as well, if there is such a page.
+    // Where that file is missing, a page of this one tells, if there is such a page.
     let page = if other.is_some_and(beside_exists) { None } else { pages.get(ifd) };
     if page.is_none() && other.is_none() {
         return Ok(Series::refused(Refusal::damaged(no_such_page(ifd, pages))));
