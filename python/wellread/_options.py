@@ -87,8 +87,8 @@ def _key(value: Any) -> str | None:
     if kind in ("bool", "bool_"):
         return text.lower()
     if kind in ("float", "float16", "float32", "float64"):
-        # The native side has halves as singles.
-        return _float_key(str(value.astype("float32")) if kind == "float16" else text)
+        # As those of 64 bits: of others two texts may be equally near, of which NumPy and Rust take different ones.
+        return _float_key(repr(float(value)))
     if isinstance(value, datetime.datetime):
         # As a time of UTC where it has a zone: NumPy's times have none. The fraction of pandas has nanoseconds.
         zoned = value.utcoffset() is not None

@@ -149,7 +149,7 @@ def test_groups_by_a_column_are_those_by_its_values(images, kind):
     for order in ("grouped", "balanced"):
         rows = []
         for by in ("x", ds.column("x")):
-            loader = wr.Loader(ds, batch_size=4, order=order, by=by, seed=3, labels=list(range(IMAGES)))
+            loader = wr.DataLoader(ds, 4, order=order, by=by, seed=3, labels=list(range(IMAGES)))
             rows.append([int(label) for _, labels in loader for label in labels])
         assert rows[0] == rows[1] and len(rows[0]) > 0
 
@@ -161,7 +161,8 @@ def test_keys_of_values_are_written_as_those_of_columns():
         *(-0.0, 1e-7, 2.5e20, "1.0", "nan", datetime.datetime(2020, 1, 1, 9, 30, tzinfo=east)),
         np.datetime64("2020-01-01T08:30:00.500"),
     ]
-    keys = ["true", "false", None, None, None, "1", "1", "0.1", "0.099975586", "0", "1e-7", "2.5e20", "1.0", "nan"]
+    halves = ["0.10000000149011612", "0.0999755859375"]
+    keys = ["true", "false", None, None, None, "1", "1", *halves, "0", "1e-7", "2.5e20", "1.0", "nan"]
     assert _options.grouping("by", values)[1] == [*keys, "2020-01-01T08:30:00", "2020-01-01T08:30:00.5"]
 
 

@@ -2,12 +2,15 @@
 //!
 //! ```text
 //!  times with a zone ──▶ without the zone: they are of UTC, as NumPy has them
-//!  floats            ──▶ whole ones as whole numbers, as of numbers some of which are missing; NaN is a missing one
+//!  floats            ──▶ as those of 64 bits, of which libraries write the same digits; whole ones as whole numbers, as of
+//!                        numbers some of which are missing; NaN is a missing one
 //! ```
 
 use super::{as_written, key_at, keys_of};
 use crate::{Result, Store};
 use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_schema::DataType;
 
 /// As [`super::keys`], of the values as a program has them that gives one key per row in place of a column. NaN and nulls are equal.
@@ -21,10 +24,11 @@ pub fn group_keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>>
 /// The text of a value; `None` where there is none.
 fn value_at(column: &ArrayRef, row: usize) -> Option<String> {
     let text = key_at(column, row)?;
+    let float = |value: f64| (!value.is_nan()).then(|| as_written(&format!("{value:?}")));
     match column.data_type() {
-        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
-            (text != "NaN").then(|| as_written(&text))
-        }
+        DataType::Float16 => float(column.as_primitive::<Float16Type>().value(row).to_f64()),
+        DataType::Float32 => float(column.as_primitive::<Float32Type>().value(row).into()),
+        DataType::Float64 => float(column.as_primitive::<Float64Type>().value(row)),
         DataType::Timestamp(_, Some(_)) => Some(text.trim_end_matches('Z').to_owned()),
         // NumPy has milliseconds.
         DataType::Date64 if !text.contains('T') => Some(format!("{text}T00:00:00")),
@@ -55,7 +59,9 @@ mod tests {
         let floats = vec![Some(1.0), Some(-0.0), Some(0.5), Some(1e20), Some(f64::NAN), None];
         let wanted = some(&["1", "0", "0.5", "1e20", "none", "none"]);
         assert_eq!(texts(Arc::new(Float64Array::from(floats))), wanted);
-        assert_eq!(texts(Arc::new(Float32Array::from(vec![0.1, 1e-7]))), some(&["0.1", "1e-7"]));
+        // As a text of 32 bits 2.30078125 could end in 2 as well as in 3.
+        let singles = Float32Array::from(vec![0.1, 0.5, 2.300_781_25]);
+        assert_eq!(texts(Arc::new(singles)), some(&["0.10000000149011612", "0.5", "2.30078125"]));
         assert_eq!(texts(Arc::new(BooleanArray::from(vec![Some(true), None]))), some(&["true", "none"]));
         let days = Date64Array::from(vec![86_400_000, 86_400_500]);
         assert_eq!(texts(Arc::new(days)), some(&["1970-01-02T00:00:00", "1970-01-02T00:00:00.5"]));
