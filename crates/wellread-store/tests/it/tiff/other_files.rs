@@ -116,7 +116,7 @@ fn a_missing_file_of_the_first_plane_is_named() {
     for ifd in [0, 1, 7] {
         let xml = described(&images).replacen("IFD=\"0\"", &format!("IFD=\"{ifd}\""), 1);
         write(dir.path(), "b.tif", 2, &xml);
-        let error = open(&dir.path().join("b.tif")).and_then(|store| read_image(&*store, 0)).unwrap_err();
+        let error = open(dir.path().join("b.tif")).and_then(|store| read_image(&*store, 0)).unwrap_err();
         let error = error.to_string();
         assert!(error.contains("a.tif") && !error.contains("tells of page"), "page {ifd}: {error}");
     }
