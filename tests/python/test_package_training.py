@@ -120,7 +120,7 @@ def test_truth_values_of_torch_are_no_rows_and_no_channels(parquet):
             WellreadDataModule(parquet, 4, train=wrong)
     with pytest.raises(TypeError, match=r"rows\[0\] must be a whole number, not a truth value"):
         wr.DataLoader(parquet, rows=mask[:, None])
-    with pytest.raises(TypeError, match=r"channels\[0\] must be a whole number, not a truth value"):
+    with pytest.raises(TypeError, match=r"channels\[0\] must be a whole number, not True"):
         wr.DataLoader(parquet, channels=torch.tensor([True, False]))
     with pytest.raises(TypeError, match="rows are whole numbers"):
         wr.Dataset(parquet)[[mask[:1], mask[:1]]]
