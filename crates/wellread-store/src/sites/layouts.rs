@@ -29,7 +29,11 @@ mod tests {
                 let roles: Vec<Role> = pattern.fields().map(Role::of).collect();
                 assert!(roles.iter().any(|role| role.is_axis()), "{text} has no axis");
                 let has = |role| roles.contains(&role);
-                assert!(has(Role::Well) || has(Role::Row) && has(Role::Column), "{text} has no well");
+                let has_well = has(Role::Well) || has(Role::Row) && has(Role::Column);
+                assert!(
+                    has_well || has(Role::Plate) && has(Role::Site),
+                    "{text} has neither wells nor sites"
+                );
             }
         }
     }

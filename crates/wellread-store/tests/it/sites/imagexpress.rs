@@ -52,7 +52,7 @@ fn imagexpress_without_wells_has_sites() {
     }
     // Row S of a plate of 1536 wells, one site each.
     let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), &["exp_R01_w1.tif", "exp_S01_w1.tif"]);
+    write(dir.path(), &["exp_R01_w1.tif", "exp_R01_w2.tif", "exp_S01_w1.tif", "exp_S01_w2.tif"]);
     let store = open(dir.path(), &options()).unwrap();
     assert_eq!(text(&*store, "Metadata_Well"), ["R01", "S01"]);
 }
