@@ -104,10 +104,17 @@ def several(name: str, value: Any, what: str = "a list", *, ordered: bool = True
         raise TypeError(f"{name} must be {what}, not {kind(value)}")
     if ordered and isinstance(value, (set, frozenset)):
         raise TypeError(f"{name} must be {what}, not {kind(value)}, which has no order: give sorted(…) of it")
+    no_table(name, value, what)
     try:
         return list(value)
     except TypeError:
         raise TypeError(f"{name} must be {what}, not {kind(value)}") from None
+
+
+def no_table(name: str, value: Any, what: str) -> None:
+    """Refuses a table of pandas or polars: to go through it gives the names of its columns."""
+    if type(value).__name__ == "DataFrame":
+        raise TypeError(f"{name} must be {what}, not {kind(value)}: give one of its columns")
 
 
 def wholes(name: str, value: Any, most: int = MOST) -> list[int]:

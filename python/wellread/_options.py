@@ -81,7 +81,11 @@ def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str | None] | N
 def _key(value: Any) -> str | None:
     """The text of a key, written as that of a column: a time in whatever unit, a number of whatever type. None is a
     missing one."""
-    text, kind = str(value), type(value).__name__
+    kind = type(value).__name__
+    if kind in ("Tensor", "ArrayImpl"):
+        # A value of torch or JAX is printed with fewer digits than it has.
+        return _key(value.item())
+    text = str(value)
     if value is None or (text in ("NaT", "nan", "<NA>") and not isinstance(value, str)):
         return None
     if kind in ("bool", "bool_"):

@@ -180,6 +180,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         if one:
             values = _parts.exact_column(self._images, labels) if numbered else self._images.column(labels)
         else:
+            _check.no_table("labels", labels, "a column or one value per row")
             values = _arrays.with_missing(_arrays.of_pandas(labels))
         if values is not None:
             self._labels = _arrays.items(values)

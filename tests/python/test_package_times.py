@@ -1,6 +1,7 @@
 """Columns of times in joins and splits: their values count, whatever the unit, from Python."""
 
 import datetime
+import importlib
 import warnings
 
 import numpy as np
@@ -164,6 +165,27 @@ def test_keys_of_values_are_written_as_those_of_columns():
     halves = ["0.10000000149011612", "0.0999755859375"]
     keys = ["true", "false", None, None, None, "1", "1", *halves, "0", "1e-7", "2.5e20", "1.0", "nan"]
     assert _options.grouping("by", values)[1] == [*keys, "2020-01-01T08:30:00", "2020-01-01T08:30:00.5"]
+
+
+def test_tensors_group_by_their_values_and_tables_are_refused(images):
+    """torch prints four digits of a value, and a table gives the names of its columns."""
+    torch, pandas = pytest.importorskip("torch"), pytest.importorskip("pandas")
+    near = [1.00001, 1.00002] * (IMAGES // 2)
+    whole = [row % 8 for row in range(IMAGES)]
+    for values, dtype in ((near, torch.float64), (whole, torch.int32), ([v == 1 for v in whole], torch.bool)):
+        tensor = torch.tensor(values, dtype=dtype)
+        for given in (tensor, list(tensor)):
+            assert _options.grouping("by", given) == _options.grouping("by", values)
+            assert images.split((0.5, 0.5), by=given, seed=3) == images.split((0.5, 0.5), by=values, seed=3)
+    assert len(set(_options.grouping("by", torch.tensor(near, dtype=torch.float64))[1])) == 2
+    table = pandas.DataFrame({"a": [5] * IMAGES, "b": [7] * IMAGES})
+    for refused in (
+        lambda: images.split((0.5, 0.5), by=table),
+        lambda: wr.DataLoader(images, order="grouped", by=table),
+        lambda: importlib.import_module("wellread.torch").Dataset(images.select([0, 1]), labels=table[:2]),
+    ):
+        with pytest.raises(TypeError, match="not DataFrame: give one of its columns"):
+            refused()
 
 
 @pytest.mark.parametrize("format", ["parquet", "duckdb"])
