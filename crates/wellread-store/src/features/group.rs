@@ -60,7 +60,7 @@ mod tests {
         let wanted = some(&["1", "0", "0.5", "1e20", "none", "none"]);
         assert_eq!(texts(Arc::new(Float64Array::from(floats))), wanted);
         // As a text of 32 bits 2.30078125 could end in 2 as well as in 3.
-        let singles = Float32Array::from(vec![0.1, 0.5, 2.300_781_25]);
+        let singles = Float32Array::from(vec![0.1, 0.5, 2.300_781_3]);
         assert_eq!(texts(Arc::new(singles)), some(&["0.10000000149011612", "0.5", "2.30078125"]));
         assert_eq!(texts(Arc::new(BooleanArray::from(vec![Some(true), None]))), some(&["true", "none"]));
         let days = Date64Array::from(vec![86_400_000, 86_400_500]);
