@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 import torch
@@ -386,14 +387,22 @@ trainer.fit(net, CombinedLoader(loaders, "max_size"))
 def run(command, text, arguments, folder, **variables):
     """Runs a script, alone or by torchrun, and returns what its ranks have written and what it said."""
     script = folder / "script.py"
-    script.write_text(textwrap.dedent(text))
-    done = subprocess.run(
-        [*command, script, *map(str, arguments)], capture_output=True, text=True, timeout=HANGS,
+    script.write_text("import faulthandler, signal\nfaulthandler.register(signal.SIGUSR1)\n" + textwrap.dedent(text))
+    process = subprocess.Popen(
+        [*command, script, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    try:
+        out, errors = process.communicate(timeout=HANGS)
+    except subprocess.TimeoutExpired:
+        # Each process of the script writes where it is, forked ones too. An agent of torchrun just ends.
+        for name in ("USR1", "KILL"):
+            subprocess.run(["pkill", f"-{name}", "-f", script])
+            time.sleep(10)
+        pytest.fail(f"a script of ranks hangs:\n{process.communicate(timeout=HANGS)[1]}")
+    assert process.returncode == 0, out + errors
     found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
-    return found, done.stderr
+    return found, errors
 
 
 PYTHON = [sys.executable]
