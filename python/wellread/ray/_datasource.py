@@ -37,17 +37,20 @@ class WellreadDatasource(Datasource):
         group = self._group if most >= 2 * self._group else 1
         tasks = []
         for start, end in _sets.ranges(self._images, most, group):
-            if per_task_row_limit is not None:
+            # Of rows that are left out, others make up for them: Ray cuts what the task gives.
+            if per_task_row_limit is not None and not self._plan.skips:
                 end = min(end, start + per_task_row_limit)
             read = functools.partial(_read.blocks, self._plan, start, end)
-            metadata = _metadata(end - start, self._row_bytes, self._path, self._schema)
+            metadata = _metadata(end - start, self._row_bytes, self._path, self._schema, self._plan.skips)
             tasks.append(_task(read, metadata, self._schema, per_task_row_limit))
         return tasks
 
 
-def _metadata(rows: int, row_bytes: int, path: str, schema: Any) -> BlockMetadata:
-    """Ray's metadata of a block; releases differ in the fields that it has."""
-    known = {"num_rows": rows, "size_bytes": rows * row_bytes, "input_files": [path], "schema": schema}
+def _metadata(rows: int, row_bytes: int, path: str, schema: Any, skips: bool) -> BlockMetadata:
+    """Ray's metadata of a block; releases differ in the fields that it has. Ray takes the number of rows for the
+    count of the dataset without reading it."""
+    counted = None if skips else rows
+    known = {"num_rows": counted, "size_bytes": rows * row_bytes, "input_files": [path], "schema": schema}
     names = list(inspect.signature(BlockMetadata).parameters)
     return BlockMetadata(**{name: known.get(name) for name in names})
 

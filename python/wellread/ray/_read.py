@@ -1,6 +1,6 @@
 """``read``: a set as a :class:`ray.data.Dataset`, whose blocks a loader of ours makes in each task.
 
-driver: ranges of rows, sizes of blocks ──▶ read task: the set, opened once per process
+driver: ranges of rows, sizes of blocks, the row that all agree with ──▶ read task: the set, opened once per process
                                                └─ DataLoader(rows) ──▶ blocks: tensors, names, columns
 """
 
@@ -16,6 +16,7 @@ import numpy
 from .. import _check, _native
 from .._types import Path
 from ..dataset import Dataset
+from ..errors import Error
 from ..loader import DataLoader
 from . import _arrow, _cluster, _sets
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 64 << 20
 # About what a name and a row number take.
 BESIDE_BYTES = 64
+# Rows that a loader looks through for the first that can be read.
+MOST_SKIPPED = 1000
 # Choices of a loader that this has its own of, or that a block has no place for.
 REFUSED = (
     *("as_", "batch_size", "shuffle", "order", "by", "weights", "block", "images_per_epoch", "rows", "sampler"),
@@ -43,18 +46,47 @@ class Plan:
     choices: dict[str, Any]
     columns: list[str]
     rows_per_block: int
+    # The row whose shape and type all images have, whichever task reads them.
+    reference: int = 0
+
+    @property
+    def skips(self) -> bool:
+        """Whether images that cannot be read are left out, so that nobody knows how many there will be."""
+        return self.choices.get("on_error") == "skip"
 
 
-def _loader(dataset: Dataset, plan: Plan, rows: range) -> Any:
+def _loader(dataset: Dataset, plan: Plan, rows: Sequence[int] | None) -> Any:
     return DataLoader(
         dataset,
         batch_size=plan.rows_per_block,
-        rows=list(rows),
+        rows=None if rows is None else list(rows),
         shard=False,
         prefetch=1,
         indices=True,
         **plan.choices,
     )
+
+
+def _loader_of_task(dataset: Dataset, plan: Plan, rows: range) -> Any:
+    """A loader of some rows, whose images must be like those of all other tasks. It would take the first of its own
+    rows for what they must be like: the reference stands before them, and is not read."""
+    if plan.reference in rows:
+        return _loader(dataset, plan, rows)
+    loader = _loader(dataset, plan, [plan.reference, *rows])
+    loader.load_state_dict({**loader.state_dict(), "position": 1})
+    return loader
+
+
+def _reference(plan: Plan, dataset: Dataset) -> int:
+    """The row that a loader of the whole set takes for what all images must be like."""
+    if plan.skips:
+        for row in range(min(len(dataset), MOST_SKIPPED)):
+            try:
+                _loader(dataset, plan, [row]).close()
+            except (Error, OSError):
+                continue
+            return row
+    return 0
 
 
 def _columns(dataset: Dataset, names: Sequence[str], rows: range) -> dict[str, Any]:
@@ -69,7 +101,7 @@ def blocks(plan: Plan, start: int, end: int) -> Iterator[Any]:
     """The blocks of a range of rows, in order."""
     dataset = _sets.opened(plan.how)
     beside = _columns(dataset, plan.columns, range(start, end))
-    with _loader(dataset, plan, range(start, end)) as loader:
+    with _loader_of_task(dataset, plan, range(start, end)) as loader:
         for pixels, rows in loader:
             rows = numpy.asarray(rows)
             names = [dataset.name(int(row)) for row in rows]
@@ -83,7 +115,7 @@ def _first(plan: Plan, dataset: Dataset) -> tuple[int, Any]:
     knows."""
     if plan.choices.get("dtype") == "bfloat16":
         raise ValueError("dtype: Arrow has no tensors of bfloat16; choose float16, float32 or stored")
-    with _loader(dataset, plan, range(1)) as loader:
+    with _loader(dataset, plan, None) as loader:
         shape, dtype = loader.image_shape, str(loader._built.dtype)
     size = math.prod(shape) * numpy.dtype(dtype).itemsize
     if plan.choices.get("transform") is not None:
@@ -118,7 +150,7 @@ def read(
             ``ray_remote_args``, or 1).
         **choices: choices of :class:`wellread.DataLoader` for images: ``dtype``, ``scale``, ``channels``, ``crop``,
             ``resize``, ``normalize``, ``transform``, ``on_error`` … As there, images are float32 from 0 to 1 unless
-            ``dtype="stored"``.
+            ``dtype="stored"``. With ``on_error="skip"`` Ray knows how many images there are when it has read them.
 
     Raises:
         ImportError: Ray Data is not installed.
@@ -155,7 +187,7 @@ def read(
     image_bytes, schema = _first(plan, dataset)
     rows = rows_per_block
     rows = max(1, BLOCK_BYTES // max(1, image_bytes)) if rows is None else _check.whole("rows_per_block", rows, 1)
-    plan = Plan(how, plan.choices, names, min(rows, len(dataset)))
+    plan = Plan(how, plan.choices, names, min(rows, len(dataset)), _reference(plan, dataset))
     group = _native.row_group(dataset._native)
     source = WellreadDatasource(plan, dataset.path, len(dataset), group, image_bytes + BESIDE_BYTES, schema)
     given: dict[str, Any] = {"override_num_blocks": override_num_blocks, "concurrency": concurrency}

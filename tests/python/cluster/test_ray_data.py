@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import ray_cluster
+import tifffile
 import wellread as wr
 from wellread import ray as wray
 
@@ -65,6 +66,76 @@ def test_sizes_are_what_blocks_take(in_order, parquet):
     told, taken = source.estimate_inmemory_data_size(), sum(block.nbytes for block in blocks)
     assert 0.9 < told / taken < 1.1
     assert all(block.schema == schema for block in blocks)
+
+
+def odd(folder, damaged=(), larger=()):
+    """A folder of ten images whose pixels are their rows; some have no directory, some are of another size."""
+    folder.mkdir()
+    for row in range(10):
+        size = 16 if row in larger else 8
+        path = folder / f"im{row:02}.tif"
+        tifffile.imwrite(path, np.full((size, size), row, np.uint16))
+        if row in damaged:
+            path.write_bytes(path.read_bytes()[:8])
+    return folder
+
+
+def source_of(folder, **choices):
+    """The datasource of a set, which no cluster is needed for."""
+    from wellread.ray import _read, _sets
+    from wellread.ray._datasource import WellreadDatasource
+
+    dataset = wr.Dataset(folder)
+    plan = _read.Plan(_sets.recipe(dataset), {"dtype": "stored", "num_workers": 1, **choices}, [], 3)
+    plan = dataclasses.replace(plan, reference=_read._reference(plan, dataset))
+    image_bytes, schema = _read._first(plan, dataset)
+    return WellreadDatasource(plan, dataset.path, len(dataset), 1, image_bytes, schema)
+
+
+def delivered(tasks):
+    """Rows and images of tasks, each image being as its row says."""
+    rows = []
+    for block in (block for task in tasks for block in task()):
+        found = block.column("row").to_pylist()
+        images = block.column("image").combine_chunks().to_numpy()
+        assert images.shape[1:] == (1, 8, 8) and images[:, 0, 0, 0].tolist() == found
+        rows += found
+    return rows
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3, 10])
+def test_images_that_are_left_out_do_not_depend_on_tasks(tmp_path, tasks):
+    folder = odd(tmp_path / "plate", damaged=(0, 7), larger=(5, 6))
+    [whole] = list(wr.DataLoader(folder, batch_size=10, dtype="stored", on_error="skip", indices=True, shard=False))
+    assert whole[1].tolist() == [1, 2, 3, 4, 8, 9]
+    found = source_of(folder, on_error="skip").get_read_tasks(tasks)
+    # A task of two begins with row 5, whose size is that of no image that a loader of all delivers.
+    assert len(found) == tasks and delivered(found) == [1, 2, 3, 4, 8, 9]
+
+
+def test_images_of_another_size_are_refused_in_any_task(tmp_path):
+    folder = odd(tmp_path / "plate", larger=range(5, 10))
+    first, second = source_of(folder).get_read_tasks(2)
+    assert delivered([first]) == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="row 5.* but row 0 "):
+        delivered([second])
+
+
+def test_nobody_counts_images_that_may_be_left_out(tmp_path):
+    folder = odd(tmp_path / "plate", damaged=(2,))
+    [task] = source_of(folder, on_error="skip").get_read_tasks(1)
+    assert task.metadata.num_rows is None
+    # Of nine images that can be read five are asked for.
+    [task] = source_of(folder, on_error="skip").get_read_tasks(1, per_task_row_limit=5)
+    assert delivered([task])[:5] == [0, 1, 3, 4, 5]
+    whole = odd(tmp_path / "whole")
+    assert [task.metadata.num_rows for task in source_of(whole).get_read_tasks(1, per_task_row_limit=5)] == [5]
+
+
+def test_a_dataset_without_images_that_cannot_be_read_has_their_count(in_order, tmp_path):
+    folder = odd(tmp_path / "plate", damaged=(2,))
+    read = wray.read(folder, dtype="stored", on_error="skip", override_num_blocks=2)
+    assert read.count() == 9
 
 
 def test_a_process_opens_a_set_once(parquet):
