@@ -190,6 +190,45 @@ fn tasks_give_each_experiment_a_node_and_compare_branches_within_it() {
 }
 
 #[test]
+fn a_part_that_fails_is_not_hidden_by_its_earlier_results_and_other_tasks_stay() {
+    let slurm = Slurm::new();
+    let repo = repository(slurm.dir.path());
+    let script = std::fs::read_to_string(repo.join("configs/experiment/e.sh")).unwrap();
+    std::fs::write(repo.join("configs/experiment/f.sh"), script).unwrap();
+    git(&repo, &["add", "--all"]);
+    git(&repo, &["commit", "--quiet", "-m", "f"]);
+    let run = |experiment: &str, more: &[&str]| {
+        std::fs::write(slurm.path("tasks.csv"), format!("branch,experiment\nmain,{experiment}\n")).unwrap();
+        let args = "tasks train --config tasks.csv --output out.json --repo repo --on slurm";
+        let args: Vec<&str> = args.split_whitespace().chain(more.iter().copied()).collect();
+        let done = slurm.run("n1", &args);
+        let entries = read(&slurm.path("out.json"));
+        let of = |entry: &Value| {
+            let experiment = entry["experiment"].as_str().unwrap().to_owned();
+            let error = entry["error"].as_str().unwrap_or_default().to_owned();
+            assert_eq!(entry["success"], error.is_empty(), "{entry}");
+            (experiment, entry["repeats"].as_array().unwrap().len(), error)
+        };
+        (done, entries.as_array().unwrap().iter().map(of).collect::<Vec<_>>())
+    };
+    let good = |name: &str| (name.to_owned(), 1, String::new());
+    let (done, entries) = run("e", &[]);
+    assert_eq!((done.code, entries), (0, vec![good("e")]), "{}", done.stderr);
+    let (done, entries) = run("f", &["--resume"]);
+    assert_eq!((done.code, entries), (0, vec![good("f"), good("e")]), "{}", done.stderr);
+    // From here on nodes are lost before they have measured anything.
+    std::fs::write(slurm.path("bin/srun"), "#!/bin/sh\n[ \"$1\" = --version ] || exit 9\n").unwrap();
+    let (_, entries) = run("f", &["--resume", "--skip-failed", "--repeats", "2"]);
+    assert_eq!(entries.len(), 2);
+    let (name, runs, error) = &entries[0];
+    assert!(name == "f" && *runs == 1 && error.contains("srun ended"), "{error}");
+    assert_eq!(entries[1], good("e"));
+    // All runs that are asked for are there.
+    let (_, entries) = run("f", &["--resume", "--skip-failed"]);
+    assert_eq!(entries, [good("f"), good("e")]);
+}
+
+#[test]
 fn without_slurm_it_is_said_how_to_get_on() {
     let slurm = Slurm::new();
     std::fs::remove_file(slurm.path("bin/srun")).unwrap();

@@ -30,6 +30,33 @@ fn is_same(a: &TaskConfig, b: &TaskConfig) -> bool {
     *a == TaskConfig { trainer: a.trainer, adapter: a.adapter.clone(), ..b.clone() }
 }
 
+/// A task of a part that ended in this way. Results of a part that failed may be of an earlier run, at another commit or fewer
+/// than are asked for. The failure is the error of the task then.
+fn ended(mut entry: Entry, commit: Option<&str>, repeats: usize, end: Option<&str>) -> Entry {
+    let is_whole = entry.good().count() >= repeats && entry.git_info.commit_hash.as_deref() == commit;
+    if !is_whole
+        && entry.error.is_none()
+        && let Some(why) = end
+    {
+        entry.error = Some(why.to_owned());
+        entry.success = false;
+    }
+    entry
+}
+
+/// Results of an earlier run that goes on, of tasks that are not planned.
+///
+/// # Errors
+/// A file that is something else.
+fn kept(config: &Config, planned: &[plan::Planned]) -> Outcome<Vec<Entry>> {
+    if !config.resume {
+        return Ok(Vec::new());
+    }
+    let earlier = results::read(&config.output).map_err(|e| failed(&e))?.unwrap_or_default();
+    let is_other = |old: &Entry| planned.iter().all(|task| !is_same(&task.config, &old.task_config));
+    Ok(earlier.into_iter().filter(is_other).collect())
+}
+
 /// Has a cluster run the tasks, and writes the results of all parts as those of one run.
 ///
 /// # Errors
@@ -38,6 +65,7 @@ fn is_same(a: &TaskConfig, b: &TaskConfig) -> bool {
 pub fn run(cluster: &Cluster, config: &Config, tell: &dyn Fn(&Event<'_>), ui: Ui) -> Outcome<suite::Outcome> {
     let planning = Config { dry_run: true, on_other_machines: true, ..config.clone() };
     let mut outcome = suite::run(&planning, tell).map_err(|e| failed(&e))?;
+    let others = kept(config, &outcome.planned)?;
     let experiments = plan::experiments(&outcome.planned);
     let folder = config.output.with_extension("nodes");
     let parts = nodes::parts(experiments.iter().map(|(name, _)| name.clone()), &folder)?;
@@ -62,7 +90,10 @@ pub fn run(cluster: &Cluster, config: &Config, tell: &dyn Fn(&Event<'_>), ui: Ui
                     entry.error = Some(why);
                     entry
                 },
-                |at| found.remove(at),
+                |at| {
+                    let commit = task.git_info().commit_hash;
+                    ended(found.remove(at), commit.as_deref(), config.repeats, end.as_deref())
+                },
             ));
         }
         if let (Some(why), false) = (end, config.skip_failed) {
@@ -75,6 +106,6 @@ pub fn run(cluster: &Cluster, config: &Config, tell: &dyn Fn(&Event<'_>), ui: Ui
     if let Some(machine) = machine {
         outcome.environment = machine;
     }
-    results::write(&config.output, &outcome.entries).map_err(|e| failed(&e))?;
+    results::write(&config.output, outcome.entries.iter().chain(&others)).map_err(|e| failed(&e))?;
     Ok(outcome)
 }
