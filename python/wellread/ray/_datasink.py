@@ -21,6 +21,8 @@ class WellreadDatasink(Datasink):
     environment: dict[str, str]
     # Whether the format keeps columns beside files of images, in one file of all, which the driver writes.
     keeps_columns: bool
+    # Whether images and columns are in tables.
+    is_table: bool
 
     def __init__(
         self,

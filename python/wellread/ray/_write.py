@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 TUNES = ("random", "scan", "size", "reference")
 MEMORY = 1 << 30
+# What the crates say of a column whose values are all missing. Another part may have some.
+ONLY_NULLS = "nothing but nulls"
 
 # Sets that this process writes, by their tokens: what Ray copies of a datasink has the token alone.
 _writing: dict[str, _native.Parts] = {}
@@ -93,6 +95,22 @@ def given(name: str, image: Any) -> tuple[str, list[int], str, bytes]:
     return str(name), shape_of(array.shape), array.dtype.name, array.tobytes()
 
 
+def _with_columns(native: Any, columns: Any) -> tuple[Any, list[tuple[str, str]]]:
+    """Images with columns beside them, and the columns that cannot stand there, which may be all."""
+    try:
+        beside, left_out, _ = native.with_columns(columns.__arrow_c_stream__(), [], False)
+    except ChoiceError:
+        import pyarrow
+
+        # Beside a column that can, each of the others is left out, or the fault is another one.
+        plain = columns.append_column("wellread.plain", pyarrow.array(numpy.zeros(columns.num_rows)))
+        _, left_out, _ = native.with_columns(plain.__arrow_c_stream__(), [], False)
+        if len(left_out) < columns.num_columns:
+            raise
+        return native, left_out
+    return beside, left_out
+
+
 def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] | None:
     """Writes a block as a part; what the driver is told of it, None of an empty one."""
     from ray.data.block import BlockAccessor
@@ -128,7 +146,7 @@ def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] 
     columns = None
     if beside:
         columns = table.select(beside).combine_chunks()
-        native, left_out, _ = native.with_columns(columns.__arrow_c_stream__(), [], False)
+        native, left_out = _with_columns(native, columns)
     # A task that is tried again writes other parts: which of them count is said by what Ray keeps of it.
     part = f"attempt-{uuid.uuid4().hex}{sink.ending}"
     _native.write_part(native, sink.place(part), sink.format, sink.options, MEMORY, sink.verify)
@@ -140,6 +158,7 @@ def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] 
         "number": number,
         "names": names if sink.keeps_columns else None,
         "columns": columns if sink.keeps_columns else None,
+        "beside": beside,
         "left_out": left_out,
     }
 
@@ -148,7 +167,7 @@ def begin(sink: Any, overwrite: bool) -> None:
     """Claims the target, and notes where parts are written."""
     parts = _native.Parts(sink.target, sink.format, overwrite, None)
     sink.ending, sink.folder, sink.environment = parts.ending, parts.part(""), _environment.told()
-    sink.keeps_columns = parts.keeps_columns
+    sink.keeps_columns, sink.is_table = parts.keeps_columns, _native.is_table_format(sink.format)
     _writing[sink.token] = parts
 
 
@@ -163,13 +182,7 @@ def commit(sink: Any, written: list[dict[str, Any]]) -> None:
         written = sorted(written, key=lambda part: (part["task"], part["number"]))
     else:
         written = sorted(written, key=lambda part: (part["first"], part["task"], part["number"]))
-    left_out = sorted({column for part in written for column in part["left_out"]})
-    if left_out:
-        warnings.warn(
-            f"{sink.target}: of the columns {_check.some([name for name, _ in left_out])} cannot stand beside images "
-            f"and are left out: {_check.kinds(left_out)}",
-            stacklevel=2,
-        )
+    _tell_left_out(sink, written)
     source = None
     if sink.keeps_columns and any(part["columns"] is not None for part in written):
         import pyarrow
@@ -179,11 +192,36 @@ def commit(sink: Any, written: list[dict[str, Any]]) -> None:
         source = _native.from_images([(name, [1, 1, 1, 1, 1], "uint8", b"\0") for name in names], [])
         tables = [part["columns"] for part in written if part["columns"] is not None]
         table = pyarrow.concat_tables(tables, promote_options="permissive").combine_chunks()
-        source, _, _ = source.with_columns(table.__arrow_c_stream__(), [], False)
+        source, _ = _with_columns(source, table)
     parts = _writing.pop(sink.token, None)
     if parts is None:
         raise Error(f"{sink.target}: was written, or given up, before", path=sink.target)
     parts.commit([part["part"] for part in written], sink.options, source)
+
+
+def _tell_left_out(sink: Any, written: list[dict[str, Any]]) -> None:
+    """Warns of columns that the set does not have."""
+    if not sink.is_table and not sink.keeps_columns:
+        names = list(dict.fromkeys(name for part in written for name in part["beside"]))
+        if names:
+            warnings.warn(
+                f"{sink.target}: {sink.format} keeps no columns beside images, and {_check.some(names)} are left out",
+                stacklevel=3,
+            )
+        return
+    all_left_out = {column for part in written for column in part["left_out"]}
+    of_part = [{name for name, _ in part["left_out"]} for part in written]
+    kept = {
+        name for part, lacks in zip(written, of_part, strict=True) for name in part["beside"] if name not in lacks
+    }
+    # Where a part has values, the missing ones of another are missing values of the set.
+    left_out = sorted((name, why) for name, why in all_left_out if why != ONLY_NULLS or name not in kept)
+    if left_out:
+        warnings.warn(
+            f"{sink.target}: of the columns {_check.some([name for name, _ in left_out])} cannot stand beside images "
+            f"and are left out: {_check.kinds(left_out)}",
+            stacklevel=3,
+        )
 
 
 def discard(sink: Any) -> None:
@@ -221,7 +259,8 @@ def write(
             All other columns of plain values stand beside the images, where the format keeps them.
         path: the target, on storage that all nodes share, or in a bucket. For tables (Parquet, Vortex …) it is a
             folder of them, which opens as one set. For Lance it is one dataset, which the driver makes from the parts
-            in one pass. For TIFF, OME-Zarr and PNG it is a folder of images as one writer makes it.
+            in one pass. For TIFF, OME-Zarr and PNG it is a folder of images as one writer makes it. A warning names
+            columns that the format does not keep.
         format: the format; by default the ending of the path decides.
         image, name: the columns of images and of their names; with ``name=None`` images are called by their rows.
         channels: names of the channels.

@@ -213,6 +213,60 @@ def test_a_set_that_is_written_reads_back(in_order, labelled, tmp_path, format, 
     assert ray_cluster.images_of(wr.Dataset(path)) == ray_cluster.images_of(source)[:7]
 
 
+@pytest.mark.parametrize(
+    "format, target", [("parquet", "set.parquet"), ("ome-zarr", "set-zarr"), ("lance", "set.lance"), ("tiff", "set")]
+)
+def test_columns_that_are_left_out_are_named_and_no_others(tmp_path, format, target):
+    """Without a cluster: a block may have nothing but missing values of a column that others have values of."""
+    pa = pytest.importorskip("pyarrow")
+    from wellread.ray import _arrow, _write
+    from wellread.ray._datasink import WellreadDatasink
+
+    def block(start, note):
+        images = _arrow.tensors(np.full((2, 1, 8, 8), start, np.uint16))
+        rows = [start, start + 1]
+        return pa.table(
+            {"image": images, "name": [f"n{row}" for row in rows], "row": rows, "note": note, "void": [None] * 2}
+        )
+
+    sink = WellreadDatasink(
+        str(tmp_path / target), format, _write.options(), image="image", name="name", channels=[], verify=True
+    )
+    _write.begin(sink, False)
+    parts = [
+        _write.block_part(sink, block(0, pa.array([None, None])), 0, 0),
+        _write.block_part(sink, block(2, pa.array(["x", None])), 1, 0),
+    ]
+    with pytest.warns(UserWarning) as told:
+        _write.commit(sink, parts)
+    [said] = [str(one.message) for one in told if "left out" in str(one.message)]
+    written = wr.Dataset(tmp_path / target)
+    assert len(written) == 4
+    if format == "tiff":
+        assert "keeps no columns beside images, and note, void are left out" in said and not written.columns
+        return
+    assert "of the columns void cannot stand beside images" in said and said.endswith("nothing but nulls")
+    assert list(written.column("note")) == [None, None, "x", None]
+
+
+@pytest.mark.parametrize("format, target", [("parquet", "set.parquet"), ("ome-zarr", "set-zarr")])
+def test_columns_none_of_which_can_stand_beside_images_are_left_out(tmp_path, format, target):
+    pa = pytest.importorskip("pyarrow")
+    from wellread.ray import _arrow, _write
+    from wellread.ray._datasink import WellreadDatasink
+
+    images = _arrow.tensors(np.ones((2, 1, 8, 8), np.uint16))
+    block = pa.table({"image": images, "name": ["a", "b"], "boxes": [[1, 2], [3]]})
+    sink = WellreadDatasink(
+        str(tmp_path / target), format, _write.options(), image="image", name="name", channels=[], verify=True
+    )
+    _write.begin(sink, False)
+    with pytest.warns(UserWarning, match="of the columns boxes cannot stand beside images and are left out: nested"):
+        _write.commit(sink, [_write.block_part(sink, block, 0, 0)])
+    written = wr.Dataset(tmp_path / target)
+    assert len(written) == 2 and not written.columns
+
+
 def test_a_task_that_dies_and_is_run_again_writes_each_image_once(in_order, parquet, tmp_path):
     died = tmp_path / "died"
 
