@@ -88,7 +88,12 @@ impl Shared {
         if raises {
             return Err(failed.next().map_or(error, |(_, error)| error));
         }
-        Ok(failed.collect())
+        let failed: Failed = failed.collect();
+        if self.is_stopped() {
+            // Some of the rows were not read, and hold what was there before.
+            return Err(self.cancelled());
+        }
+        Ok(failed)
     }
 
     /// Reads several batches in one go.

@@ -1,12 +1,12 @@
 //! Threads end when they should, and nothing hangs.
 
-use crate::support::{TestStore, images};
+use crate::support::{Fault, TestStore, images};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ThreadId;
 use std::time::Duration;
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{Batch, Dataset, Loader, OnError, Transform};
+use wellread_loader::{Batch, Dataset, Loader, OnError, Stopper, Transform};
 
 fn is_shareable<T: Send + Sync>() {}
 
@@ -106,6 +106,31 @@ fn stopping_ends_the_wait_for_a_batch() {
         // Batches that were done by then may still come.
         assert!(iter.any(|batch| batch.is_err()), "{workers} workers, {joined} joined");
     }
+}
+
+/// The handle and the reads of [`a_batch_that_is_stopped_between_its_rows_is_an_error`].
+static STOPPER: Mutex<Option<Stopper>> = Mutex::new(None);
+static READS: AtomicUsize = AtomicUsize::new(0);
+
+/// Rows of a batch that failed are read one by one. Those that were not read when it was stopped hold nothing.
+#[test]
+fn a_batch_that_is_stopped_between_its_rows_is_an_error() {
+    let mut store = TestStore::new(images(8, Shape::plane(4, 4), PixelType::U8));
+    store.faults = vec![(1, Fault::Fail)];
+    // The first read is of all rows, and the second one of the first row alone.
+    store.on_read = || {
+        if READS.fetch_add(1, Ordering::Relaxed) == 1
+            && let Some(stopper) = &*STOPPER.lock().unwrap()
+        {
+            stopper.stop();
+        }
+    };
+    let builder = Loader::builder(&store.dataset()).batch_size(4).workers(0);
+    let mut iter = builder.on_error(OnError::Skip).build().unwrap().iter();
+    *STOPPER.lock().unwrap() = Some(iter.stopper());
+    let error = iter.next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("reading was cancelled"), "{error}");
+    *STOPPER.lock().unwrap() = None;
 }
 
 #[test]
