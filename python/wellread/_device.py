@@ -237,6 +237,20 @@ def mover(as_: str, device: Any, is_part: bool) -> Callable[[Any], Any]:
     return move_tensors
 
 
+def divides(as_: str, device: Any) -> bool:
+    """Whether a device is a sharding of JAX, which divides batches."""
+    return as_ == "jax" and hasattr(device, "shard_shape")
+
+
+def returner(as_: str, device: Any) -> Callable[[Any], Any]:
+    """The function that moves what a transform has made to the device that was asked for, if it is elsewhere."""
+    if as_ == "jax":
+        import jax
+
+        return _targets.each(lambda array: jax.device_put(array, device))
+    return _targets.each(lambda tensor: tensor.to(device))
+
+
 def _put(device: Any, is_part: bool) -> Callable[[Any], Any]:
     """A function that moves a batch to a device or sharding of JAX. Over the devices of several processes, the parts
     of their ranks become one array.
