@@ -141,8 +141,8 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         dataset: a :class:`wellread.Dataset`, or the path of one.
         transform: a callable for each image, a tensor (C, Y, X). It is (T, C, Z, Y, X) where there is more than one
             time point or depth.
-        labels: a column of the dataset, or an array of one value per row: items are (image, label). Of an array
-            (rows, k) of numbers, a label is a tensor of k numbers. A batch of dates, times or durations needs
+        labels: a column of the dataset, or an array of one value per row: items are (image, label). A label
+            from an array (rows, k) of numbers is a tensor of k numbers. A batch of dates, times or durations needs
             :func:`collate`. So do texts and truth values some of which are missing
             (None, NaN, pandas' NA, masked). Complex numbers, decimals and whole numbers that int64 does not hold need
             it too. Torch's default takes none of them.
@@ -182,6 +182,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             values = _parts.exact_column(self._images, labels) if numbered else self._images.column(labels)
         else:
             _check.no_table("labels", labels, "a column or one value per row")
+            labels = _arrays.gone_through(labels)
             values = _arrays.with_missing(_arrays.of_pandas(labels))
         if values is not None:
             self._labels = _tensors.kept(values)

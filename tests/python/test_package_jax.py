@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import wellread as wr
 
@@ -79,3 +81,36 @@ def test_what_a_transform_makes_is_moved_to_torchs_device(parquet):
     loader = wr.torch.DataLoader(parquet, 8, device="meta", transform=lambda image: torch.zeros(2, 3))
     pixels = next(iter(loader))
     assert pixels.device.type == "meta" and pixels.shape == (8, 2, 3)
+
+
+def test_labels_beyond_32_bits_are_refused_and_never_others(parquet):
+    import jax
+
+    if jax.config.jax_enable_x64:
+        pytest.skip("JAX has 64 bits here")
+    for labels in (np.arange(40), np.arange(40) - 2**31, np.arange(40, dtype="uint64") + 2**32 - 40):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = [values for _, values in wr.DataLoader(parquet, 8, as_="jax", labels=labels)]
+        assert np.concatenate([np.asarray(values) for values in found]).tolist() == labels.tolist()
+    for labels, beyond in ((np.arange(40) + 2**40, 2**40 + 39), (np.arange(40) - 2**40, -(2**40))):
+        with pytest.raises(ValueError, match=rf"labels: {beyond} is beyond int32, .*jax_enable_x64.*True"):
+            wr.DataLoader(parquet, 8, as_="jax", labels=labels)
+    # Rows that are used count, and classes of any labels.
+    large = np.where(np.arange(40) == 39, 2**40, 5)
+    assert next(iter(wr.DataLoader(parquet, 8, as_="jax", labels=large, rows=range(39))))[1].tolist() == [5] * 8
+    loader = wr.DataLoader(parquet, 40, as_="jax", labels=large, classes=True)
+    assert next(iter(loader))[1].tolist() == [0] * 39 + [1]
+    tables = wr.Dataset(parquet).with_columns(pa.table({"id": np.arange(40) + 2**40, "small": np.arange(40)}))
+    with pytest.raises(ValueError, match=f"column id: {2**40 + 39} is beyond int32"):
+        wr.DataLoader(tables, 8, as_="jax", columns=["small", "id"])
+
+
+def test_labels_beyond_32_bits_are_themselves_with_64(parquet):
+    code = (
+        "import sys, jax, numpy as np, wellread as wr; jax.config.update('jax_enable_x64', True); "
+        "loader = wr.DataLoader(sys.argv[1], 40, as_='jax', labels=np.arange(40) + 2**40); "
+        "assert next(iter(loader))[1].tolist() == list(range(2**40, 2**40 + 40))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, parquet], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
