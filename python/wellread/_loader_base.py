@@ -346,7 +346,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         if not isinstance(state_dict, dict):
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
         try:
-            text = json.dumps(state_dict)
+            text = json.dumps(state_dict, default=_check.in_json)
         except (TypeError, ValueError, RecursionError):
             raise ValueError("state_dict must be what state_dict() returned") from None
         self._resumed, self._resumed_from = Iterator(self, text), text

@@ -429,7 +429,7 @@ class DataLoader(LoaderBase[B_co]):
         self._keep(asked.rows, choices, beside.given | ({} if keys is None else {"keys": names}))
         if views is not None:
             # Lists and dictionaries of the caller.
-            self._arguments["views"] = copy.deepcopy(views)
+            self._arguments["views"] = copy.deepcopy(self._arguments["views"])
         self._finishes_first = False
         if transform is not None and self._device is not None:
             from . import _device

@@ -325,10 +325,10 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
                 raise ValueError
             for name in ("epoch", "position"):
                 _check.whole(name, state_dict[name], 0, 2**64 - 1)
-            json.dumps(state_dict)
+            state = json.loads(json.dumps(state_dict, default=_check.in_json))
         except (TypeError, ValueError, RecursionError):
             raise ValueError("state_dict must be what state_dict() returned") from None
-        self._epochs.set(state_dict["epoch"], dict(state_dict))
+        self._epochs.set(state["epoch"], state)
 
     def _state(self, epoch: int, position: int, since: str | None = None) -> dict[str, Any]:
         return json.loads(self._whole._built.state(epoch, position, since))

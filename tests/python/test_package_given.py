@@ -1,5 +1,8 @@
 """Labels, classes, rows, numbers, states and tables as people give them, and errors about those that cannot be."""
 
+import pickle
+import warnings
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -59,3 +62,81 @@ def test_classes_may_be_of_any_library(parquet):
     for classes in (np.array(2), torch.tensor(2)):
         with pytest.raises(TypeError, match="classes must be True, or the list of classes"):
             wr.DataLoader(parquet, labels=numbers, classes=classes)
+
+
+def test_arrays_of_pyarrow_are_rows_keys_and_values(parquet):
+    wanted = [row % 3 == 0 for row in range(40)]
+    rows = [row for row in range(40) if row % 3 == 0]
+    ds = wr.Dataset(parquet)
+    for truths in (pa.array(wanted), pa.chunked_array([wanted[:7], wanted[7:]])):
+        assert wr.DataLoader(ds, rows=truths).rows(0) == rows
+        assert len(ds.select(truths)) == len(rows) and len(ds[truths]) == len(rows)
+        assert len(ds.filter(truths)) == len(rows)
+    assert wr.DataLoader(ds, rows=pa.array([3, 1])).rows(0) == [3, 1]
+    with pytest.raises(TypeError, match=r"rows\[0\] must be a whole number, not NoneType"):
+        wr.DataLoader(ds, rows=pa.array([None, 3]))
+    # Keys are those of a list.
+    for keys in ([True, None, False, True] * 10, [2.5, None, 3.0, 1e20] * 10, [None, *map(str, range(39))]):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*of 40 images none is in part")
+            for seed in range(4):
+                wanted_parts = ds.split([0.5, 0.5], by=keys, seed=seed)
+                assert ds.split([0.5, 0.5], by=pa.array(keys), seed=seed) == wanted_parts
+    weights = pa.chunked_array([[1.0] * 20, [0.0] * 20])
+    assert set(wr.DataLoader(ds, order="weighted", weights=weights).rows(0)) <= set(range(20))
+    for table in (pa.table({"a": wanted}), pa.record_batch({"a": pa.array(wanted)})):
+        with pytest.raises(TypeError, match="by must be .*: give one of its columns"):
+            ds.split([0.5, 0.5], by=table)
+    wells = ds.with_columns(pa.table({"w": [f"A{row % 4}" for row in range(40)], "n": range(40)}))
+    assert len(wells.filter(w=pa.array(["A1", "A2"]))) == 20
+    assert len(wells.filter(w=pa.chunked_array([["A1"], ["A2"]]), n=pa.array([1, 2, 3, None]))) == 2
+    assert len(wells.filter(w=pa.scalar("A1"))) == 10
+    with pytest.raises(TypeError, match="column n has numbers"):
+        wells.filter(n=pa.array(["A1"]))
+
+
+@pytest.mark.parametrize("made", [np.array, torch.tensor], ids=["numpy", "torch"])
+def test_arrays_without_axes_are_numbers(parquet, made):
+    for name, value in (
+        *(("scale", 2.0), ("flip", 0.5), ("flip", True), ("crop", 24), ("random_crop", 24), ("resize", 24)),
+        *(("target_scale", 0.5), ("rotate", 3.0)),
+    ):
+        more = {"targets": parquet, "target_kind": "image"} if name == "target_scale" else {}
+        wanted = next(iter(wr.DataLoader(parquet, 8, seed=3, **{name: value}, **more)))
+        found = next(iter(wr.DataLoader(parquet, 8, seed=3, **{name: made(value)}, **more)))
+        assert np.array_equal(np.asarray(found[-1]), np.asarray(wanted[-1]))
+        assert np.array_equal(np.asarray(found[0]), np.asarray(wanted[0]))
+    groups = {"order": "block", "by": [row // 5 for row in range(40)], "seed": 3}
+    assert wr.DataLoader(parquet, block=made(2), **groups).rows(0) == wr.DataLoader(parquet, block=2, **groups).rows(
+        0
+    )
+    for name, value in (("crop", 2.5), ("crop", True), ("scale", True)):
+        with pytest.raises(TypeError, match=f"^{name} must be"):
+            wr.DataLoader(parquet, **{name: made(value)})
+
+
+@pytest.mark.parametrize("made", [np.int64, torch.tensor, np.array], ids=["numpy", "torch", "arrays"])
+def test_states_may_hold_numbers_of_numpy_and_torch(parquet, made):
+    loader = wr.DataLoader(parquet, 8)
+    iterator = iter(loader)
+    next(iterator)
+    state = {name: made(value) if isinstance(value, int) else value for name, value in loader.state_dict().items()}
+    other = wr.DataLoader(parquet, 8, as_="batch")
+    other.load_state_dict(state)
+    assert other.state_dict() == loader.state_dict()
+    assert next(iter(other)).rows == list(range(8, 16))
+    dataset = wellread.torch.IterableDataset(parquet, batch_size=8, indices=True)
+    given = {name: made(v) if isinstance(v, int) else v for name, v in dataset.state_dict().items()}
+    dataset.load_state_dict(given | {"position": made(8)})
+    assert next(iter(dataset))[1].tolist() == list(range(8, 16))
+    with pytest.raises(ValueError, match="state_dict must be what state_dict"):
+        other.load_state_dict(state | {"epoch": object()})
+
+
+def test_views_may_be_a_generator(parquet):
+    recipes = [{"flip": True}, {"turns": "quarter"}]
+    wanted = next(iter(wr.DataLoader(parquet, 4, crop=32, views=recipes)))
+    loader = wr.DataLoader(parquet, 4, crop=32, views=(recipe for recipe in recipes))
+    for made in (loader, pickle.loads(pickle.dumps(loader))):
+        found = next(iter(made))
+        assert len(found) == 2 and all(map(np.array_equal, found, wanted))
