@@ -34,9 +34,15 @@ def usable(as_: str, device: Any) -> Any:
     Raises ValueError where there is no such device here.
     """
     if as_ == "jax":
-        if not type(device).__module__.startswith("jax"):
+        import jax
+
+        if not isinstance(device, (jax.Device, jax.sharding.Sharding)):
+            advice = ""
+            if isinstance(device, (jax.sharding.Mesh, jax.sharding.PartitionSpec)):
+                advice = ": give jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(axis))"
             raise ValueError(
-                f"device must be a device or sharding of JAX, such as jax.devices()[0], not {_check.kind(device)}"
+                "device must be a device or sharding of JAX, such as jax.devices()[0], not "
+                f"{_check.kind(device)}{advice}"
             )
         return device
     import torch
@@ -63,6 +69,36 @@ def usable(as_: str, device: Any) -> Any:
         # Each kind of device has its own way of not being there.
         raise ValueError(f'device="{found}" cannot be used here ({_line(error)}): {advice}') from error
     return found
+
+
+class Carried:
+    """A device or sharding of JAX, for a loader that is pickled: JAX pickles neither."""
+
+    def __init__(self, device: Any):
+        self.device = device
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import jax
+
+        if isinstance(self.device, jax.Device):
+            return _found, (self.device.platform, self.device.id)
+        raise TypeError(
+            "a loader whose device= is a sharding of JAX cannot be pickled: make the loader in the process that "
+            "iterates it, or leave device out and move its batches with jax.device_put"
+        )
+
+
+def _found(platform: str, number: int) -> Carried:
+    """The device of this process that is called as one of another was."""
+    import jax
+
+    there = [device for device in jax.devices(platform) if device.id == number]
+    if not there:
+        raise ChoiceError(
+            f"the pickled loader has device {platform}:{number}, and JAX has {_check.some(jax.devices(platform))} "
+            "here: make a new loader"
+        )
+    return Carried(there[0])
 
 
 def check_divides(device: Any, loader: _native.Loader, batch_size: int, drop_last: bool) -> None:

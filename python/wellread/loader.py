@@ -451,7 +451,12 @@ class DataLoader(LoaderBase[B_co]):
         inherited = None
         if self._named is None:
             inherited = _ranks.to_hand_on(self._inherited)
-        return _rebuilt, (self._dataset, self._arguments, epoch, state, inherited)
+        arguments = self._arguments
+        if self._as == "jax" and self._device is not None:
+            from . import _device
+
+            arguments = arguments | {"device": _device.Carried(self._device)}
+        return _rebuilt, (self._dataset, arguments, epoch, state, inherited)
 
 
 def _rebuilt(
@@ -461,6 +466,8 @@ def _rebuilt(
     state: dict[str, Any] | None,
     inherited: _ranks.Inherited | None,
 ) -> DataLoader[Any]:
+    if arguments["as_"] == "jax" and arguments["device"] is not None:
+        arguments = arguments | {"device": arguments["device"].device}
     loader: DataLoader[Any] = DataLoader(dataset, **arguments)
     loader._inherited = inherited
     loader.set_epoch(epoch)

@@ -140,3 +140,31 @@ def test_views_may_be_a_generator(parquet):
     for made in (loader, pickle.loads(pickle.dumps(loader))):
         found = next(iter(made))
         assert len(found) == 2 and all(map(np.array_equal, found, wanted))
+
+
+def test_a_column_with_a_name_is_a_table(parquet):
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    ds = wr.Dataset(parquet)
+    for series in (pd.Series(range(40), name="n"), pl.Series("n", range(40))):
+        assert ds.with_columns(series).column("n").tolist() == list(range(40))
+    for series in (pd.Series(range(40)), pl.Series(range(40))):
+        with pytest.raises(TypeError, match=r'table is a Series without a name: give table.to_frame\("NAME"\)'):
+            ds.with_columns(series)
+    for column in (pa.array(range(40)), pa.chunked_array([range(40)])):
+        with pytest.raises(
+            TypeError, match=r"table is one column without a name \((Int64|Chunked)Array\): give pyarrow"
+        ):
+            ds.with_columns(column)
+    by_index = pd.Series(range(40), name="n", index=pd.Index([ds.name(row) for row in range(40)][::-1], name="image"))
+    assert ds.with_columns(by_index, on="image").column("n").tolist() == list(range(40))[::-1]
+
+
+def test_two_columns_of_one_name_are_named(parquet):
+    pd = pytest.importorskip("pandas")
+    ds = wr.Dataset(parquet)
+    values = [list(range(40))] * 3
+    frame = pd.DataFrame(dict(enumerate(values)))
+    frame.columns = ["a", "b", "a"]
+    for table in (frame, pa.table(values, names=["a", "b", "a"])):
+        with pytest.raises(wr.ChoiceError, match="has two columns ['\"]a['\"]"):
+            ds.with_columns(table)

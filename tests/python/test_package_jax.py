@@ -1,6 +1,8 @@
 """JAX: where transforms and devices leave batches, labels beyond 32 bits, what is no device."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -9,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import wellread as wr
+import wellread._device
 
 TRANSFORMED = """
 import os, sys
@@ -114,3 +117,37 @@ def test_labels_beyond_32_bits_are_themselves_with_64(parquet):
     )
     done = subprocess.run([sys.executable, "-c", code, parquet], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_mesh_or_a_specification_is_no_sharding(parquet):
+    import jax
+
+    mesh = jax.make_mesh((1,), ("x",))
+    by_batch = jax.sharding.PartitionSpec("x")
+    for wrong in (mesh, by_batch):
+        with pytest.raises(ValueError, match=rf"not {type(wrong).__name__}: give jax.sharding.NamedSharding\(mesh"):
+            wr.DataLoader(parquet, as_="jax", device=wrong)
+    with pytest.raises(ValueError, match="device must be a device or sharding of JAX"):
+        wr.DataLoader(parquet, as_="jax", device=jax.numpy.ones(3))
+    assert (
+        len(next(iter(wr.DataLoader(parquet, 8, as_="jax", device=jax.sharding.NamedSharding(mesh, by_batch))))) == 8
+    )
+
+
+def test_loaders_with_a_device_of_jax_are_pickled(parquet):
+    import jax
+
+    (device, *_) = jax.devices()
+    loader = wr.DataLoader(parquet, 8, True, as_="jax", device=device, seed=4)
+    made = pickle.loads(pickle.dumps(loader))
+    assert made._device is device
+    for found, wanted in zip(made, loader, strict=True):
+        assert found.devices() == {device} and np.array_equal(found, wanted)
+    sharding = jax.sharding.SingleDeviceSharding(device)
+    loader = wr.DataLoader(parquet, 8, as_="jax", device=sharding)
+    with pytest.raises(TypeError, match="device= is a sharding of JAX cannot be pickled: make the loader in the"):
+        pickle.dumps(loader)
+    # A copy in the same process has the same sharding.
+    assert len(next(iter(copy.copy(loader)))) == 8
+    with pytest.raises(wr.ChoiceError, match=rf"has device {device.platform}:99, and JAX has .* here: make a new"):
+        wellread._device._found(device.platform, 99)
