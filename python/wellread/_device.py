@@ -71,36 +71,6 @@ def usable(as_: str, device: Any) -> Any:
     return found
 
 
-class Carried:
-    """A device or sharding of JAX, for a loader that is pickled: JAX pickles neither."""
-
-    def __init__(self, device: Any):
-        self.device = device
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        import jax
-
-        if isinstance(self.device, jax.Device):
-            return _found, (self.device.platform, self.device.id)
-        raise TypeError(
-            "a loader whose device= is a sharding of JAX cannot be pickled: make the loader in the process that "
-            "iterates it, or leave device out and move its batches with jax.device_put"
-        )
-
-
-def _found(platform: str, number: int) -> Carried:
-    """The device of this process that is called as one of another was."""
-    import jax
-
-    there = [device for device in jax.devices(platform) if device.id == number]
-    if not there:
-        raise ChoiceError(
-            f"the pickled loader has device {platform}:{number}, and JAX has {_check.some(jax.devices(platform))} "
-            "here: make a new loader"
-        )
-    return Carried(there[0])
-
-
 def check_divides(device: Any, loader: _native.Loader, batch_size: int, drop_last: bool) -> None:
     """Checks that a sharding of JAX can divide the batches of a native loader.
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .errors import ChoiceError
+
+# Columns of positions: CellProfiler's, scikit-image's and those that people write by hand.
+_POSITION = re.compile(r".*(?:Location|AreaShape)_Center_[XY]|centroid(?:-[01]|_[xy])|[xy]")
 
 
 def check(name: str, table: Any) -> None:
@@ -16,11 +20,48 @@ def check(name: str, table: Any) -> None:
         )
 
 
-def _of_column(table: Any) -> Any:
-    """A column of pandas or polars as a table of it; others as they are.
+def with_plain_positions(table: Any, names: Sequence[str]) -> Any:
+    """A table of cells whose positions are float64 where they are float16 or decimals. `names` are the columns that
+    were asked for; others are known by their names. A stream that can be read once stays as it is."""
+    if type(table).__name__ not in ("DataFrame", "Table", "RecordBatch"):
+        return table
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return table
+    there = getattr(table, "column_names", None)
+    there = [name for name in (table.columns if there is None else there) if isinstance(name, str)]
+    known = [name for name in there if name in names or _POSITION.fullmatch(name)]
+    if not known:
+        return table
+    of_positions = pa.table(table.select(known) if hasattr(table, "select") else table[known])
+    decimal = pa.types.is_decimal
+    wrong = [field.name for field in of_positions.schema if pa.types.is_float16(field.type) or decimal(field.type)]
+    if not wrong:
+        return table
+    made = table if isinstance(table, pa.Table) else pa.table(table)
+    for name in wrong:
+        column = of_positions.column(name).cast(pa.float64())
+        made = made.set_column(made.column_names.index(name), name, column)
+    return made
 
-    Raises TypeError for a column without a name, as one of pyarrow.
+
+def _of_column(table: Any) -> Any:
+    """A column of pandas or polars, and a dictionary of columns, as a table; others as they are.
+
+    Raises TypeError for a column without a name, as one of pyarrow, and for a dictionary of something else.
     """
+    if isinstance(table, Mapping):
+        try:
+            import pyarrow as pa
+
+            return pa.table(dict(table))
+        except ImportError:
+            raise TypeError("table is a dict, which needs pyarrow: install it, or give a table") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise TypeError(
+                f"table is a dict, and must have columns of equal length by their names ({error})"
+            ) from None
     what = type(table).__name__
     if what == "Series" and hasattr(table, "to_frame"):
         if not isinstance(table.name, str) or not table.name:
@@ -41,8 +82,9 @@ def _check_names(table: Any) -> None:
 
 
 def is_table(table: Any) -> bool:
-    """Whether it has an Arrow stream, or an ``obs`` that may have one."""
-    return hasattr(table, "__arrow_c_stream__") or hasattr(table, "obs") or hasattr(table, "to_pylist")
+    """Whether it is meant as a table: it has an Arrow stream, or an ``obs`` that may have one, or is a dictionary."""
+    known = ("__arrow_c_stream__", "obs", "to_pylist")
+    return isinstance(table, Mapping) or any(hasattr(table, name) for name in known)
 
 
 def with_index(table: Any, on: Sequence[str]) -> Any:

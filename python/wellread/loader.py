@@ -453,9 +453,9 @@ class DataLoader(LoaderBase[B_co]):
             inherited = _ranks.to_hand_on(self._inherited)
         arguments = self._arguments
         if self._as == "jax" and self._device is not None:
-            from . import _device
+            from . import _carried
 
-            arguments = arguments | {"device": _device.Carried(self._device)}
+            arguments = arguments | {"device": _carried.Carried(self._device)}
         return _rebuilt, (self._dataset, arguments, epoch, state, inherited)
 
 

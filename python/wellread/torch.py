@@ -231,8 +231,8 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             whole, images = None, [_user.call("transform", self._transform, image) for image in images]
         if self._labels is None:
             return Rows(images, whole) if whole is not None else list(images)
-        several = isinstance(self._labels, torch.Tensor)
-        labels = list(self._labels[rows]) if several else [self._labels[row] for row in rows]
+        given = self._labels
+        labels = list(given[rows]) if isinstance(given, torch.Tensor) else [given[row] for row in rows]
         items = list(zip(images, labels, strict=True))
         if whole is None:
             return Rows(items, None, self._listed)

@@ -1,5 +1,6 @@
 """Labels, classes, rows, numbers, states and tables as people give them, and errors about those that cannot be."""
 
+import decimal
 import pickle
 import warnings
 
@@ -168,3 +169,47 @@ def test_two_columns_of_one_name_are_named(parquet):
     for table in (frame, pa.table(values, names=["a", "b", "a"])):
         with pytest.raises(wr.ChoiceError, match="has two columns ['\"]a['\"]"):
             ds.with_columns(table)
+
+
+def test_dictionaries_are_tables(parquet):
+    ds = wr.Dataset(parquet)
+    assert ds.with_columns({"n": range(40)}).column("n").tolist() == list(range(40))
+    names = [ds.name(row) for row in range(40)]
+    joined = ds.with_columns({"image": names[::-1], "n": np.arange(40)}, on="image")
+    assert joined.column("n").tolist() == list(range(40))[::-1]
+    assert pickle.loads(pickle.dumps(joined)).column("n").tolist() == list(range(40))[::-1]
+    for wrong in ({"a": 3}, {"a": [1], "b": [1, 2]}):
+        with pytest.raises(TypeError, match="table is a dict, and must have columns of equal length by their names"):
+            ds.with_columns(wrong)
+
+
+def test_positions_of_cells_may_be_float16_or_decimals(parquet):
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    ds = wr.Dataset(parquet)
+    image = [ds.name(3), ds.name(0), ds.name(0)]
+    numbers = {"x": [20.5, 30.0, 24.0], "y": [16.0, 20.25, 25.0]}
+    wanted = ds.cells({"image": image, **numbers}, size=8)[:]
+    halves = {name: np.array(values, "float16") for name, values in numbers.items()}
+    exact = {name: [decimal.Decimal(str(value)) for value in values] for name, values in numbers.items()}
+    known = {"Nuclei_Location_Center_X": "x", "Nuclei_Location_Center_Y": "y"}
+    for positions in (halves, exact):
+        table = {"image": image, "half": np.array([1, 2, 3], "float16"), **positions}
+        made = [table, pa.table(table), pd.DataFrame(table)]
+        if positions is exact:
+            made.append(pl.DataFrame({"image": image, **exact}))
+        for given in made:
+            cells = ds.cells(given, size=8)
+            assert np.array_equal(cells[:], wanted)
+            assert cells.column("x").dtype == "float64" and cells.column("x").tolist() == numbers["x"]
+            # Other columns stay.
+            assert "half" not in cells.columns or cells.column("half").dtype == "float16"
+            assert np.array_equal(pickle.loads(pickle.dumps(cells))[:], wanted)
+        for names in (("cx", "cy"), tuple(known)):
+            renamed = pd.DataFrame({"image": image, names[0]: positions["x"], names[1]: positions["y"]})
+            choices = {"x": "cx", "y": "cy"} if names[0] == "cx" else {}
+            assert np.array_equal(ds.cells(renamed, size=8, **choices)[:], wanted)
+    # A position that is missing is told, as in other tables.
+    lacks = pa.table({"image": image, "x": pa.array([None, *exact["x"][1:]]), "y": exact["y"]})
+    with pytest.raises(wr.ChoiceError, match="1 of 3 cells cannot be cut out"):
+        ds.cells(lacks, size=8)
+    assert len(ds.cells(lacks, size=8, unmatched="skip")) == 2

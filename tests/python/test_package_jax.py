@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import wellread as wr
-import wellread._device
+import wellread._carried
 
 TRANSFORMED = """
 import os, sys
@@ -150,4 +150,4 @@ def test_loaders_with_a_device_of_jax_are_pickled(parquet):
     # A copy in the same process has the same sharding.
     assert len(next(iter(copy.copy(loader)))) == 8
     with pytest.raises(wr.ChoiceError, match=rf"has device {device.platform}:99, and JAX has .* here: make a new"):
-        wellread._device._found(device.platform, 99)
+        wellread._carried._found(device.platform, 99)
