@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MappingView
 from typing import Any
 
 from . import _check
@@ -118,25 +118,34 @@ def _jax_batches(dtype: str) -> Callable[[Any], Any]:
     return checked
 
 
-def _jax_column(what: str) -> Callable[[Any], Any]:
-    """As :func:`of_column`, for JAX, which has 64 bits only where it is told so. Whole numbers that 32 bits do not
-    hold become others; a warning says so once."""
-    import jax.numpy
+def check_holds(what: str, values: Any) -> None:
+    """Raises ValueError for whole numbers of a column that JAX does not hold. It has 64 bits only where it is told
+    so, and makes other numbers of them."""
+    import jax.dtypes
     import numpy
 
-    told = False
+    if values.dtype.kind not in "iu" or not values.size:
+        return
+    made = jax.dtypes.canonicalize_dtype(values.dtype)
+    if made.itemsize >= values.dtype.itemsize:
+        return
+    kept, least, most = numpy.iinfo(made), int(values.min()), int(values.max())
+    if least < kept.min or most > kept.max:
+        raise ValueError(
+            f"{what}: {most if most > kept.max else least} is beyond {made}, and JAX has no wider whole numbers "
+            'unless it is told so: call jax.config.update("jax_enable_x64", True) first, or choose as_="numpy"'
+        )
+
+
+def _jax_column(what: str) -> Callable[[Any], Any]:
+    """As :func:`of_column`, for JAX (:func:`check_holds`)."""
+    import jax.numpy
 
     def convert(values):
-        nonlocal told
         if values.dtype.kind not in "biuf":
             return listed(values)
-        made = jax.numpy.asarray(values)
-        if not told and values.dtype.kind in "iu" and made.dtype.itemsize < values.dtype.itemsize and values.size:
-            kept = numpy.iinfo(made.dtype)
-            if values.min() < kept.min or values.max() > kept.max:
-                told = True
-                _tell_truncated(what, values.dtype, made.dtype)
-        return made
+        check_holds(what, values)
+        return jax.numpy.asarray(values)
 
     return convert
 
@@ -162,6 +171,11 @@ def listed(values: Any) -> list[Any]:
         if made[place] is not None:
             made[place] = flat[place]
     return made.reshape(values.shape).tolist()
+
+
+def gone_through(labels: Any) -> Any:
+    """Labels that can be looked at again: of a generator, and of the values of a dictionary, a list."""
+    return list(labels) if isinstance(labels, (Iterator, MappingView)) else labels
 
 
 def of_pandas(values: Any) -> Any:
@@ -210,21 +224,21 @@ def lack_some(values: Any, labels: list[Any]) -> bool:
     return are_objects and any(isinstance(label, float) and label != label for label in labels)
 
 
-def items(values: Any) -> list[Any]:
-    """Labels one by one, as Python's."""
+def items(values: Any, name: str = "labels", what: str = "a list") -> list[Any]:
+    """Labels one by one, as Python's; or what else is called ``name`` and must be ``what``."""
     import numpy
 
     if getattr(getattr(values, "dtype", None), "kind", None) in ("m", "M"):
         return listed(numpy.asarray(values))
     for own in ("tolist", "to_pylist"):
-        # Arrow's arrays in chunks have the second only.
-        if hasattr(values, own):
+        # Arrow's arrays in chunks have the second only. One value alone is no list.
+        if hasattr(values, own) and getattr(values, "ndim", 1):
             return getattr(values, own)()
-    return _check.several("labels", values)
+    return _check.several(name, values, what)
 
 
 def of_column(as_: str, what: str = "labels") -> Callable[[Any], Any]:
-    """The function from a column's values (NumPy) to labels, or ``what`` else warnings call them: an array of the
+    """The function from a column's values (NumPy) to labels, or ``what`` else errors call them: an array of the
     library, or a list of texts."""
     if as_ == "torch":
         import torch

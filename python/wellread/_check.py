@@ -100,20 +100,38 @@ def word(name: str, value: Any, known: Sequence[str]) -> str:
 def several(name: str, value: Any, what: str = "a list", *, ordered: bool = True) -> list:
     """A list of things: any iterable but a text or a dict, of which only keys would count. Where their order matters
     (`ordered`), a set is refused: texts of one come in another order in each process."""
+    no_table(name, value, what)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be {what}, not {kind(value)}")
     if ordered and isinstance(value, (set, frozenset)):
         raise TypeError(f"{name} must be {what}, not {kind(value)}, which has no order: give sorted(…) of it")
-    no_table(name, value, what)
     try:
-        return list(value)
+        return list(listed(value))
     except TypeError:
         raise TypeError(f"{name} must be {what}, not {kind(value)}") from None
 
 
+def listed(value: Any) -> Any:
+    """An array of pyarrow as a list of Python's values; others as they are. Its own values are equal to none of
+    Python's."""
+    return value.to_pylist() if hasattr(value, "to_pylist") and not hasattr(value, "schema") else value
+
+
+def single(value: Any) -> Any:
+    """The value in an array or a tensor without axes; others as they are."""
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+
+
+def in_json(value: Any) -> Any:
+    """A number or an array of NumPy or torch as Python's, for ``json.dumps(…, default=in_json)``."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is none of JSON's values")
+
+
 def no_table(name: str, value: Any, what: str) -> None:
-    """Refuses a table of pandas or polars: to go through it gives the names of its columns."""
-    if type(value).__name__ == "DataFrame":
+    """Refuses a table of pandas, polars or pyarrow: to go through it gives its columns or their names."""
+    if type(value).__name__ == "DataFrame" or (hasattr(value, "schema") and hasattr(value, "to_pylist")):
         raise TypeError(f"{name} must be {what}, not {kind(value)}: give one of its columns")
 
 
@@ -135,6 +153,7 @@ def size(name: str, value: Any) -> tuple[int, int] | None:
     """Height and width: two numbers, or one for both."""
     if value is None:
         return None
+    value = single(value)
     if isinstance(value, bool) or not (hasattr(value, "__index__") or isinstance(value, Iterable)):
         raise TypeError(f"{name} must be a size: one whole number or (height, width), not {kind(value)}")
     if isinstance(value, Iterable):

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,9 @@ _LISTS = (
 
 def copied(arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a loader, with lists of their own: a caller may change theirs before the loader is pickled."""
-    return arguments | {name: _own(arguments[name]) for name in _LISTS}
+    views = arguments["views"]
+    recipes = {"views": list(views)} if isinstance(views, Iterator) else {}
+    return arguments | {name: _own(arguments[name]) for name in _LISTS} | recipes
 
 
 def _own(value: Any) -> Any:

@@ -34,9 +34,15 @@ def usable(as_: str, device: Any) -> Any:
     Raises ValueError where there is no such device here.
     """
     if as_ == "jax":
-        if not type(device).__module__.startswith("jax"):
+        import jax
+
+        if not isinstance(device, (jax.Device, jax.sharding.Sharding)):
+            advice = ""
+            if isinstance(device, (jax.sharding.Mesh, jax.sharding.PartitionSpec)):
+                advice = ": give jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(axis))"
             raise ValueError(
-                f"device must be a device or sharding of JAX, such as jax.devices()[0], not {_check.kind(device)}"
+                "device must be a device or sharding of JAX, such as jax.devices()[0], not "
+                f"{_check.kind(device)}{advice}"
             )
         return device
     import torch
@@ -235,6 +241,20 @@ def mover(as_: str, device: Any, is_part: bool) -> Callable[[Any], Any]:
         return put_tensors(batch)
 
     return move_tensors
+
+
+def divides(as_: str, device: Any) -> bool:
+    """Whether a device is a sharding of JAX, which divides batches."""
+    return as_ == "jax" and hasattr(device, "shard_shape")
+
+
+def returner(as_: str, device: Any) -> Callable[[Any], Any]:
+    """The function that moves what a transform has made to the device that was asked for, if it is elsewhere."""
+    if as_ == "jax":
+        import jax
+
+        return _targets.each(lambda array: jax.device_put(array, device))
+    return _targets.each(lambda tensor: tensor.to(device))
 
 
 def _put(device: Any, is_part: bool) -> Callable[[Any], Any]:

@@ -92,6 +92,10 @@ class Iterator(Generic[B_co]):
         self._next = self.core.native.__next__
         self._beside, self._compose = loader._beside, loader._compose
         self._finish, self._on_batch = loader._finish, loader._on_batch
+        # What is done with pixels on the host, before a sharding divides them.
+        self._before: Callable[[Any, list[int]], Any] | None = None
+        if loader._finishes_first:
+            self._before, self._finish = loader._finish, lambda pixels, _: pixels
         # What is scaled on the device is float32 there, whatever was stored.
         dtype = "float32" if loader._scales_later else loader._dtype
         self._convert: Callable[[Any], Any] = _arrays.converter(loader._as, dtype)
@@ -164,7 +168,10 @@ class Iterator(Generic[B_co]):
             return self._convert(batch)
         rows = (batch[0] if isinstance(batch, list) else batch).rows if self.core.lending is None else batch[2]
         beside = () if self._beside is None else self._beside(rows)
-        return (self._convert(batch), *beside) if self._finish is None else (self._convert(batch), *beside, rows)
+        pixels = self._convert(batch)
+        if self._before is not None:
+            pixels = self._before(pixels, rows)
+        return (pixels, *beside) if self._finish is None else (pixels, *beside, rows)
 
     def stop(self) -> None:
         """Ends it before its time, as closing its loader does: who asks for its next batch is told so."""

@@ -59,6 +59,8 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
     _compose: Callable[..., Any] | None
     _arrangement: Arrangement | None
     _finish: Callable[[Any, list[int]], Any] | None
+    # Whether that is done before batches are moved.
+    _finishes_first: bool
     _on_batch: Callable[[Any], Any] | None
     # The iterations that there are, which closing the loader ends.
     _running: weakref.WeakSet[Iterator[B_co]]
@@ -142,6 +144,8 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
 
             on_images = _user.on_images if self._arrangement is None else _user.on_samples
             steps.append(on_images(transform, self._as))
+            if self._device is not None and not self._finishes_first:
+                steps.append(self._returned())
         if not steps:
             return None
 
@@ -151,6 +155,13 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
             return batch
 
         return finish
+
+    def _returned(self) -> Callable[[Any, list[int]], Any]:
+        """The step that moves what a transform has made to the loader's device."""
+        from . import _device
+
+        move = _device.returner(self._as, self._device)
+        return lambda batch, _: move(batch)
 
     @property
     def dataset(self) -> Dataset:
@@ -335,7 +346,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         if not isinstance(state_dict, dict):
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
         try:
-            text = json.dumps(state_dict)
+            text = json.dumps(state_dict, default=_check.in_json)
         except (TypeError, ValueError, RecursionError):
             raise ValueError("state_dict must be what state_dict() returned") from None
         self._resumed, self._resumed_from = Iterator(self, text), text

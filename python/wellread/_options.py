@@ -115,6 +115,7 @@ def order(
     given: Any, shuffle: bool, by: Any, weights: Any, block: Any, images: Any, of_cells: bool = False
 ) -> dict[str, Any]:
     """The order of rows, which are cells cut out of images or images themselves."""
+    block = _check.single(block)
     kind = "shuffle" if shuffle else "sequential"
     if given is not None:
         kind = _check.word("order", given, ORDERS)
@@ -170,6 +171,7 @@ def memory(given: Any) -> int | None:
 
 def flip(given: Any) -> list[float]:
     """Probabilities of exchanging left and right, top and bottom."""
+    given = _check.single(given)
     if type(given).__name__ in ("bool", "bool_"):
         return [0.5, 0.5] if given else [0.0, 0.0]
     if isinstance(given, str):
@@ -183,6 +185,7 @@ def flip(given: Any) -> list[float]:
 
 def scale(given: Any, stored: bool) -> tuple[Any, bool]:
     """The native scale, and whether it is left to the device."""
+    given = _check.single(given)
     if isinstance(given, str) and given in ("auto", "unit", "device"):
         if given == "auto":
             return (None if stored else "unit"), False

@@ -94,7 +94,7 @@ class Classes:
         labels = _arrays.listed(values)
         given: list[Any] | None = None
         if not isinstance(classes, (bool, numpy.bool_)):
-            given = _check.several("classes", classes, "True, or the list of classes")
+            given = _arrays.items(classes, "classes", "True, or the list of classes")
         try:
             if given is not None:
                 names = [_plain(name) for name in given]
@@ -177,7 +177,7 @@ def given_labels(dataset: Dataset, labels: Any, exact: bool = False) -> Any:
     told apart as they are given."""
     import numpy
 
-    labels = _arrays.with_missing(labels, exact)
+    labels = _arrays.with_missing(_arrays.gone_through(labels), exact)
     try:
         # A copy: what the caller does with theirs afterwards changes no batch. In two steps, since torch's
         # tensors do not know the keyword by which NumPy asks for one.
@@ -193,21 +193,42 @@ def given_labels(dataset: Dataset, labels: Any, exact: bool = False) -> Any:
         # Torch and JAX take the machine's byte order only.
         values = values.astype(values.dtype.newbyteorder("="))
     if values.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
-        mixed: dict[bool, int] = {}
-        for row, value in enumerate(labels):
-            mixed.setdefault(isinstance(value, (str, bytes)), row)
-        if len(mixed) > 1:
-            kinds = [type(labels[mixed[is_text]]).__name__ for is_text in (True, False)]
-            raise ValueError(
-                f"labels mix {' and '.join(kinds)} (rows {mixed[True]} and {mixed[False]}), of which NumPy makes "
-                "texts: give values of one kind, and None for a text that is missing"
-            )
+        _check_kinds(labels)
     if values.shape[:1] != (len(dataset),):
         raise ValueError(
             f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
             f"not of shape {values.shape}"
         )
     return values
+
+
+def _check_kinds(labels: Sequence[Any]) -> None:
+    """Raises ValueError for texts among labels of other kinds, or within one: NumPy would make texts of them all."""
+    mixed: dict[bool, tuple[int, str]] = {}
+    for row, label in enumerate(labels):
+        for value in _values_of(label):
+            mixed.setdefault(isinstance(value, (str, bytes)), (row, type(value).__name__))
+    if len(mixed) < 2:
+        return
+    (of_text, text), (of_other, other) = mixed[True], mixed[False]
+    nested = not isinstance(labels[of_text], (str, bytes))
+    advice = (
+        "for several labels of a row make a column of each (dataset.with_columns), and give their names to columns="
+        if nested
+        else "give values of one kind, and None for a text that is missing"
+    )
+    raise ValueError(
+        f"labels mix {text} and {other} (rows {of_text} and {of_other}), of which NumPy makes texts: {advice}"
+    )
+
+
+def _values_of(label: Any) -> Iterator[Any]:
+    """A label, or those in it where it is several."""
+    if isinstance(label, (list, tuple)) or getattr(label, "ndim", 0) > 0:
+        for inner in label:
+            yield from _values_of(inner)
+    else:
+        yield label
 
 
 def feature_names(dataset: Dataset, features: Any) -> list[str]:
@@ -284,6 +305,11 @@ class Beside:
         indices: Any,
     ):
         convert = _arrays.of_column(as_)
+
+        def check(what: str, values: Any) -> None:
+            if as_ == "jax":
+                _arrays.check_holds(what, values if rows is None else values[rows])
+
         self.classes: Classes | None = None
         #: What was given, in lists and arrays that nobody else changes.
         self.given: dict[str, Any] = {}
@@ -302,6 +328,7 @@ class Beside:
                 self.classes = Classes(values, classes, used, column=column)
                 self.given["classes"] = self.classes.names
                 values = self.classes.numbers
+            check("labels", values)
             self._parts["labels"] = lambda rows: convert(values[rows])
         if columns is not None:
             asked = _check.several("columns", columns, ordered=False)
@@ -309,6 +336,8 @@ class Beside:
             self.given["columns"] = names
             several = dict(read_columns(dataset, list(dict.fromkeys(names))))
             each = {name: _arrays.of_column(as_, f"column {name}") for name in several}
+            for name, values_of in several.items():
+                check(f"column {name}", values_of)
             self._parts["columns"] = lambda rows: {n: each[n](values[rows]) for n, values in several.items()}
         if features is not None:
             names = self.given["features"] = feature_names(dataset, features)

@@ -2,21 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from .errors import ChoiceError
+
+# Columns of positions: CellProfiler's, scikit-image's and those that people write by hand.
+_POSITION = re.compile(r".*(?:Location|AreaShape)_Center_[XY]|centroid(?:-[01]|_[xy])|[xy]")
 
 
 def check(name: str, table: Any) -> None:
-    """Raises TypeError for what has no Arrow stream."""
+    """Raises TypeError for what has no Arrow stream, or one of values without a name."""
     if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(
             f"{name} must have __arrow_c_stream__ (Arrow's PyCapsule interface), not {type(table).__name__}"
         )
 
 
+def with_plain_positions(table: Any, names: Sequence[str]) -> Any:
+    """A table of cells whose positions are float64 where they are float16 or decimals. `names` are the columns that
+    were asked for; others are known by their names. A stream that can be read once stays as it is."""
+    if type(table).__name__ not in ("DataFrame", "Table", "RecordBatch"):
+        return table
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return table
+    there = getattr(table, "column_names", None)
+    there = [name for name in (table.columns if there is None else there) if isinstance(name, str)]
+    known = [name for name in there if name in names or _POSITION.fullmatch(name)]
+    if not known:
+        return table
+    of_positions = pa.table(table.select(known) if hasattr(table, "select") else table[known])
+    decimal = pa.types.is_decimal
+    wrong = [field.name for field in of_positions.schema if pa.types.is_float16(field.type) or decimal(field.type)]
+    if not wrong:
+        return table
+    made = table if isinstance(table, pa.Table) else pa.table(table)
+    for name in wrong:
+        column = of_positions.column(name).cast(pa.float64())
+        made = made.set_column(made.column_names.index(name), name, column)
+    return made
+
+
+def _of_column(table: Any) -> Any:
+    """A column of pandas or polars, and a dictionary of columns, as a table; others as they are.
+
+    Raises TypeError for a column without a name, as one of pyarrow, and for a dictionary of something else.
+    """
+    if isinstance(table, Mapping):
+        try:
+            import pyarrow as pa
+
+            return pa.table(dict(table))
+        except ImportError:
+            raise TypeError("table is a dict, which needs pyarrow: install it, or give a table") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise TypeError(
+                f"table is a dict, and must have columns of equal length by their names ({error})"
+            ) from None
+    what = type(table).__name__
+    if what == "Series" and hasattr(table, "to_frame"):
+        if not isinstance(table.name, str) or not table.name:
+            raise TypeError('table is a Series without a name: give table.to_frame("NAME")')
+        return table.to_frame()
+    is_struct = str(getattr(table, "type", "")).startswith("struct")
+    if hasattr(table, "to_pylist") and not hasattr(table, "schema") and not is_struct:
+        raise TypeError(f'table is one column without a name ({what}): give pyarrow.table({{"NAME": table}})')
+    return table
+
+
+def _check_names(table: Any) -> None:
+    """Raises ChoiceError for two columns of one name, of which pandas and pyarrow make no stream."""
+    names = [str(name) for name in table.columns]
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise ChoiceError(f"table has two columns {twice!r}: rename one of them")
+
+
 def is_table(table: Any) -> bool:
-    """Whether it has an Arrow stream, or an ``obs`` that may have one."""
-    return hasattr(table, "__arrow_c_stream__") or hasattr(table, "obs")
+    """Whether it is meant as a table: it has an Arrow stream, or an ``obs`` that may have one, or is a dictionary."""
+    known = ("__arrow_c_stream__", "obs", "to_pylist")
+    return isinstance(table, Mapping) or any(hasattr(table, name) for name in known)
 
 
 def with_index(table: Any, on: Sequence[str]) -> Any:
@@ -27,9 +95,11 @@ def with_index(table: Any, on: Sequence[str]) -> Any:
     """
     if not hasattr(table, "__arrow_c_stream__") and hasattr(table, "obs"):
         table = table.obs
+    table = _of_column(table)
     check("table", table)
     if not (hasattr(table, "rename_axis") and hasattr(table, "reset_index")):
         return table
+    _check_names(table)
     names, columns = list(table.index.names), list(table.columns)
     if names == [None] and "index" in on and "index" not in columns:
         table, names = table.rename_axis("index"), ["index"]

@@ -75,8 +75,16 @@ class Arrays(list[Any]):
 
 
 def each(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The function of an array, for all arrays of a batch that has several."""
-    return lambda pixels: Arrays(map(function, pixels)) if isinstance(pixels, Arrays) else function(pixels)
+    """The function of an array, for all arrays of a batch that has several, also once they are put together."""
+
+    def apply(pixels: Any) -> Any:
+        if isinstance(pixels, Arrays):
+            return Arrays(map(apply, pixels))
+        if isinstance(pixels, tuple):
+            return tuple(map(apply, pixels))
+        return {name: apply(part) for name, part in pixels.items()} if isinstance(pixels, dict) else function(pixels)
+
+    return apply
 
 
 class Arrangement:

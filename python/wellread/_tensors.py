@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy
 import torch
 
-from . import _check
+from . import _arrays, _check
 from ._types import TensorDtype
 
 if TYPE_CHECKING:
     from .dataset import Dataset
 
-__all__ = ["check_holds", "conversion", "converted", "is_of_numbers", "makes_none"]
+__all__ = ["check_holds", "conversion", "converted", "is_of_numbers", "kept", "makes_none"]
 
 DTYPES = get_args(TensorDtype)
 
@@ -85,6 +85,21 @@ def is_of_numbers(labels: Any) -> bool:
         beyond = dtype == numpy.uint64 and labels.size > 0 and int(labels.max()) > _check.MOST
         return dtype.kind in "biuf" and not beyond
     return isinstance(dtype, torch.dtype) and not dtype.is_complex and str(dtype) != "torch.uint64"
+
+
+def kept(values: Any) -> Any:
+    """Labels one by one: a list, or one tensor of labels that are several numbers each. They keep their type, so that
+    those of a batch do: torch makes float64 of Python's floats."""
+    if is_of_numbers(values) and values.ndim > 0:
+        if isinstance(values, torch.Tensor):
+            return values.detach().cpu().clone() if values.ndim > 1 else values.tolist()
+        array = numpy.array(numpy.asarray(values))
+        array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        if array.ndim > 1:
+            return torch.from_numpy(array)
+        if array.dtype in ("float16", "float32"):
+            return list(array)
+    return _arrays.items(values)
 
 
 def makes_none(label: Any) -> bool:

@@ -95,7 +95,7 @@ def _is_one_of(name: str, values: NDArray[Any], wanted: Any) -> NDArray[Any]:
 
     if callable(wanted):
         raise TypeError(f"{name}= takes values: a condition goes first, without a name: filter(lambda columns: …)")
-    wanted = _scalar(wanted)
+    wanted = _scalar(_check.listed(wanted))
     several = isinstance(wanted, Iterable) and not isinstance(wanted, (str, bytes, Mapping))
     found = numpy.zeros(len(values), bool)
     kind = _kind_of_column(values)
@@ -124,9 +124,11 @@ def _is_one_of(name: str, values: NDArray[Any], wanted: Any) -> NDArray[Any]:
 
 
 def _scalar(value: Any) -> Any:
-    """An array or a tensor without axes as the value in it."""
+    """An array or a tensor without axes, or a value of pyarrow, as the value in it."""
     import numpy
 
+    if hasattr(value, "as_py"):
+        return value.as_py()
     if getattr(value, "ndim", None) != 0 or isinstance(value, numpy.generic):
         return value
     return value[()] if isinstance(value, numpy.ndarray) else value.item()

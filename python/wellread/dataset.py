@@ -264,7 +264,7 @@ class Dataset(OpenSet):
 
     def cells(
         self,
-        table: Path | ArrowStream | Observed | Dataset,
+        table: Path | ArrowStream | Observed | Mapping[str, Any] | Dataset,
         *,
         x: str | None = None,
         y: str | None = None,
@@ -292,7 +292,8 @@ class Dataset(OpenSet):
                 table. A UserWarning names columns that are left out: nested and binary values, and nulls without a
                 type.
             x, y: columns of the position. The default is those of CellProfiler or scikit-image, such as
-                ``Nuclei_Location_Center_X``.
+                ``Nuclei_Location_Center_X``. In frames of pandas and polars, tables of pyarrow and dictionaries they
+                may be float16 or decimals.
             size: height and width of a crop in pixels. The pixel that the position lies in is at index ``size // 2``.
             by: columns of both the table and the images that identify a cell's image, such as ``("Plate", "Well",
                 "Site")`` (``Plate`` also finds ``Metadata_Plate``). Or a column of the table that has the images'
@@ -341,7 +342,8 @@ class Dataset(OpenSet):
         if isinstance(table, Dataset):
             source: Any = table
         elif _tables.is_table(table):
-            source = _tables.with_index(table, choices["by"])
+            positions = [name for name in (choices["x"], choices["y"]) if name is not None]
+            source = _tables.with_plain_positions(_tables.with_index(table, choices["by"]), positions)
         else:
             source = _check.path("table", table)
         dataset = _cells_of(self, source, choices, open_masks)
@@ -352,7 +354,7 @@ class Dataset(OpenSet):
 
     def with_columns(
         self,
-        table: ArrowStream | Observed,
+        table: ArrowStream | Observed | Mapping[str, Any],
         *,
         on: str | Sequence[str] | None = None,
         unmatched: Lone = "error",
@@ -363,7 +365,8 @@ class Dataset(OpenSet):
         Args:
             table: a pandas or polars frame, a pyarrow table, a DuckDB result, or anything else with
                 ``__arrow_c_stream__`` (pandas needs pyarrow for it). An object with such a table as its ``obs`` also
-                works, such as an AnnData. It is read at once. Columns of nested or binary values, or of nulls without
+                works, such as an AnnData. So do a Series with a name, and a dictionary of columns (with pyarrow).
+                It is read at once. Columns of nested or binary values, or of nulls without
                 a type, are left out with a UserWarning that names them. A column of the table replaces a column of
                 the images with the same name.
             on: columns that both have, such as "Metadata_Well" or ("plate", "well"), by which many images may share a

@@ -158,8 +158,10 @@ class DataLoader(LoaderBase[B_co]):
             "class"}. Or it is one name per part in their order, such as ("image", "mask").
         transform: a callable for each image (an array of the chosen library, without the batch's axis): torchvision,
             MONAI, your own. The loader stacks its results, so it must return arrays of one shape. It runs in the
-            thread that iterates. With targets it is given (image, target) and returns both, or a dictionary by the
-            first two of ``keys``. With views it is given one image of each.
+            thread that iterates. With ``device`` it is given images on that device, and the loader moves its results
+            there. With a sharding of JAX it is given images before the loader divides them. With targets it is given
+            (image, target) and returns both, or a dictionary by the first two of ``keys``. With views it is given one
+            image of each.
         batch_transform: a callable for each batch, which it is given as it would be delivered: pixels alone, the
             tuple of the parts, or the dictionary. The loader delivers its result as it is. So MixUp and CutMix mix
             pixels and labels. It runs last, in the thread that iterates, where ``device`` has moved the batch.
@@ -427,7 +429,12 @@ class DataLoader(LoaderBase[B_co]):
         self._keep(asked.rows, choices, beside.given | ({} if keys is None else {"keys": names}))
         if views is not None:
             # Lists and dictionaries of the caller.
-            self._arguments["views"] = copy.deepcopy(views)
+            self._arguments["views"] = copy.deepcopy(self._arguments["views"])
+        self._finishes_first = False
+        if transform is not None and self._device is not None:
+            from . import _device
+
+            self._finishes_first = _device.divides(self._as, self._device)
         self._finish = self._finisher(transform)
         self._on_batch = None
         if batch_transform is not None:
@@ -444,7 +451,12 @@ class DataLoader(LoaderBase[B_co]):
         inherited = None
         if self._named is None:
             inherited = _ranks.to_hand_on(self._inherited)
-        return _rebuilt, (self._dataset, self._arguments, epoch, state, inherited)
+        arguments = self._arguments
+        if self._as == "jax" and self._device is not None:
+            from . import _carried
+
+            arguments = arguments | {"device": _carried.Carried(self._device)}
+        return _rebuilt, (self._dataset, arguments, epoch, state, inherited)
 
 
 def _rebuilt(
@@ -454,6 +466,8 @@ def _rebuilt(
     state: dict[str, Any] | None,
     inherited: _ranks.Inherited | None,
 ) -> DataLoader[Any]:
+    if arguments["as_"] == "jax" and arguments["device"] is not None:
+        arguments = arguments | {"device": arguments["device"].device}
     loader: DataLoader[Any] = DataLoader(dataset, **arguments)
     loader._inherited = inherited
     loader.set_epoch(epoch)

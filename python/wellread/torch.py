@@ -141,8 +141,9 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         dataset: a :class:`wellread.Dataset`, or the path of one.
         transform: a callable for each image, a tensor (C, Y, X). It is (T, C, Z, Y, X) where there is more than one
             time point or depth.
-        labels: a column of the dataset, or an array of one value per row: items are (image, label). A batch of dates,
-            times or durations needs :func:`collate`. So do texts and truth values some of which are missing
+        labels: a column of the dataset, or an array of one value per row: items are (image, label). A label
+            from an array (rows, k) of numbers is a tensor of k numbers. A batch of dates, times or durations needs
+            :func:`collate`. So do texts and truth values some of which are missing
             (None, NaN, pandas' NA, masked). Complex numbers, decimals and whole numbers that int64 does not hold need
             it too. Torch's default takes none of them.
         classes: True, or a list: labels are the numbers of classes, as those of :class:`wellread.DataLoader`.
@@ -173,7 +174,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             raise TypeError(f"transform must be callable, not {type(transform).__name__}")
         self._transform = transform
         self._dtype = _tensors.conversion(dtype, self._images)
-        self._labels: list[Any] | None = None
+        self._labels: list[Any] | torch.Tensor | None = None
         self._classes = None
         one = isinstance(labels, str)
         numbered = classes is not None and classes is not False
@@ -181,9 +182,10 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             values = _parts.exact_column(self._images, labels) if numbered else self._images.column(labels)
         else:
             _check.no_table("labels", labels, "a column or one value per row")
+            labels = _arrays.gone_through(labels)
             values = _arrays.with_missing(_arrays.of_pandas(labels))
         if values is not None:
-            self._labels = _arrays.items(values)
+            self._labels = _tensors.kept(values)
             if len(self._labels) != len(self._images):
                 raise ValueError(f"labels must be one per row: {len(self._labels)} for {len(self._images)} images")
             if isinstance(values, (list, tuple)) and any(isinstance(label, (str, bytes)) for label in values):
@@ -197,9 +199,11 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             self._classes = _parts.Classes(values, classes, range(len(self._images)), column=column, advice=advice)
             self._labels, values = self._classes.numbers.tolist(), self._classes.numbers
         # Decided once: of truth values, one batch may have a missing one and the next none.
-        given = self._labels or []
-        self._listed = not _tensors.is_of_numbers(values) and (
-            any(map(_tensors.makes_none, given)) or _arrays.lack_some(values, given)
+        given = self._labels
+        self._listed = (
+            isinstance(given, list)
+            and not _tensors.is_of_numbers(values)
+            and (any(map(_tensors.makes_none, given)) or _arrays.lack_some(values, given))
         )
 
     @property
@@ -227,7 +231,8 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             whole, images = None, [_user.call("transform", self._transform, image) for image in images]
         if self._labels is None:
             return Rows(images, whole) if whole is not None else list(images)
-        labels = [self._labels[row] for row in rows]
+        given = self._labels
+        labels = list(given[rows]) if isinstance(given, torch.Tensor) else [given[row] for row in rows]
         items = list(zip(images, labels, strict=True))
         if whole is None:
             return Rows(items, None, self._listed)
@@ -320,10 +325,10 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
                 raise ValueError
             for name in ("epoch", "position"):
                 _check.whole(name, state_dict[name], 0, 2**64 - 1)
-            json.dumps(state_dict)
+            state = json.loads(json.dumps(state_dict, default=_check.in_json))
         except (TypeError, ValueError, RecursionError):
             raise ValueError("state_dict must be what state_dict() returned") from None
-        self._epochs.set(state_dict["epoch"], dict(state_dict))
+        self._epochs.set(state["epoch"], state)
 
     def _state(self, epoch: int, position: int, since: str | None = None) -> dict[str, Any]:
         return json.loads(self._whole._built.state(epoch, position, since))

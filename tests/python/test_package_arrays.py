@@ -7,7 +7,6 @@ import sys
 import warnings
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import wellread as wr
 
@@ -244,24 +243,6 @@ def test_a_sharding_divides_every_batch(parquet, tmp_path):
     command = [sys.executable, "-c", SHARDED, parquet, tmp_path]
     done = subprocess.run(command, env={**os.environ, "JAX_PLATFORMS": "cpu"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_jax_tells_once_of_labels_that_do_not_fit(parquet):
-    import jax
-
-    if jax.config.jax_enable_x64:
-        pytest.skip("JAX has 64 bits here")
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        for labels in (np.arange(40), np.arange(40) - 2**31):
-            list(wr.DataLoader(parquet, 8, as_="jax", labels=labels))
-        assert not [one for one in told if "truncated" in str(one.message)]
-        list(wr.DataLoader(parquet, 8, as_="jax", labels=np.arange(40) + 2**40))
-    (one,) = [one for one in told if "truncated" in str(one.message)]
-    assert "labels of dtype int64" in str(one.message) and "jax_enable_x64" in str(one.message)
-    table = pa.table({"id": np.arange(40) + 2**40, "small": np.arange(40)})
-    with pytest.warns(UserWarning, match="column id of dtype int64"):
-        list(wr.DataLoader(wr.Dataset(parquet).with_columns(table), 8, as_="jax", columns=["small", "id"]))
 
 
 def test_jax_tells_of_float64_that_becomes_float32(tmp_path):

@@ -512,7 +512,7 @@ def test_rows_that_do_not_fit_are_said(labelled):
     with pytest.raises(wr.ChoiceError, match="has no column"):
         ds.with_columns(plan(), on="nothing")
     with pytest.raises(TypeError, match="__arrow_c_stream__"):
-        ds.with_columns({"well": ["A00"]}, on="well")
+        ds.with_columns(["A00"], on="well")
     with pytest.raises(ValueError, match="unmatched must be one of"):
         ds.with_columns(plan(), on="well", unmatched="skip")
 

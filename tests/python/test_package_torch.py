@@ -311,10 +311,9 @@ def test_labels_of_many_numbers_are_not_looked_at_one_by_one(parquet, monkeypatc
         values = (np.arange(80).reshape(40, 2) % 3).astype(dtype)
         for labels in (values, torch.from_numpy(values)):
             dataset = wellread.torch.Dataset(parquet, labels=labels)
-            assert dataset[5][1] == values[5].tolist()
+            assert torch.equal(dataset[5][1], torch.from_numpy(values[5]))
             pixels, of_batch = dataset.__getitems__([5, 3]).whole
-            # As torch makes it of items: one tensor per place.
-            assert pixels.shape == (2, 2, 48, 56) and np.array_equal(torch.stack(of_batch, 1), values[[5, 3]])
+            assert pixels.shape == (2, 2, 48, 56) and torch.equal(of_batch, torch.from_numpy(values[[5, 3]]))
     # Of classes, the numbers count, whatever labels are.
     days = [datetime.date(2020, 1, 1 + i % 2) for i in range(40)]
     classes = wellread.torch.Dataset(parquet, labels=days, classes=True)
@@ -322,6 +321,29 @@ def test_labels_of_many_numbers_are_not_looked_at_one_by_one(parquet, monkeypatc
     assert looked_at == []
     wellread.torch.Dataset(parquet, labels=days)
     assert looked_at == days
+
+
+@pytest.mark.parametrize("transform", [None, lambda image: image], ids=["whole", "each"])
+@pytest.mark.parametrize("collate", [wellread.torch.collate, None], ids=["collate", "torch's own"])
+def test_labels_of_several_numbers_are_one_tensor_of_their_type(parquet, transform, collate):
+    for dtype in ("float32", "float64", "int64", "uint8", ">f4", "bool"):
+        values = (np.arange(120).reshape(40, 3) % 2).astype(dtype)
+        dataset = wellread.torch.Dataset(parquet, labels=values, transform=transform)
+        wanted = torch.from_numpy(values.astype(values.dtype.newbyteorder("=")))
+        values[:] = 9
+        _, label = dataset[7]
+        assert label.dtype == wanted.dtype and torch.equal(label, wanted[7])
+        # An item is the caller's own.
+        label.zero_()
+        batches = list(torch.utils.data.DataLoader(dataset, batch_size=16, collate_fn=collate))
+        assert [tuple(found.shape) for _, found in batches] == [(16, 3), (16, 3), (8, 3)]
+        assert torch.equal(torch.cat([found for _, found in batches]), wanted)
+    # One number per row keeps its type too.
+    values = np.arange(40, dtype="float32") / 3
+    dataset = wellread.torch.Dataset(parquet, labels=values, transform=transform)
+    (_, first), *_ = torch.utils.data.DataLoader(dataset, batch_size=16, collate_fn=collate)
+    assert first.dtype == torch.float32 and first.tolist() == values[:16].tolist()
+    assert dataset[4][1] == values[4]
 
 
 @pytest.mark.parametrize("batch_size", [None, 6])
