@@ -112,6 +112,33 @@ fn label_images_are_cells_and_masks() {
     assert!(error.contains("1x1x1x20x40") && error.contains("rows and columns of its image"), "{error}");
 }
 
+/// Positions of label images of another size are those of other pixels, also where no mask is asked for.
+#[test]
+fn label_images_of_another_size_are_no_cells() {
+    let mut random = ChaCha8Rng::seed_from_u64(12);
+    let dir = tempfile::tempdir().unwrap();
+    let (set, labels) = (dir.path().join("set"), dir.path().join("labels"));
+    let image = |name| Image::noise(name, Shape::plane(40, 40), PixelType::U16, &mut random);
+    drop(write(&set, "tiff", &WriteOptions::default(), &["f1", "f2"].map(image)));
+    let cells = |side: usize| {
+        let at = |y: usize, x: usize| u16::from((8..12).contains(&y) && (4..8).contains(&x));
+        // The label image of the first image is empty, so that it places no cell.
+        let empty = Image::labels("f1_mask", Shape::plane(20, 20), |_, _| 0);
+        let of_second = Image::labels("f2_mask", Shape::plane(side, side), at);
+        let options = WriteOptions { overwrite: true, ..WriteOptions::default() };
+        drop(write(&labels, "tiff", &options, &[empty, of_second]));
+        let options = CellOptions { size: [8, 8], ..CellOptions::default() };
+        CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), &labels, &options)
+    };
+    assert_eq!(cells(40).unwrap().name(0).unwrap(), "f2/cell-1");
+    for side in [20, 80] {
+        let error = cells(side).err().unwrap();
+        assert!(error.is_choice() && error.row_index() == Some(1), "{error}");
+        let shapes = format!("shape 1x1x1x{side}x{side} (TCZYX), and its image 1x1x1x40x40");
+        assert!(error.to_string().contains(&shapes), "{error}");
+    }
+}
+
 /// Opens cells of two images of 40 x 40 pixels by label images that `label` draws, for each of them alike.
 fn cells_of(
     folder: &Path,
