@@ -127,6 +127,10 @@ pub(super) fn numbers(table: &CellTable, name: &str, column: &ArrayRef) -> Resul
         DataType::Float64 => {
             Ok(column.as_primitive::<Float64Type>().iter().map(|v| v.unwrap_or(f64::NAN)).collect())
         }
+        other if other.is_decimal() || *other == DataType::Float16 => {
+            let number = |row: usize| key_at(column, row)?.parse::<f64>().ok();
+            Ok((0..column.len()).map(|row| number(row).unwrap_or(f64::NAN)).collect())
+        }
         other => {
             if let Some((row, text)) = lone_text(column) {
                 let cause = format_args!("column {name:?} holds numbers, and here the text {text:?}");
@@ -182,7 +186,8 @@ pub(super) fn labels(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Float32Array, RecordBatch, StringArray, UInt8Array};
+    use arrow_array::types::{ArrowPrimitiveType, Float16Type};
+    use arrow_array::{Decimal128Array, Float16Array, Float32Array, RecordBatch, StringArray, UInt8Array};
     use std::path::Path;
     use std::sync::Arc;
 
@@ -236,6 +241,12 @@ mod tests {
         let floats = Arc::new(Float32Array::from(vec![Some(1.5), None])) as ArrayRef;
         let read = numbers(&table, "a", &floats).unwrap();
         assert!(read[0] == 1.5 && read[1].is_nan());
+        let halves = vec![<<Float16Type as ArrowPrimitiveType>::Native>::from_f32(1.5)];
+        let halves = Arc::new(Float16Array::from(halves)) as ArrayRef;
+        assert_eq!(numbers(&table, "a", &halves).unwrap(), [1.5]);
+        let decimals = Decimal128Array::from(vec![Some(-1525), None]).with_precision_and_scale(9, 2).unwrap();
+        let read = numbers(&table, "a", &(Arc::new(decimals) as ArrayRef)).unwrap();
+        assert!(read[0] == -15.25 && read[1].is_nan());
         let error = labels(&table, "a", &floats, |_| true).unwrap_err();
         assert_eq!(error.row_index(), Some(0));
         let text = Arc::new(StringArray::from(vec!["x", "y"])) as ArrayRef;
