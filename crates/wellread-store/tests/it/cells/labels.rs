@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::path::Path;
 use wellread_image::{PixelType, Region, Shape};
-use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unmatched};
+use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unmatched, pair};
 use wellread_store::{
     OpenOptions, Request, Result, Scratch, Store, WriteOptions, open, read_image, read_region,
 };
@@ -137,6 +137,29 @@ fn label_images_of_another_size_are_no_cells() {
         let shapes = format!("shape 1x1x1x{side}x{side} (TCZYX), and its image 1x1x1x40x40");
         assert!(error.to_string().contains(&shapes), "{error}");
     }
+}
+
+/// Folders tell images apart where both sets have them, also where one of the sets has some of the images alone.
+#[test]
+fn label_images_of_another_folder_are_of_no_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = |file: &str, names: &[&str]| {
+        let image = |name: &&str| Image::labels(name, Shape::plane(8, 8), |_, _| 1);
+        let images: Vec<Image> = names.iter().map(image).collect();
+        let options = WriteOptions { overwrite: true, ..WriteOptions::default() };
+        write(&dir.path().join(file), "parquet", &options, &images)
+    };
+    let rows = |images: &[&str], labels: &[&str]| {
+        let (images, labels) = (set("images.parquet", images), set("labels.parquet", labels));
+        pair(&*images, &*labels, &[]).unwrap()
+    };
+    let labels = ["P1/s1_mask", "P1/s2_mask", "P2/s1_mask", "P2/s2_mask"];
+    assert_eq!(rows(&["P1/s1", "P1/s2"], &labels), [Some(0), Some(1)]);
+    assert_eq!(rows(&["P2/s2", "P1/s1"], &labels), [Some(3), Some(0)]);
+    // That of P1/s1 was not made.
+    assert_eq!(rows(&["P1/s1", "P2/s2"], &["P2/s1_mask", "P2/s2_mask"]), [None, Some(1)]);
+    // Folders of other names tell nothing.
+    assert_eq!(rows(&["images/s1", "images/s2"], &["masks/s2_mask", "masks/s1_mask"]), [Some(1), Some(0)]);
 }
 
 /// Opens cells of two images of 40 x 40 pixels by label images that `label` draws, for each of them alike.
