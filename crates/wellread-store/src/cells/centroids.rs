@@ -7,9 +7,10 @@ use super::pairs::pair;
 use super::pieces::{FewValues, pieces};
 use super::table::CellTable;
 use crate::surface::{option, option_as};
-use crate::{Error, Result, Store, read_region};
+use crate::{Error, Result, RowInfo, Store, read_region};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 
@@ -61,6 +62,43 @@ fn sums(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<BTreeMap<i64, S
     Ok(found)
 }
 
+/// The label image of an image: that image's row, its own, and its shape.
+pub(super) struct LabelShape {
+    image: usize,
+    row: usize,
+    shape: Shape,
+}
+
+/// The cells of a set of label images.
+pub(super) struct LabelCells {
+    /// A row per cell.
+    pub table: CellTable,
+    /// The image that each is of.
+    pub image: ImageOf,
+    /// Label images of no image.
+    pub unpaired: Found,
+    /// Label images with cells.
+    pub shapes: Vec<LabelShape>,
+}
+
+/// Checks that label images have the rows and columns of their images, of which `infos` are known: else positions would be
+/// those of other pixels. An image without one is left to its reader.
+///
+/// # Errors
+/// A label image of another height or width.
+pub(super) fn check_shapes(path: &Path, shapes: &[LabelShape], infos: &[Option<RowInfo>]) -> Result<()> {
+    for LabelShape { image, row, shape } in shapes {
+        let Some(RowInfo { shape: own, .. }) = infos.get(*image).copied().flatten() else { continue };
+        if (shape.y(), shape.x()) != (own.y(), own.x()) {
+            let cause = format_args!("the label image has shape {shape} (TCZYX), and its image {own}");
+            return Err(Error::new(path, cause).row(*row).choice().hint(
+                "a label image has the rows and columns of its image: of a pyramid, open both at levels of one size",
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The cells of a set of label images as a table, the image that each is of, and label images of no image. Images without a label
 /// image have no cells. For binary masks, where `are_masks`, the connected components are the cells.
 ///
@@ -72,7 +110,7 @@ pub(super) fn table(
     labels: &dyn Store,
     by: &[String],
     are_masks: bool,
-) -> Result<(CellTable, ImageOf, Found)> {
+) -> Result<LabelCells> {
     let pairs = pair(images, labels, by)?;
     let paired: HashSet<usize> = pairs.iter().flatten().copied().collect();
     if paired.is_empty() && !images.is_empty() && !labels.is_empty() {
@@ -94,7 +132,7 @@ pub(super) fn table(
     let (mut of_image, mut names) = (vec![], vec![]);
     let (mut numbers, mut areas, mut ys, mut xs) = (vec![], vec![], vec![], vec![]);
     let (mut scratch, mut pixels) = (crate::Scratch::default(), vec![]);
-    let mut values = FewValues::default();
+    let (mut values, mut shapes) = (FewValues::default(), vec![]);
     for (image, label) in pairs.into_iter().enumerate() {
         let Some(label) = label else { continue };
         let info = labels.row_info(label)?;
@@ -112,6 +150,9 @@ pub(super) fn table(
             values.see(label, found.keys().copied(), || pieces(info.shape, info.dtype, &pixels));
             found
         };
+        if !found.is_empty() {
+            shapes.push(LabelShape { image, row: label, shape: info.shape });
+        }
         let name = images.name(image)?;
         for (number, Sums { pixels, y, x }) in found {
             of_image.push(Some(image));
@@ -146,7 +187,8 @@ pub(super) fn table(
         ("AreaShape_Area", Arc::new(Int64Array::from(areas))),
     ];
     let batch = RecordBatch::try_from_iter(columns).map_err(|e| Error::new(labels.path(), e))?;
-    Ok((CellTable::in_memory(labels.path(), batch), ImageOf::known(of_image), unpaired))
+    let table = CellTable::in_memory(labels.path(), batch);
+    Ok(LabelCells { table, image: ImageOf::known(of_image), unpaired, shapes })
 }
 
 #[cfg(test)]

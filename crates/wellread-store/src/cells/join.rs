@@ -1,6 +1,6 @@
 //! The cells of a table in the images of a set: where each is cut out, and what could not be.
 
-use super::centroids;
+use super::centroids::{self, LabelCells};
 use super::edge::{BoxPosition, CellBox, box_position};
 use super::found::CellsReport;
 use super::keys::{ImageLookup, image_of};
@@ -8,6 +8,7 @@ use super::mask_rows::{LabelSets, MaskRows};
 use super::options::{CellOptions, Mask, Unmatched};
 use super::placement::{Placement, readable};
 use super::table::{self, CellTable, TableFile};
+use super::unshared;
 use crate::ahead::Fetching;
 use crate::place::Wanted;
 use crate::surface::{option, option_as};
@@ -130,7 +131,9 @@ impl Cells {
         options: &CellOptions,
         masks: Option<&dyn Store>,
     ) -> Result<Self> {
-        let (table, image, unpaired) = centroids::table(images, labels.0, &options.by, options.label_masks)?;
+        let found = centroids::table(images, labels.0, &options.by, options.label_masks)?;
+        let LabelCells { table, image, unpaired, shapes } = found;
+        centroids::check_shapes(labels.1, &shapes, &infos(images, &image.images))?;
         let placement = Placement::of(&table, image, None, &CellOptions::default())?;
         let sets = LabelSets { masks, labels: Some(labels) };
         let mut cells = Self::masked(images, table, &placement, options, &sets)?;
@@ -157,6 +160,7 @@ impl Cells {
         let none = || RecordBatch::new_empty(std::sync::Arc::new(arrow_schema::Schema::empty()));
         let keys = keys.unwrap_or_else(none);
         let image = image_of(images, &table, &by, &keys)?;
+        unshared::check(images, &table, &image.images, by.unshared())?;
         let placement = Placement::of(&table, image, Some(images), options)?;
         Self::masked(images, table, &placement, options, &LabelSets { masks, labels: None })
     }

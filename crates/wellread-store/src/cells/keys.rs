@@ -45,6 +45,8 @@ pub(super) enum ImageLookup {
         table: Vec<String>,
         /// Those of the images.
         images: Vec<String>,
+        /// Those of plate, well and site that the images lack; of columns that were named, none.
+        unshared: Vec<String>,
     },
     /// By the image's name in a column of the table.
     Name(String),
@@ -76,7 +78,7 @@ impl ImageLookup {
         let of_table = of_table.collect::<Result<Vec<_>>>()?;
         let of_images: Vec<Option<String>> = options.by.iter().map(|name| resolved(name, &beside)).collect();
         if let Some(images) = of_images.iter().cloned().collect::<Option<Vec<_>>>() {
-            return Ok(Self::Columns { table: of_table, images });
+            return Ok(Self::Columns { table: of_table, images, unshared: vec![] });
         }
         if let [name] = &of_table[..] {
             return Ok(Self::Name(name.clone()));
@@ -99,7 +101,9 @@ impl ImageLookup {
             SITE.iter().filter_map(|name| Some((resolved(name, &table.names)?, resolved(name, beside)?)));
         let (of_table, of_images): (Vec<_>, Vec<_>) = both.unzip();
         if !of_table.is_empty() {
-            return Ok(Self::Columns { table: of_table, images: of_images });
+            let lacking = SITE.iter().filter(|name| resolved(name, beside).is_none());
+            let unshared = lacking.filter_map(|name| resolved(name, &table.names)).collect();
+            return Ok(Self::Columns { table: of_table, images: of_images, unshared });
         }
         if let Some(name) = NAMES.into_iter().find(|name| table.has(name)) {
             return Ok(Self::Name(name.to_owned()));
@@ -119,6 +123,14 @@ impl ImageLookup {
             option("cells.by")
         );
         Err(table.no_choice(cause, &["plate", "well", "site", "image", "file"]))
+    }
+
+    /// The columns of the table that tell images apart as well, and that the images lack.
+    pub fn unshared(&self) -> &[String] {
+        match self {
+            Self::Columns { unshared, .. } => unshared,
+            Self::Name(_) | Self::Only => &[],
+        }
     }
 
     /// The columns of the table that are needed.
@@ -177,7 +189,7 @@ pub(super) fn image_of(
         .collect::<Result<_>>()?;
     let found = match by {
         ImageLookup::Only => vec![Some(0); table.rows],
-        ImageLookup::Columns { table: own, images: theirs } => {
+        ImageLookup::Columns { table: own, images: theirs, .. } => {
             by_columns(images, table, [own, theirs], &columns)?
         }
         ImageLookup::Name(name) => by_name(images, table, name, &columns[0])?,

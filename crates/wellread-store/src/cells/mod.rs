@@ -19,6 +19,7 @@
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
 //! | `placement` | what a table says of each cell: image, position in pixels, number |
 //! | `keys` | which image a cell is of |
+//! | `unshared` | whether rows of one image are of one plate, well and site, as far as the table alone says |
 //! | `pairs`, `numbers`, `name_numbers` | which label image is of which image: by columns and names, by the numbers in names |
 //! | `edge` | the box of a cell, and what of it lies outside of the image |
 //! | `found` | [`CellsReport`]: what was left out, counted, with the first few |
@@ -58,6 +59,7 @@ mod sqlite;
 mod sqlite_column;
 mod store;
 mod table;
+mod unshared;
 
 pub use found::{CellsReport, Found};
 pub use join::{CellSource, Cells};

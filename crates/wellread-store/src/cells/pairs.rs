@@ -16,7 +16,7 @@ use crate::profiles::{self, files_of_sites};
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::RecordBatch;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// For each image the row of its label image, where there is one: by the columns `by` where both sets have them, else by names.
 ///
@@ -73,8 +73,11 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
     let of_files = NameIndex::of(&files);
     // Whole names come first: a name that only looks alike then takes no image from them.
     let (mut rest, mut is_named) = (vec![], vec![false; images.len()]);
+    let of_images: HashSet<&str> = names.iter().filter_map(|name| folder_of(name)).collect();
+    let mut of_labels: HashSet<String> = HashSet::new();
     for label in 0..labels.len() {
         let name = labels.name(label)?;
+        of_labels.extend(folder_of(&name).map(str::to_owned));
         match index.whole.get(&profiles::parts(&name).join("/")) {
             Some(&image) => {
                 put(image, label)?;
@@ -83,13 +86,18 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
             None => rest.push((label, name)),
         }
     }
+    // Folders that both sets have tell images apart: P2/s1_mask is not of P1/s1, also where P2/s1 is not in the set.
+    let is_elsewhere = |image: usize, label: &str| match (folder_of(&names[image]), folder_of(label)) {
+        (Some(own), Some(other)) => own != other && (of_labels.contains(own) || of_images.contains(other)),
+        _ => false,
+    };
     for (label, name) in rest {
         let own = profiles::parts(&name);
         // A file tells more than the words that its image's name shares with others.
         let image = match of_files.of_label(&own) {
             Ok(Some(file)) => Ok(images_of_files.get(file).copied()),
             Ok(None) | Err(_) => match index.of_labels_within(&own) {
-                Ok(None) => index.of_label(&own),
+                Ok(None) => index.of_label(&own).map(|image| image.filter(|&at| !is_elsewhere(at, &name))),
                 found => found,
             },
         };
@@ -146,6 +154,12 @@ pub fn agree_in_order(images: &dyn Store, labels: &dyn Store) -> Result<bool> {
 /// The last part of a name, without the ending of a file.
 pub(super) fn stem_of(name: &str) -> &str {
     profiles::parts(name).last().copied().unwrap_or_default()
+}
+
+/// The folder of a name: its last one.
+fn folder_of(name: &str) -> Option<&str> {
+    let parts = profiles::parts(name);
+    parts.len().checked_sub(2).map(|at| parts[at])
 }
 
 /// The digits that a name ends with.

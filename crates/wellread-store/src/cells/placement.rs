@@ -30,7 +30,7 @@ impl Placement {
         options: &CellOptions,
     ) -> Result<Self> {
         let [x_name, y_name] = position_columns(table, options)?;
-        let label = label_column(table, options)?;
+        let label = label_column(table, options, &x_name)?;
         let mut names = vec![x_name.clone()];
         for name in std::iter::once(&y_name).chain(&label) {
             if !names.contains(name) {

@@ -34,12 +34,13 @@ const POSITIONS: [[&str; 2]; 12] = [
 pub(super) const CLASS: &str = "label";
 
 /// Columns of a cell's number in its image, in the order in which they are looked for.
-const LABELS: [&str; 7] = [
+const LABELS: [&str; 8] = [
     "ObjectNumber",
     "Metadata_ObjectNumber",
     "Nuclei_Number_Object_Number",
     "Metadata_Nuclei_Number_Object_Number",
     "Cells_Number_Object_Number",
+    "Metadata_Cells_Number_Object_Number",
     "Number_Object_Number",
     CLASS,
 ];
@@ -76,17 +77,23 @@ pub(super) fn position_columns(table: &CellTable, options: &CellOptions) -> Resu
     })
 }
 
-/// The column of a cell's number; `None` where none was asked for and none of a known name is there.
+/// The column of a cell's number; `None` where none was asked for and none of a known name is there. Where `x`, the column of
+/// positions, is that of whole cells, their numbers come before those of nuclei, which may be others.
 ///
 /// # Errors
 /// A column that was asked for and is not there.
-pub(super) fn label_column(table: &CellTable, options: &CellOptions) -> Result<Option<String>> {
+pub(super) fn label_column(table: &CellTable, options: &CellOptions, x: &str) -> Result<Option<String>> {
     match &options.label {
         Some(name) if !table.has(name) => {
             Err(table.no_choice(format_args!("has no column {name:?}"), &["number", "label"]))
         }
         Some(name) => Ok(Some(name.clone())),
-        None => Ok(LABELS.into_iter().find(|name| table.has(name)).map(str::to_owned)),
+        None => {
+            let are_cells = x.strip_prefix("Metadata_").unwrap_or(x).starts_with("Cells_");
+            let there = || LABELS.into_iter().filter(|name| table.has(name));
+            let of_cells = there().find(|name| are_cells && *name != CLASS && !name.contains("Nuclei_"));
+            Ok(of_cells.or_else(|| there().next()).map(str::to_owned))
+        }
     }
 }
 
@@ -126,6 +133,10 @@ pub(super) fn numbers(table: &CellTable, name: &str, column: &ArrayRef) -> Resul
         DataType::Float32 => all!(Float32Type),
         DataType::Float64 => {
             Ok(column.as_primitive::<Float64Type>().iter().map(|v| v.unwrap_or(f64::NAN)).collect())
+        }
+        other if other.is_decimal() || *other == DataType::Float16 => {
+            let number = |row: usize| key_at(column, row)?.parse::<f64>().ok();
+            Ok((0..column.len()).map(|row| number(row).unwrap_or(f64::NAN)).collect())
         }
         other => {
             if let Some((row, text)) = lone_text(column) {
@@ -182,7 +193,8 @@ pub(super) fn labels(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Float32Array, RecordBatch, StringArray, UInt8Array};
+    use arrow_array::types::{ArrowPrimitiveType, Float16Type};
+    use arrow_array::{Decimal128Array, Float16Array, Float32Array, RecordBatch, StringArray, UInt8Array};
     use std::path::Path;
     use std::sync::Arc;
 
@@ -236,6 +248,12 @@ mod tests {
         let floats = Arc::new(Float32Array::from(vec![Some(1.5), None])) as ArrayRef;
         let read = numbers(&table, "a", &floats).unwrap();
         assert!(read[0] == 1.5 && read[1].is_nan());
+        let halves = vec![<<Float16Type as ArrowPrimitiveType>::Native>::from_f32(1.5)];
+        let halves = Arc::new(Float16Array::from(halves)) as ArrayRef;
+        assert_eq!(numbers(&table, "a", &halves).unwrap(), [1.5]);
+        let decimals = Decimal128Array::from(vec![Some(-1525), None]).with_precision_and_scale(9, 2).unwrap();
+        let read = numbers(&table, "a", &(Arc::new(decimals) as ArrayRef)).unwrap();
+        assert!(read[0] == -15.25 && read[1].is_nan());
         let error = labels(&table, "a", &floats, |_| true).unwrap_err();
         assert_eq!(error.row_index(), Some(0));
         let text = Arc::new(StringArray::from(vec!["x", "y"])) as ArrayRef;
@@ -243,9 +261,26 @@ mod tests {
         let whole = Arc::new(UInt8Array::from(vec![3, 7])) as ArrayRef;
         assert_eq!(labels(&table, "a", &whole, |_| true).unwrap(), [3, 7]);
         assert_eq!(
-            label_column(&self::table(&["label", "x"]), &CellOptions::default()).unwrap().unwrap(),
+            label_column(&self::table(&["label", "x"]), &CellOptions::default(), "x").unwrap().unwrap(),
             "label"
         );
-        assert_eq!(label_column(&table, &CellOptions::default()).unwrap(), None);
+        assert_eq!(label_column(&table, &CellOptions::default(), "x").unwrap(), None);
+    }
+
+    #[test]
+    fn numbers_are_of_the_objects_whose_positions_are_taken() {
+        let both = table(&["Nuclei_Number_Object_Number", "Cells_Number_Object_Number"]);
+        let nuclei = table(&["label", "Metadata_Nuclei_Number_Object_Number"]);
+        let of =
+            |table: &CellTable, x: &str| label_column(table, &CellOptions::default(), x).unwrap().unwrap();
+        for x in ["Nuclei_Location_Center_X", "Metadata_Nuclei_Location_Center_X", "x"] {
+            assert_eq!(of(&both, x), "Nuclei_Number_Object_Number");
+        }
+        for x in ["Cells_Location_Center_X", "Metadata_Cells_AreaShape_Center_X"] {
+            assert_eq!(of(&both, x), "Cells_Number_Object_Number");
+            assert_eq!(of(&nuclei, x), "Metadata_Nuclei_Number_Object_Number");
+        }
+        let own = table(&["Cells_Number_Object_Number", "ObjectNumber"]);
+        assert_eq!(of(&own, "Cells_Location_Center_X"), "ObjectNumber");
     }
 }

@@ -16,7 +16,7 @@ mod bytes;
 mod text;
 
 use super::sqlite_column::Column;
-use crate::features::{BYTES, joined, key_at};
+use crate::features::{BYTES, Comparison};
 use crate::spool::LocalFile;
 use crate::words::counted;
 use crate::{Error, LeftOut, Result, place};
@@ -159,12 +159,14 @@ impl Database {
         RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(|e| Error::new(&self.path, e))
     }
 
-    /// The row of each cell's image, by the keys of cells and of images; null where there is none.
+    /// The row of each cell's image, by the keys of cells and of images; null where there is none. Columns may have other types in the
+    /// two tables: pandas writes whole numbers as floats where one is missing.
     fn image_rows(&self, cells: &[ArrayRef], images: &[ArrayRef]) -> Result<UInt64Array> {
+        let compared = Comparison::of(&self.path, (&self.keys, cells), (&self.keys, images))?;
         let rows = |keys: &[ArrayRef]| keys.first().map_or(0, |column| column.len());
         let mut of_key: HashMap<String, u64> = HashMap::with_capacity(rows(images));
         for row in 0..rows(images) {
-            let Some(text) = key(images, row) else { continue };
+            let Some(text) = compared.key(images, row) else { continue };
             if let Some(other) = of_key.insert(text, row as u64) {
                 let table = self.images.as_ref().map_or("", |table| table.name.as_str());
                 let keys = self.keys.join(", ");
@@ -174,14 +176,8 @@ impl Database {
                     .hint("runs that were put into one database need a TableNumber that tells them apart"));
             }
         }
-        Ok((0..rows(cells)).map(|row| of_key.get(&key(cells, row)?).copied()).collect())
+        Ok((0..rows(cells)).map(|row| of_key.get(&compared.key(cells, row)?).copied()).collect())
     }
-}
-
-/// The values of some columns in a row as one text; `None` where one is null.
-fn key(columns: &[ArrayRef], row: usize) -> Option<String> {
-    let values: Option<Vec<String>> = columns.iter().map(|column| key_at(column, row)).collect();
-    values.map(|values| joined(&values))
 }
 
 impl Table {

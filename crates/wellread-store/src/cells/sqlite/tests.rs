@@ -70,6 +70,24 @@ fn runs_of_cytominer_database_are_told_apart() {
     assert_eq!(batch.column(1).as_string::<i32>().value(1), "a");
 }
 
+/// As pandas writes them: floats where a number is missing, texts of a table that was read as such.
+#[test]
+fn numbers_of_images_may_be_of_another_type_in_each_table() {
+    for (images, cells) in
+        [("INTEGER", "REAL"), ("REAL", "INTEGER"), ("TEXT", "REAL"), ("INTEGER", "TEXT"), ("TEXT", "TEXT")]
+    {
+        let (_dir, path) = database(&format!(
+            "CREATE TABLE Per_Image (ImageNumber {images}, w TEXT); INSERT INTO Per_Image VALUES (1, 'a'), (2, 'b');
+             CREATE TABLE Per_Object (ImageNumber {cells}, x REAL);
+             INSERT INTO Per_Object VALUES (2, 0.5), (1, 1.5), (NULL, 2.5), (3, 3.5);"
+        ));
+        let (database, _) = Database::open(&path, None, &[]).unwrap();
+        let batch = database.read(&names(&["w"])).unwrap();
+        let wells: Vec<_> = batch.column(0).as_string::<i32>().iter().collect();
+        assert_eq!(wells, [Some("b"), Some("a"), None, None], "{images} {cells}");
+    }
+}
+
 #[test]
 fn columns_that_are_asked_for_choose_among_tables_of_objects() {
     let (_dir, path) = database(

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::path::Path;
 use wellread_image::{PixelType, Region, Shape};
-use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unmatched};
+use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unmatched, pair};
 use wellread_store::{
     OpenOptions, Request, Result, Scratch, Store, WriteOptions, open, read_image, read_region,
 };
@@ -110,6 +110,56 @@ fn label_images_are_cells_and_masks() {
     let options = CellOptions { masks: Some(others), ..options };
     let error = CellsStore::open(images_again(), &table, &options).err().unwrap().to_string();
     assert!(error.contains("1x1x1x20x40") && error.contains("rows and columns of its image"), "{error}");
+}
+
+/// Positions of label images of another size are those of other pixels, also where no mask is asked for.
+#[test]
+fn label_images_of_another_size_are_no_cells() {
+    let mut random = ChaCha8Rng::seed_from_u64(12);
+    let dir = tempfile::tempdir().unwrap();
+    let (set, labels) = (dir.path().join("set"), dir.path().join("labels"));
+    let image = |name| Image::noise(name, Shape::plane(40, 40), PixelType::U16, &mut random);
+    drop(write(&set, "tiff", &WriteOptions::default(), &["f1", "f2"].map(image)));
+    let cells = |side: usize| {
+        let at = |y: usize, x: usize| u16::from((8..12).contains(&y) && (4..8).contains(&x));
+        // The label image of the first image is empty, so that it places no cell.
+        let empty = Image::labels("f1_mask", Shape::plane(20, 20), |_, _| 0);
+        let of_second = Image::labels("f2_mask", Shape::plane(side, side), at);
+        let options = WriteOptions { overwrite: true, ..WriteOptions::default() };
+        drop(write(&labels, "tiff", &options, &[empty, of_second]));
+        let options = CellOptions { size: [8, 8], ..CellOptions::default() };
+        CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), &labels, &options)
+    };
+    assert_eq!(cells(40).unwrap().name(0).unwrap(), "f2/cell-1");
+    for side in [20, 80] {
+        let error = cells(side).err().unwrap();
+        assert!(error.is_choice() && error.row_index() == Some(1), "{error}");
+        let shapes = format!("shape 1x1x1x{side}x{side} (TCZYX), and its image 1x1x1x40x40");
+        assert!(error.to_string().contains(&shapes), "{error}");
+    }
+}
+
+/// Folders tell images apart where both sets have them, also where one of the sets has some of the images alone.
+#[test]
+fn label_images_of_another_folder_are_of_no_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = |file: &str, names: &[&str]| {
+        let image = |name: &&str| Image::labels(name, Shape::plane(8, 8), |_, _| 1);
+        let images: Vec<Image> = names.iter().map(image).collect();
+        let options = WriteOptions { overwrite: true, ..WriteOptions::default() };
+        write(&dir.path().join(file), "parquet", &options, &images)
+    };
+    let rows = |images: &[&str], labels: &[&str]| {
+        let (images, labels) = (set("images.parquet", images), set("labels.parquet", labels));
+        pair(&*images, &*labels, &[]).unwrap()
+    };
+    let labels = ["P1/s1_mask", "P1/s2_mask", "P2/s1_mask", "P2/s2_mask"];
+    assert_eq!(rows(&["P1/s1", "P1/s2"], &labels), [Some(0), Some(1)]);
+    assert_eq!(rows(&["P2/s2", "P1/s1"], &labels), [Some(3), Some(0)]);
+    // That of P1/s1 was not made.
+    assert_eq!(rows(&["P1/s1", "P2/s2"], &["P2/s1_mask", "P2/s2_mask"]), [None, Some(1)]);
+    // Folders of other names tell nothing.
+    assert_eq!(rows(&["images/s1", "images/s2"], &["masks/s2_mask", "masks/s1_mask"]), [Some(1), Some(0)]);
 }
 
 /// Opens cells of two images of 40 x 40 pixels by label images that `label` draws, for each of them alike.

@@ -224,6 +224,43 @@ fn cells_are_joined_by_columns_and_have_them() {
     assert!(error.contains("row 1: could be of either of two images, p and q"), "{error}");
 }
 
+/// Cells of several plates are not all of the images of one, which have no column of plates.
+#[test]
+fn cells_of_other_plates_are_of_no_image_without_a_plate() {
+    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+    let mut random = ChaCha8Rng::seed_from_u64(13);
+    let images = ["p", "q"].map(|name| Image::noise(name, Shape::plane(30, 30), PixelType::U8, &mut random));
+    let dir = tempfile::tempdir().unwrap();
+    let wells: ArrayRef = Arc::new(StringArray::from(vec!["A01", "B02"]));
+    let features = RecordBatch::try_from_iter([("Metadata_Well", wells)]).unwrap();
+    let options = WriteOptions { features: Some(features), ..WriteOptions::default() };
+    let set = dir.path().join("set.parquet");
+    drop(write(&set, "parquet", &options, &images));
+    let cells = |rows: &[&str], options: &CellOptions| {
+        let path = dir.path().join("cells.csv");
+        let text = format!("Metadata_Plate,Metadata_Well,Metadata_Site,x,y\n{}\n", rows.join("\n"));
+        std::fs::write(&path, text).unwrap();
+        CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), &path, options)
+    };
+    let found = CellOptions { size: [4, 4], ..CellOptions::default() };
+    let skipping = CellOptions { unmatched: Unmatched::Skip, ..found.clone() };
+    let named = CellOptions { by: vec!["Well".to_owned()], ..found.clone() };
+    let plates = ["P1,A01,1,9,9", "P1,B02,1,9,9", "P2,A01,1,9,9"];
+    for options in [&found, &skipping] {
+        let error = cells(&plates, options).err().unwrap();
+        assert!(error.is_choice() && error.row_index() == Some(2), "{error}");
+        let cause =
+            "rows 0 and 2 would both be of the image p, and have P1 and P2 in column \"Metadata_Plate\"";
+        assert!(error.to_string().contains(cause), "{error}");
+    }
+    let error = cells(&["P1,A01,1,9,9", "P1,A01,2,9,9"], &found).err().unwrap().to_string();
+    assert!(error.contains("have 1 and 2 in column \"Metadata_Site\", which the images lack"), "{error}");
+    // A column that is named is taken at its word. Another site of each image, and a plate that is not there, are no matter.
+    assert_eq!(cells(&plates, &named).unwrap().len(), 3);
+    assert_eq!(cells(&["P1,A01,1,9,9", ",A01,1,3,3", "P1,B02,2,9,9"], &found).unwrap().len(), 3);
+    assert_eq!(cells(&["P1,A01,1,9,9", "P2,C03,4,9,9"], &skipping).unwrap().len(), 1);
+}
+
 /// An image that cannot be read is not looked at unless a cell lies on it.
 #[test]
 fn images_without_cells_need_not_be_readable() {
