@@ -1,4 +1,4 @@
-"""What the actors of ``embed --on ray`` are started with. Ray is a stand-in here."""
+"""Actors of ``embed --on ray``: how many start, and how they read answers. Ray is a stand-in here."""
 
 import os
 import subprocess

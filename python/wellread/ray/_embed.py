@@ -128,7 +128,7 @@ class Model:
 
 
 def _shares(there: float, share: float) -> int:
-    """How often `share` fits, in ten-thousandths as Ray counts: 0.1 fits three times in 0.3, of which floats make 2."""
+    """How often `share` fits, in ten-thousandths as Ray counts: 0.1 fits three times in 0.3; floats make it 2."""
     return round(there * UNITS) // max(1, round(share * UNITS))
 
 
