@@ -32,6 +32,8 @@ MODULES = "PYTHONPATH"
 PYTHON = "WELLREAD_PYTHON"
 # Bytes of what a program has printed that are shown when it ends.
 SHOWN = 2000
+# The smallest share of a processor or GPU that Ray counts is one of so many.
+UNITS = 10_000
 # Exit codes of a program that says itself why it ended.
 SAID = (1, 2)
 MISSING_ROOM = "no node of the cluster has {cpus} processors{gpus} for a model"
@@ -59,7 +61,14 @@ class Program:
         # Open as long as the program runs.
         self.log = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
-            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, cwd=folder, env=told, text=True
+            program,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            cwd=folder,
+            env=told,
+            # The program writes UTF-8, whatever the locale of its node is.
+            encoding="utf-8",
         )
 
     def answer(self) -> Told:
@@ -118,13 +127,18 @@ class Model:
         return self._answer(told, int(told.get("images", 0)), start)
 
 
+def _shares(there: float, share: float) -> int:
+    """How often `share` fits, in ten-thousandths as Ray counts: 0.1 fits three times in 0.3; floats make it 2."""
+    return round(there * UNITS) // max(1, round(share * UNITS))
+
+
 def room(ray: Any, cpus: float, gpus: float) -> int:
     """Actors that fit on the nodes that are there."""
     found = 0
     for node in ray.nodes():
         if node.get("Alive"):
             there = node.get("Resources", {})
-            counts = [int(there.get(name, 0) / share) for name, share in (("CPU", cpus), ("GPU", gpus)) if share]
+            counts = [_shares(there.get(name, 0), share) for name, share in (("CPU", cpus), ("GPU", gpus)) if share]
             found += min(counts)
     return found
 

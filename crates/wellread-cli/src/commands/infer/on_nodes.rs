@@ -4,7 +4,7 @@ use super::super::nodes::{self, Cluster};
 use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::path::Path;
-use wellread_infer::{Config, Run, result_files, suite};
+use wellread_infer::{Config, Record, Row, Run, result_files, suite};
 use wellread_measure::Environment;
 use wellread_measure::environment::Node;
 
@@ -24,6 +24,13 @@ pub fn take_part(config: &mut Config, (number, folder, node): (usize, &Path, Nod
     folder.clone_into(&mut config.output_dir);
     config.node = Some(node);
     Ok(())
+}
+
+/// Whether a part has a result of the framework and batch size of `row`.
+fn is_measured(row: &Row, measured: &[Record]) -> bool {
+    measured
+        .iter()
+        .any(|known| known.row.framework == row.framework && known.row.batch_size == row.batch_size)
 }
 
 /// Has a cluster measure, and writes the results of all parts as those of one run.
@@ -56,7 +63,7 @@ pub fn run(cluster: &Cluster, config: &Config, program: &[OsString], ui: Ui) -> 
         }
         let why = end.unwrap_or_else(|| "its node gave no results of it".to_owned());
         let mut missing = suite::unusable(&part.name, &why, &run).map_err(|e| failed(&e))?;
-        missing.retain(|record| measured.iter().all(|known| known.row.batch_size != record.row.batch_size));
+        missing.retain(|record| !is_measured(&record.row, &measured));
         is_whole &= missing.is_empty();
         run.records.extend(measured);
         run.records.extend(missing);
@@ -87,5 +94,18 @@ mod tests {
         );
         assert_eq!(part.node, Some(node.clone()));
         assert!(take_part(&mut whole.clone(), (2, Path::new("/out/2"), node)).is_err());
+    }
+
+    #[test]
+    fn a_framework_without_a_result_is_missing_beside_one_of_the_same_size() {
+        let row = |framework: &str, batch_size| Row {
+            framework: framework.to_owned(),
+            batch_size,
+            ..Row::default()
+        };
+        let measured = [Record { row: row("pytorch", 8), ..Record::default() }];
+        assert!(is_measured(&row("pytorch", 8), &measured));
+        assert!(!is_measured(&row("onnxruntime", 8), &measured));
+        assert!(!is_measured(&row("pytorch", 16), &measured));
     }
 }
