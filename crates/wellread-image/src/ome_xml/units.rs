@@ -60,7 +60,7 @@ pub fn canonical_unit(unit: &str) -> Option<&'static str> {
 /// Units of time (`UnitsTime`) that experiments are measured in, with the spellings met in files.
 const TIME_UNITS: [(&str, &[&str]); 8] = [
     ("s", &["second", "seconds", "sec"]),
-    ("ms", &["millisecond", "milliseconds"]),
+    ("ms", &["millisecond", "milliseconds", "msec"]),
     ("µs", &["us", "\u{3bc}s", "microsecond", "microseconds"]),
     ("ns", &["nanosecond", "nanoseconds"]),
     ("ps", &["picosecond", "picoseconds"]),

@@ -10,6 +10,7 @@ use super::encode::Compressor;
 use super::units::unit_name;
 use crate::ImageView;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType};
 
 /// OME-Zarr version to write.
@@ -38,13 +39,15 @@ pub(super) fn files(
     compressor: Compressor,
     checksums: bool,
 ) -> Vec<(String, Value)> {
+    let scaled = with_scales(image.metadata);
+    let metadata = &*scaled;
     let mut ome = Map::new();
     let mut multiscale = json!({
-        "name": image.metadata.name,
-        "axes": axes(image.metadata),
+        "name": metadata.name,
+        "axes": axes(metadata),
         "datasets": [{
             "path": DATASET,
-            "coordinateTransformations": [{"type": "scale", "scale": scale(image.metadata)}],
+            "coordinateTransformations": [{"type": "scale", "scale": scale(metadata)}],
         }],
     });
     match version {
@@ -52,10 +55,10 @@ pub(super) fn files(
         Version::V04 => multiscale.as_object_mut().and_then(|m| m.insert("version".into(), "0.4".into())),
     };
     ome.insert("multiscales".into(), json!([multiscale]));
-    if image.metadata.channels.len() == image.shape.c() {
-        ome.insert("omero".into(), omero(version, &image.metadata.channels, image.dtype));
+    if metadata.channels.len() == image.shape.c() {
+        ome.insert("omero".into(), omero(version, &metadata.channels, image.dtype));
     }
-    let kept = kept(image.metadata);
+    let kept = kept(metadata);
     match version {
         Version::V05 => {
             let mut attributes = Map::from_iter([("ome".to_owned(), Value::Object(ome))]);
@@ -79,6 +82,26 @@ pub(super) fn files(
     }
 }
 
+/// The metadata without sizes and times that no scale can be: zero, negative or no number. Their axes have no unit then,
+/// and readers take a scale of 1 without a unit for an unknown size.
+fn with_scales(metadata: &ImageMetadata) -> Cow<'_, ImageMetadata> {
+    let is_scale = |value: f64| value.is_finite() && value > 0.0;
+    let sizes = [&metadata.physical_size_x, &metadata.physical_size_y, &metadata.physical_size_z];
+    let all_are = sizes.into_iter().flatten().all(|size| is_scale(size.value))
+        && metadata.time_increment.as_ref().is_none_or(|step| is_scale(step.value));
+    if all_are {
+        return Cow::Borrowed(metadata);
+    }
+    let size = |size: &Option<PhysicalSize>| size.clone().filter(|size| is_scale(size.value));
+    Cow::Owned(ImageMetadata {
+        physical_size_x: size(&metadata.physical_size_x),
+        physical_size_y: size(&metadata.physical_size_y),
+        physical_size_z: size(&metadata.physical_size_z),
+        time_increment: metadata.time_increment.clone().filter(|step| is_scale(step.value)),
+        ..metadata.clone()
+    })
+}
+
 fn axes(metadata: &ImageMetadata) -> Value {
     let axis = |name: &str, kind: &str, unit: Option<&str>| match unit {
         Some(unit) if !unit.is_empty() => json!({"name": name, "type": kind, "unit": unit_name(unit)}),
@@ -97,10 +120,9 @@ fn axes(metadata: &ImageMetadata) -> Value {
 }
 
 fn scale(metadata: &ImageMetadata) -> [f64; 5] {
-    let positive = |value: Option<f64>| value.filter(|v| v.is_finite() && *v > 0.0).unwrap_or(1.0);
-    let value = |size: &Option<PhysicalSize>| positive(size.as_ref().map(|s| s.value));
+    let value = |size: &Option<PhysicalSize>| size.as_ref().map_or(1.0, |size| size.value);
     [
-        positive(metadata.time_increment.as_ref().map(|step| step.value)),
+        metadata.time_increment.as_ref().map_or(1.0, |step| step.value),
         1.0,
         value(&metadata.physical_size_z),
         value(&metadata.physical_size_y),
@@ -202,4 +224,38 @@ fn array_v2(image: &ImageView<'_>, chunking: &Chunking, compressor: Compressor) 
         "dimension_separator": "/",
         "compressor": compressor.v2(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_image::{Shape, TimeIncrement};
+
+    #[test]
+    fn sizes_that_are_no_scale_are_not_written() {
+        for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let size = |value: f64| Some(PhysicalSize { value, unit: "µm".into() });
+            let metadata = ImageMetadata {
+                physical_size_x: size(value),
+                physical_size_y: size(0.6),
+                time_increment: Some(TimeIncrement { value, unit: "s".into() }),
+                acquired: Some("2026-11-21T05:38:56".into()),
+                ..ImageMetadata::named("a")
+            };
+            let shape = Shape::plane(2, 3);
+            let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &[7; 6] };
+            let chunking = Chunking { chunk: [1, 1, 1, 2, 3], shard: None };
+            let files = files(Version::V05, &image, &chunking, Compressor::None, false);
+            let attributes = &files[0].1["attributes"];
+            let multiscale = &attributes["ome"]["multiscales"][0];
+            let scale = &multiscale["datasets"][0]["coordinateTransformations"][0]["scale"];
+            assert_eq!(*scale, json!([1.0, 1.0, 1.0, 0.6, 1.0]), "{value}");
+            let units: Vec<Option<&str>> =
+                (0..5_usize).map(|i| multiscale["axes"][i]["unit"].as_str()).collect();
+            assert_eq!(units, [None, None, None, Some("micrometer"), None], "{value}");
+            let kept = &attributes["wellread"]["image"];
+            assert_eq!(kept["physical_size_x"], Value::Null, "{value}");
+            assert_eq!(kept["acquired"], json!("2026-11-21T05:38:56"), "{value}");
+        }
+    }
 }

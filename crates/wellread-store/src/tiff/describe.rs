@@ -11,7 +11,7 @@ use super::image::Page;
 use super::pages::RawPage;
 use super::series::{C, Series, T, Z, image_of_samples};
 use crate::Result;
-use wellread_image::{ImageMetadata, PhysicalSize, ome_xml};
+use wellread_image::{ImageMetadata, PhysicalSize, TimeIncrement, ome_xml};
 
 /// The value of `key` in an ImageJ description.
 fn value<'d>(description: &'d str, key: &str) -> Option<&'d str> {
@@ -96,6 +96,15 @@ pub(super) fn image_j_sizes(description: &str, resolution: [Option<f64>; 2], met
         .and_then(|s| s.parse::<f64>().ok())
         .filter(|s| s.is_finite() && *s > 0.0)
         .and_then(size);
+}
+
+/// The time between frames from an ImageJ description: `finterval`, in seconds or in the unit `tunit`.
+pub(super) fn image_j_interval(description: &str) -> Option<TimeIncrement> {
+    let step = value(description, "finterval")?.parse::<f64>().ok();
+    let step = step.filter(|step| step.is_finite() && *step > 0.0)?;
+    let unit = value(description, "tunit").filter(|unit| !unit.is_empty()).unwrap_or("s");
+    let unit = ome_xml::canonical_time_unit(unit)?;
+    Some(TimeIncrement { value: step, unit: unit.to_owned() })
 }
 
 /// TIFF's `2026:11:21 05:38:56` in ISO 8601.
@@ -251,6 +260,21 @@ mod tests {
         assert_eq!(metadata.physical_size_x.map(|s| s.value), Some(0.25));
         assert_eq!(metadata.physical_size_y, None);
         assert_eq!(metadata.physical_size_z.map(|s| s.value), Some(0.5));
+    }
+
+    #[test]
+    fn frames_of_image_j_have_an_interval() {
+        let of = |lines: &str| {
+            let step = image_j_interval(&format!("ImageJ=1.53t\nframes=3\n{lines}\nloop=false\n"));
+            step.map(|step| (step.value, step.unit))
+        };
+        assert_eq!(of("finterval=2.5"), Some((2.5, "s".to_owned())));
+        assert_eq!(of("unit=um\nfinterval=3.0E-1\ntunit=min"), Some((0.3, "min".to_owned())));
+        for none in
+            ["", "finterval=0", "finterval=-1", "finterval=NaN", "finterval=x", "finterval=2\ntunit=moon"]
+        {
+            assert_eq!(of(none), None, "{none}");
+        }
     }
 
     #[test]

@@ -185,6 +185,7 @@ fn metadata(first: &FirstPage, kind: Kind, description: &str) -> Option<Arc<Imag
     };
     if kind == Kind::ImageJ {
         describe::image_j_sizes(description, first.resolution, &mut metadata);
+        metadata.time_increment = describe::image_j_interval(description);
     }
     (metadata != ImageMetadata::default()).then(|| Arc::new(metadata))
 }

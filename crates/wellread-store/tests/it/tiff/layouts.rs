@@ -205,6 +205,12 @@ fn image_j_hyperstacks() {
     // A description that does not fit is not believed.
     let (shape, ..) = only_image(dir.path(), &describe(&pages, "ImageJ=1.53t\nimages=40\nslices=40\n"));
     assert_eq!(shape, Shape([1, 1, 12, 1, 1]));
+    let step = |text: &str| {
+        let store = open_bytes(dir.path(), &describe(&pages, text)).unwrap();
+        store.metadata(0).unwrap().time_increment.map(|step| (step.value, step.unit))
+    };
+    assert_eq!(step(text), None);
+    assert_eq!(step(&format!("{text}finterval=2.5\n")), Some((2.5, "s".to_owned())));
     // Beyond 4 GB only the first page has a directory; the others follow it.
     let mut one = Page::grey(2, 1, 8, &[&[1, 2, 3, 4, 5, 6]]).describe("ImageJ=1.53t\nimages=3\nslices=3\n");
     one = one.with(279, &[2]);
