@@ -15,7 +15,7 @@ use arrow_array::Array as _;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use wellread_image::ome_arrow::ROW_ID;
+use wellread_image::ome_arrow::{ROW_ID, UNKNOWN_ILLUMINATION};
 use wellread_image::{Channel, ImageMetadata};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -27,14 +27,24 @@ const MOST_COLUMN_BYTES: usize = 256 << 20;
 /// A fact of an image by name, and whether an image has it.
 type Fact = (&'static str, fn(&ImageMetadata) -> bool);
 
-/// Facts of images that a format may have no place for.
-const FACTS: [Fact; 5] = [
+/// Facts of images that a format may have no place for. The last two are changed by a format that has a place for the others.
+const FACTS: [Fact; 8] = [
     ("channel names", |m| m.channels.iter().any(|c| !c.name.is_empty())),
     ("wavelengths", |m| m.channels.iter().any(has_wavelength)),
     ("pixel sizes", |m| pixel_sizes(m) > 0),
     ("times between time points", |m| m.time_increment.is_some()),
     (ACQUIRED, |m| m.acquired.is_some()),
+    ("kinds of illumination", |m| m.channels.iter().any(|c| illumination(c).is_some())),
+    ("control characters in channel names (U+FFFD stands in their place)", |m| {
+        m.channels.iter().any(|c| c.name.contains(is_control))
+    }),
+    ("kinds of illumination beside OME's (\"Other\" stands in their place)", |m| {
+        m.channels.iter().any(|c| illumination(c).is_some_and(|kind| !KINDS.contains(&kind)))
+    }),
 ];
+
+/// The kinds of illumination that OME-XML knows. Its writer has the last one in place of others.
+const KINDS: [&str; 5] = ["Transmitted", "Epifluorescence", "Oblique", "NonLinear", "Other"];
 
 /// Digests of the images that a conversion has written, by row of its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,6 +77,23 @@ impl Digests {
 
 fn has_wavelength(channel: &Channel) -> bool {
     channel.emission_um.is_some() || channel.excitation_um.is_some()
+}
+
+/// The illumination of a channel, where somebody states it.
+fn illumination(channel: &Channel) -> Option<&str> {
+    channel.illumination.as_deref().filter(|kind| !kind.is_empty() && *kind != UNKNOWN_ILLUMINATION)
+}
+
+/// Whether a character may be one that XML has no place for.
+fn is_control(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}')
+}
+
+/// Whether a name differs from another only by U+FFFD in place of control characters.
+fn is_replaced(had: &str, has: &str) -> bool {
+    let stands_for =
+        |(c, there): (char, char)| c == there || is_control(c) && there == char::REPLACEMENT_CHARACTER;
+    had != has && had.chars().count() == has.chars().count() && had.chars().zip(has.chars()).all(stands_for)
 }
 
 /// How many axes have a size of a pixel.
@@ -213,16 +240,33 @@ pub fn left_out(source: &dyn Store, digests: &Digests, target: &dyn Store) -> Re
 /// Which of [`FACTS`] an image had and has no more.
 fn lost(had: &ImageMetadata, has: &ImageMetadata) -> [bool; FACTS.len()] {
     let wavelengths = |m: &ImageMetadata| m.channels.iter().filter(|&c| has_wavelength(c)).count();
+    let pairs: Vec<(&Channel, Option<&Channel>)> =
+        had.channels.iter().enumerate().map(|(i, channel)| (channel, has.channels.get(i))).collect();
+    let has_replaced = |(channel, there): (&Channel, Option<&Channel>)| {
+        there.is_some_and(|there| is_replaced(&channel.name, &there.name))
+    };
     // A picture's channels are called red, green and blue, whatever they were.
-    let is_renamed = |(i, channel): (usize, &Channel)| {
-        !channel.name.is_empty() && has.channels.get(i).is_none_or(|there| there.name != channel.name)
+    let is_renamed = |(channel, there): (&Channel, Option<&Channel>)| {
+        !channel.name.is_empty()
+            && there.is_none_or(|there| there.name != channel.name)
+            && !has_replaced((channel, there))
+    };
+    let is_dark = |(channel, there): (&Channel, Option<&Channel>)| {
+        illumination(channel).is_some() && there.and_then(illumination).is_none()
+    };
+    let is_of_another_kind = |(channel, there): (&Channel, Option<&Channel>)| {
+        let kinds = illumination(channel).zip(there.and_then(illumination));
+        kinds.is_some_and(|(kind, there)| kind != there)
     };
     [
-        had.channels.iter().enumerate().any(is_renamed),
+        pairs.iter().copied().any(is_renamed),
         wavelengths(has) < wavelengths(had),
         pixel_sizes(has) < pixel_sizes(had),
         had.time_increment.is_some() && has.time_increment.is_none(),
         had.acquired.is_some() && has.acquired.is_none(),
+        pairs.iter().copied().any(is_dark),
+        pairs.iter().copied().any(has_replaced),
+        pairs.iter().copied().any(is_of_another_kind),
     ]
 }
 

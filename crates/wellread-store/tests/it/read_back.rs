@@ -121,6 +121,45 @@ fn facts_that_a_later_image_has_are_told_too() {
     assert_eq!(lost("parquet", "again.parquet"), Vec::<&str>::new());
 }
 
+/// OME-XML has other characters and words in place of those that it cannot hold.
+#[test]
+fn facts_that_a_format_changes_are_told_as_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let lost = |name: &str, illumination: &str, format: &str, variant: Option<&str>| {
+        let named = format!("{}-{}-{format}", name.len(), illumination.len());
+        let path = folder.path().join(format!("{named}{}.parquet", variant.unwrap_or_default()));
+        let mut writer = create(&path, "parquet", &WriteOptions::default()).unwrap();
+        let channel = Channel {
+            id: "Channel:0:0".into(),
+            name: name.into(),
+            illumination: Some(illumination.into()),
+            ..Channel::default()
+        };
+        let metadata = ImageMetadata { channels: vec![channel], ..ImageMetadata::named("a") };
+        let (shape, dtype) = (Shape::plane(2, 3), PixelType::U8);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[7; 6] }).unwrap();
+        writer.finish().unwrap();
+        let source = open(&path, &OpenOptions::default()).unwrap();
+        let options = WriteOptions {
+            types: vec![PixelType::U8],
+            variant: variant.map(str::to_owned),
+            ..WriteOptions::default()
+        };
+        let writer = create(path.with_extension("written"), format, &options).unwrap();
+        let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
+        converted.left_out(&*source, format).unwrap()
+    };
+    assert_eq!(lost("DNA\n2", "Epifluorescence", "tiff", None), Vec::<&str>::new());
+    let characters = "control characters in channel names (U+FFFD stands in their place)";
+    assert_eq!(lost("DNA\u{7}", "Epifluorescence", "tiff", None), [characters]);
+    let kinds = "kinds of illumination beside OME's (\"Other\" stands in their place)";
+    assert_eq!(lost("DNA", "lamp", "tiff", None), [kinds]);
+    assert_eq!(lost("DNA", "Unknown", "tiff", None), Vec::<&str>::new());
+    assert_eq!(lost("DNA\u{7}", "lamp", "ome-zarr", None), Vec::<&str>::new());
+    let plain = lost("DNA\u{7}", "lamp", "tiff", Some("plain"));
+    assert_eq!(plain, ["channel names", "kinds of illumination"]);
+}
+
 /// The values of columns are read back, too: one that an engine has changed, or lost, is told by its name and row.
 #[test]
 fn columns_that_read_back_otherwise_are_errors() {
