@@ -6,19 +6,25 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
 /// The facts, in words.
-const FACTS: [&str; 6] = [
+const FACTS: [&str; 9] = [
     "stage positions",
     "exposure times",
     "times of planes",
+    "acquisition modes",
+    "contrast methods",
+    "fluorophores",
     "regions of interest",
     "instruments",
     "annotations",
 ];
 
+/// Which of them were found.
+type Found = [bool; FACTS.len()];
+
 /// The facts in a description for which images have no field, such as `stage positions`. A text that is no OME-XML has none.
 pub fn unkept(xml: &str) -> Vec<&'static str> {
     let mut reader = Reader::from_str(xml.strip_prefix('\u{feff}').unwrap_or(xml));
-    let mut found = [false; FACTS.len()];
+    let mut found: Found = [false; FACTS.len()];
     while let Ok(event) = reader.read_event() {
         match event {
             Event::Start(start) | Event::Empty(start) => look_at(&start, &mut found),
@@ -35,7 +41,7 @@ pub fn unkept(xml: &str) -> Vec<&'static str> {
 /// Notes the facts that an element has.
 fn look_at(
     start: &BytesStart<'_>,
-    [positions, exposures, times, regions, instruments, annotations]: &mut [bool; 6],
+    [positions, exposures, times, modes, contrasts, fluorophores, regions, instruments, annotations]: &mut Found,
 ) {
     let name = start.local_name().into_inner();
     match name {
@@ -45,6 +51,13 @@ fn look_at(
             *positions |= ["PositionX", "PositionY", "PositionZ"].into_iter().any(has);
             *exposures |= has("ExposureTime");
             *times |= has("DeltaT");
+        }
+        "Channel" => {
+            let Ok(attributes) = Attributes::of(start, 0, 0) else { return };
+            let has = |name: &str| attributes.text(name).is_some();
+            *modes |= has("AcquisitionMode");
+            *contrasts |= has("ContrastMethod");
+            *fluorophores |= has("Fluor");
         }
         "StageLabel" => *positions = true,
         "ROI" => *regions = true,
@@ -72,6 +85,14 @@ mod tests {
         assert_eq!(plane("PositionX=\"1.5\" PositionY=\"0\""), ["stage positions"]);
         assert_eq!(plane("ExposureTime=\"0.1\" DeltaT=\"3\""), ["exposure times", "times of planes"]);
         assert!(plane("TheC=\"0\"").is_empty());
+        let channel =
+            |attributes: &str| of(&format!("<Channel ID=\"Channel:0:0\" Name=\"A\" {attributes}/>"));
+        assert_eq!(
+            channel("AcquisitionMode=\"WideField\" Fluor=\"GFP\""),
+            ["acquisition modes", "fluorophores"]
+        );
+        assert_eq!(channel("ContrastMethod=\"Fluorescence\""), ["contrast methods"]);
+        assert!(channel("IlluminationType=\"Other\" Fluor=\"\"").is_empty());
         assert_eq!(of("<ome:ROI ID=\"ROI:0\"/><Instrument/>"), ["regions of interest", "instruments"]);
         let map = "<StructuredAnnotations><MapAnnotation ID=\"A:0\"/></StructuredAnnotations>";
         assert_eq!(of(map), ["annotations"]);
