@@ -160,6 +160,31 @@ fn facts_that_a_format_changes_are_told_as_changed() {
     assert_eq!(plain, ["channel names", "kinds of illumination"]);
 }
 
+/// OME-Zarr has a scale for each axis, and none that says "zero".
+#[test]
+fn sizes_of_nothing_are_told_and_come_back_as_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    for (i, value) in [0.0, -1.0].into_iter().enumerate() {
+        let path = folder.path().join(format!("{i}.parquet"));
+        let mut writer = create(&path, "parquet", &WriteOptions::default()).unwrap();
+        let size = |value: f64| Some(PhysicalSize { value, unit: "µm".into() });
+        let named = ImageMetadata::named("a");
+        let metadata = ImageMetadata { physical_size_x: size(value), physical_size_y: size(0.5), ..named };
+        let (shape, dtype) = (Shape::plane(2, 3), PixelType::U8);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[7; 6] }).unwrap();
+        writer.finish().unwrap();
+        let source = open(&path, &OpenOptions::default()).unwrap();
+        let options = WriteOptions { types: vec![PixelType::U8], ..WriteOptions::default() };
+        let target = folder.path().join(format!("{i}-zarr"));
+        let writer = create(&target, "ome-zarr", &options).unwrap();
+        let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
+        assert_eq!(converted.left_out(&*source, "ome-zarr").unwrap(), ["pixel sizes"], "{value}");
+        converted.commit().unwrap();
+        let back = open(&target, &OpenOptions::default()).unwrap().metadata(0).unwrap();
+        assert_eq!((back.physical_size_x, back.physical_size_y), (None, size(0.5)), "{value}");
+    }
+}
+
 /// The values of columns are read back, too: one that an engine has changed, or lost, is told by its name and row.
 #[test]
 fn columns_that_read_back_otherwise_are_errors() {
