@@ -108,7 +108,7 @@ impl Dtype {
     }
 }
 
-/// What to do about a model of which the input has another type.
+/// The way on with a model of another input type.
 #[cfg_attr(not(feature = "onnxruntime"), allow(dead_code))]
 pub(super) const FLOAT32_INPUT: &str =
     "export it with float32 input, or convert it (infer on a GPU takes float16 too)";
@@ -157,7 +157,7 @@ mod tests {
             error.hint_text().is_some_and(|hint| hint.starts_with("export it with float32 input")),
             "{error}"
         );
-        // Who asks for another type can ask for float32.
+        // Only a command with a choice of the type asks for another one.
         let error = check(Dtype::Float16, &[Dtype::Float32]).unwrap_err();
         assert!(error.to_string().contains("does not compute in float16"), "{error}");
         assert_eq!(error.hint_text(), Some("it supports: float32"));
