@@ -208,9 +208,8 @@ fn times_that_are_infinity_in_a_database_are_refused_before_anything_is_written(
         assert!(error.is_choice() && !path.exists(), "{text}");
     }
     let next: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1 - i64::MAX, i64::MAX - 1]));
-    for (format, back) in columns_back(&next) {
-        assert_eq!(&back, &next, "{format}");
-    }
+    let (format, back) = columns_back(&next).remove(0);
+    assert_eq!((format, &back), ("duckdb", &next));
 }
 
 /// DuckDB takes names as texts of C.
