@@ -1,6 +1,8 @@
 //! Writing: record batches appended to a staged database, which becomes the output or is copied to Parquet. Output for
 //! a bucket is written on this machine and sent there when it is complete.
 
+mod columns;
+
 use crate::connection::{config, failed_to_write};
 use crate::held::refuse_held;
 use crate::library;
@@ -8,17 +10,14 @@ use crate::sql::{literal, quoted};
 use crate::table_ref::{TABLE, mark};
 use crate::types::{as_taken, sql_type};
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Schema};
+use arrow_schema::Schema;
 use duckdb::Connection;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use wellread_image::ome_arrow::{COLUMN, ROW_ID};
-use wellread_store::features::{FeatureColumns, first_outside};
+use wellread_image::ome_arrow::ROW_ID;
 use wellread_store::journal::Journal;
 use wellread_store::place::{exists, is_remote};
 use wellread_store::spool;
 use wellread_store::staged::{Finished, ScratchFolder, Staged};
-use wellread_store::surface::option;
 use wellread_store::table::TableSink;
 use wellread_store::{Compression, Error, Result, Tune, WriteOptions};
 
@@ -72,7 +71,7 @@ impl DuckSink {
     pub fn create(path: &Path, options: &WriteOptions, target: Target) -> Result<Self> {
         refuse_other_text(path)?;
         codec(path, options, target)?;
-        check_columns(path, options)?;
+        columns::check(path, options, target == Target::Database)?;
         library::load(path)?;
         let is_remote_target = is_remote(path);
         // The Parquet file is copied from a database beside it.
@@ -298,55 +297,6 @@ fn refuse_question_mark(database: &Path) -> Result<()> {
     }
     Err(Error::new(database, "DuckDB cannot write to a path that contains '?'")
         .hint("choose another name, or another folder where the '?' is in the folder's"))
-}
-
-/// Refuses columns that a table of DuckDB cannot have, before anything is written.
-fn check_columns(path: &Path, options: &WriteOptions) -> Result<()> {
-    let Some(columns) = &options.features else { return Ok(()) };
-    let mut seen: HashMap<String, &str> = HashMap::from([ROW_ID, COLUMN].map(|own| (own.to_owned(), own)));
-    for field in columns.schema_ref().fields() {
-        let name = field.name().as_str();
-        let problem = if name.is_empty() {
-            Some("DuckDB has no columns without a name".to_owned())
-        } else if let Some(other) = seen.insert(name.to_ascii_lowercase(), name) {
-            Some(format!(
-                "DuckDB takes the columns {other:?} and {name:?} for one: it tells no capital letters apart"
-            ))
-        } else {
-            sql_type(field.data_type()).err().map(|why| format!("column {name:?}: {why}"))
-        };
-        if let Some(problem) = problem {
-            return Err(Error::new(path, problem).choice().hint(format_args!(
-                "rename the column, or leave it out: {} names the columns of joined profiles that are taken, {} those of the \
-                 set that are not",
-                option("columns"),
-                option("without_column")
-            )));
-        }
-    }
-    check_times(path, columns)
-}
-
-/// Refuses times that the appender would make nulls of, or others: it casts these types.
-fn check_times(path: &Path, columns: &FeatureColumns) -> Result<()> {
-    const MICROS: i64 = i64::MAX / 1_000_000;
-    const DAYS: i64 = i32::MAX as i64 * 86_400;
-    for (field, column) in columns.schema_ref().fields().iter().zip(columns.columns()) {
-        let (seconds, what) = match column.data_type() {
-            DataType::Timestamp(_, Some(_)) => (-MICROS..MICROS, "times with a zone"),
-            DataType::Date64 => (-DAYS..DAYS, "dates"),
-            _ => continue,
-        };
-        if let Some((row, text)) = first_outside(column, &seconds) {
-            let cause =
-                format!("the column {:?} has {text}, which DuckDB's {what} do not hold", field.name());
-            return Err(Error::new(path, cause).row(row).choice().hint(format_args!(
-                "put another time or NULL in its place, or leave the column out ({})",
-                option("without_column")
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Refuses a name beside which the log of a database lies that is not there.

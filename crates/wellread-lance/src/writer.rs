@@ -19,6 +19,7 @@ use lance_table::format::Fragment;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_image::ome_arrow::field;
+use wellread_store::features::refuse_nul;
 use wellread_store::place;
 use wellread_store::staged::{Finished, Staged};
 use wellread_store::table::{TableSink, TableWriter, ThreadSink};
@@ -40,6 +41,7 @@ pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<Box<dyn St
     if place::absolute(target).is_ok_and(|whole| whole.to_str().is_none()) {
         return Err(not_utf8(target));
     }
+    refuse_nul(target, "Lance", options.features.as_ref())?;
     let encoding = encoding(target, options)?;
     if options.overwrite {
         dataset_folder::refuse_tables(target)?;

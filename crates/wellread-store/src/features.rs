@@ -37,8 +37,8 @@ pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns
 pub(crate) use row_id::{RowId, is_own_number};
 pub(crate) use seconds::finer;
 pub use seconds::{without_date64, without_seconds};
-pub use times::first_outside;
-pub use unique::{is_own_of_tables, renamed};
+pub use times::{first_infinite, first_outside};
+pub use unique::{is_own_of_tables, refuse_nul, renamed, without_nul};
 pub(crate) use unique::{unique_names, unique_schema};
 use values::{decimal_at, plain_values, too_long};
 

@@ -12,6 +12,7 @@ use vortex::array::iter::ArrayIteratorAdapter;
 use vortex::arrow::ArrowSessionExt;
 use vortex::error::{VortexResult, vortex_err};
 use vortex::file::WriteOptionsSessionExt;
+use wellread_store::features::refuse_nul;
 use wellread_store::guard::guarded;
 use wellread_store::place::{self, Writer};
 use wellread_store::staged::Staged;
@@ -23,9 +24,10 @@ use wellread_store::{Error, Result, WriteOptions};
 /// A writer of images to a Vortex file at `target`.
 ///
 /// # Errors
-/// A target that exists and may not be replaced; a compression, a time or a zone that Vortex does not have.
+/// A target that exists and may not be replaced; a compression, a name, a time or a zone that Vortex does not have.
 pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<TableWriter> {
     let codec = Codec::of(target, options.compression)?;
+    refuse_nul(target, "Vortex", options.features.as_ref())?;
     times::check(target, options.features.as_ref())?;
     let plan = Plan { codec, tune: options.tune, jobs: options.jobs };
     let staged = Staged::new(target, options.overwrite)?;

@@ -104,13 +104,14 @@ pub struct Args {
     #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().threads.min(MAX_THREADS), value_parser = parse_jobs)]
     threads: usize,
     /// Seconds after which a framework that does not answer is ended; its row says so. Importing and loading may take
-    /// two minutes in any case.
+    /// five minutes in any case.
     #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = super::parse_seconds)]
     turn_limit: f64,
     /// Print the largest difference of outputs between the frameworks, and fail if it is too large.
     #[arg(long)]
     check: bool,
     /// Exit code 0 although nothing was measured of a framework that is named. Those of both and all may fail anyway.
+    /// If nothing at all was measured, the exit code stays 1.
     #[arg(help_heading = "Frameworks", long)]
     skip_failed: bool,
     /// Seed of weights, synthetic images and the order of turns.

@@ -322,3 +322,29 @@ fn tables_that_are_not_joined_say_what_to_do() {
     }
     assert!(!target.exists());
 }
+
+/// Libraries that take names as texts of C refuse such a name. No argument of a program can have the byte, and `\0` stands for it.
+#[test]
+fn a_name_with_a_nul_byte_is_refused_with_a_way_to_leave_it_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let [images, _] = images(dir.path());
+    let source = dir.path().join("source.parquet");
+    write(&source, [("nul\0byte", ints([1, 2])), ("dose", ints([3, 4])), ("ome_image", images)]);
+    for (format, called) in [("lance", "Lance"), ("vortex", "Vortex"), ("duckdb", "DuckDB")] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format!("target-{format}"));
+        let options = ["convert", arg(&source), arg(&target), "--format", format];
+        let refused = wellread(&[&options[..], &["--no-verify"]].concat());
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        let said =
+            format!(r#"{called} cannot be written: the name of the column "nul\0byte" has a NUL byte"#);
+        for said in [said.as_str(), r"--without-column 'nul\0byte'"] {
+            assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+        }
+        assert!(!target.exists());
+        convert(&source, &target, &["--format", format, "--without-column", r"nul\0byte"]);
+        assert_eq!(column(&as_parquet(&target), "dose"), [3, 4], "{format}");
+    }
+}

@@ -4,7 +4,7 @@ use crate::columns::write_parquet;
 use crate::support::{arg, generate, has_format, image_names, json, wellread};
 use arrow_array::{
     ArrayRef, BinaryArray, Date32Array, DurationSecondArray, Int64Array, RecordBatch, StringArray,
-    TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
 };
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
@@ -181,6 +181,22 @@ fn times_that_a_target_does_not_have_are_named() {
     let document = json(&["convert", arg(&infinite), arg(&target), "--without-column", "until"]);
     assert_eq!(document["feature_columns"], 1);
     assert_eq!(document["images"], 4);
+    // The last time of pandas is infinity in DuckDB alone.
+    let nanos: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![0, 1, 2, i64::MAX]));
+    let last = set_with(dir.path(), "last.parquet", &[("until", nanos)]);
+    if has_format("duckdb") {
+        let target = dir.path().join("last.duckdb");
+        let convert = ["convert", arg(&last), arg(&target)];
+        let ways: [&[&str]; 2] = [&[], &["--no-verify"]];
+        for more in ways {
+            let stopped = wellread(&[&convert[..], more].concat());
+            assert_eq!(stopped.code, 2, "{}", stopped.stderr);
+            let said = "row 3: the column \"until\" has 2262-04-11T23:47:16.854775807, and DuckDB cannot hold this time";
+            assert!(stopped.stderr.contains(said) && !target.exists(), "{}", stopped.stderr);
+            assert_eq!(stopped.stderr.matches("--without-column").count(), 1, "{}", stopped.stderr);
+        }
+        json(&[&convert[..], &["--without-column", "until"]].concat());
+    }
     // The year 10000 is a time of most formats.
     let far = set_with(dir.path(), "far.parquet", &[("until", micros(253_402_300_800_000_000))]);
     for format in ["parquet", "lance", "vortex", "duckdb", "ome-zarr"] {

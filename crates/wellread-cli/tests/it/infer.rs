@@ -143,6 +143,17 @@ fn a_framework_that_is_named_and_missing_is_a_failure_beside_others() {
     for done in [run("candle,jax", &["--skip-failed"]), run("all", &[])] {
         assert_eq!(done.code, 0, "{}", done.stderr);
     }
+    // Nothing at all is a failure with the option too, and the help says so.
+    let nothing = run("jax", &["--skip-failed"]);
+    assert_eq!(nothing.code, 1, "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("nothing was measured: "), "{}", nothing.stderr);
+    let help = wellread(&["infer", "--help"]).stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in
+        ["If nothing at all was measured, the exit code stays 1", "loading may take five minutes in any case"]
+    {
+        assert!(help.contains(said), "{said}: {help}");
+    }
 }
 
 /// ImageNet-100's folders, with a picture that is none: as source of images, and by its classes.

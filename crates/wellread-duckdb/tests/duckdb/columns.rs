@@ -1,6 +1,6 @@
 //! Columns of types that Arrow has not, or has otherwise.
 
-use crate::{IMAGE, columns_back, database, made, options, write};
+use crate::{FORMATS, IMAGE, columns_back, database, made, options, write};
 use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
@@ -9,13 +9,13 @@ use arrow_array::types::{
 };
 use arrow_array::{
     ArrayRef, Date32Array, Date64Array, Decimal256Array, Float64Array, RecordBatch, Time64NanosecondArray,
-    TimestampMicrosecondArray, TimestampSecondArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
 };
 use arrow_buffer::i256;
 use arrow_schema::{DataType, TimeUnit};
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
-use wellread_store::{LeftOut, OpenOptions, WriteOptions, open, open_all, read_image};
+use wellread_store::{LeftOut, OpenOptions, WriteOptions, create, open, open_all, read_image};
 
 #[test]
 fn columns_that_arrow_cannot_tell_are_left_out() {
@@ -176,6 +176,55 @@ fn infinite_times_are_refused_by_name_and_far_years_are_kept() {
     assert_eq!((key("far").as_str(), key("further").as_str()), ("+012026-11-21", "+200000-01-01T00:00:00.5"));
     // Pixels and other columns are there all the same.
     assert_eq!(read_image(&*store, 2).unwrap().1, [2, 0, 0xea, 3]);
+}
+
+/// The largest number of each unit is infinity in a database. Others that are next to it are kept.
+#[test]
+fn times_that_are_infinity_in_a_database_are_refused_before_anything_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.duckdb");
+    let days = i64::from(i32::MAX);
+    let columns: [ArrayRef; 9] = [
+        Arc::new(TimestampNanosecondArray::from(vec![Some(0), None, Some(i64::MAX)])),
+        Arc::new(TimestampNanosecondArray::from(vec![0, 0, -i64::MAX])),
+        Arc::new(TimestampMicrosecondArray::from(vec![0, 0, i64::MAX])),
+        Arc::new(TimestampMicrosecondArray::from(vec![0, 0, -i64::MAX]).with_timezone("UTC")),
+        Arc::new(TimestampMillisecondArray::from(vec![0, 0, -i64::MAX])),
+        Arc::new(TimestampSecondArray::from(vec![0, 0, i64::MAX])),
+        Arc::new(Date32Array::from(vec![0, 0, i32::MAX])),
+        Arc::new(Date32Array::from(vec![0, 0, -i32::MAX])),
+        Arc::new(Date64Array::from(vec![0, 0, -days * 86_400_000])),
+    ];
+    for column in columns {
+        let is_nanos = matches!(column.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, _));
+        let beside = Some(RecordBatch::try_from_iter([("until", column)]).unwrap());
+        let with = WriteOptions { features: beside, ..WriteOptions::default() };
+        let error = create(&path, "duckdb", &with).err().unwrap();
+        let text = error.to_string();
+        assert!(text.contains("row 2: the column \"until\" has "), "{text}");
+        assert!(text.contains("DuckDB cannot hold this time: it means infinity there"), "{text}");
+        assert!(text.contains("leave the column out (without_column)"), "{text}");
+        assert_eq!(text.contains("choose parquet, lance or vortex"), is_nanos, "{text}");
+        assert!(error.is_choice() && !path.exists(), "{text}");
+    }
+    let next: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1 - i64::MAX, i64::MAX - 1]));
+    let (format, back) = columns_back(&next).remove(0);
+    assert_eq!((format, &back), ("duckdb", &next));
+}
+
+/// DuckDB takes names as texts of C.
+#[test]
+fn names_with_a_nul_byte_are_refused_before_anything_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    for (format, name) in FORMATS {
+        let column: ArrayRef = Arc::new(Date32Array::from(vec![0]));
+        let beside = Some(RecordBatch::try_from_iter([("a\0b", column)]).unwrap());
+        let with = WriteOptions { features: beside, ..WriteOptions::default() };
+        let error = create(dir.path().join(name), format, &with).err().unwrap();
+        assert!(error.is_choice() && error.column_name() == Some("a\0b"), "{error}");
+        assert!(error.to_string().contains("has a NUL byte"), "{error}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
 }
 
 /// The appender would make nulls of times that microseconds do not hold.

@@ -13,7 +13,7 @@ mod library;
 
 pub use library::find_library;
 
-use super::session::nothing_loaded;
+use super::session::{FLOAT32_INPUT, nothing_loaded};
 use super::{Dtype, Session, SessionOptions};
 use crate::{Device, Error, Result};
 use half::f16;
@@ -119,7 +119,7 @@ impl ModelFile {
     fn of(path: &Path, session: &ort::session::Session, wanted: Option<&str>) -> Result<Self> {
         let refused = |what: &dyn Display| {
             Error::new(format_args!("{} cannot be fed with images: {what}", path.display()))
-                .hint("the model needs one input, float32 or float16, N x C x H x W")
+                .hint(format_args!("the model needs one input, N x C x H x W; {FLOAT32_INPUT}"))
         };
         let [input] = session.inputs() else {
             let names: Vec<_> = session.inputs().iter().map(|i| i.name().to_owned()).collect();
@@ -207,7 +207,7 @@ pub fn open(
     if provider == Provider::TensorRt {
         supported.push(Dtype::Float16);
     }
-    options.dtype.check(&format!("the model {}", file.display()), &supported)?;
+    options.dtype.check_input(&format!("the model {}", file.display()), &supported)?;
     model.images(Some(input))?;
     let binding = session.create_binding().map_err(|e| failure(file, &e))?;
     let (provider, threads) = (provider.name(), options.threads);

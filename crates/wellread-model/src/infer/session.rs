@@ -95,7 +95,23 @@ impl Dtype {
         Err(Error::new(format_args!("{backend} does not compute in {self}"))
             .hint(format_args!("it supports: {}", names.join(", "))))
     }
+
+    /// As [`Dtype::check`], of a model's input. Not every command has a choice of the type, so the hint is about the file.
+    #[cfg_attr(not(feature = "onnxruntime"), allow(dead_code))]
+    pub(super) fn check_input(self, model: &str, supported: &[Self]) -> Result<()> {
+        let is_lacking = self == Self::Float32 && !supported.contains(&self);
+        if let Some(other) = supported.first().filter(|_| is_lacking) {
+            let cause = format!("{model} takes images of {other}, and they are {self} here");
+            return Err(Error::new(cause).hint(FLOAT32_INPUT));
+        }
+        self.check(model, supported)
+    }
 }
+
+/// The way on with a model of another input type.
+#[cfg_attr(not(feature = "onnxruntime"), allow(dead_code))]
+pub(super) const FLOAT32_INPUT: &str =
+    "export it with float32 input, or convert it (infer on a GPU takes float16 too)";
 
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,4 +142,25 @@ pub(super) fn check_images(images: &[f32], batch: usize, input: [usize; 3]) -> R
 /// The error of [`Session::run`] and [`Session::logits`] before [`Session::load`].
 pub(super) fn nothing_loaded() -> Error {
     Error::new("no images were loaded into the session").hint("call load, then run, then logits")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_of_another_input_are_to_be_exported_with_float32() {
+        let check = |asked: Dtype, supported: &[Dtype]| asked.check_input("the model a.onnx", supported);
+        let error = check(Dtype::Float32, &[Dtype::Float16]).unwrap_err();
+        assert!(error.to_string().contains("takes images of float16, and they are float32 here"), "{error}");
+        assert!(
+            error.hint_text().is_some_and(|hint| hint.starts_with("export it with float32 input")),
+            "{error}"
+        );
+        // Only a command with a choice of the type asks for another one.
+        let error = check(Dtype::Float16, &[Dtype::Float32]).unwrap_err();
+        assert!(error.to_string().contains("does not compute in float16"), "{error}");
+        assert_eq!(error.hint_text(), Some("it supports: float32"));
+        assert!(check(Dtype::Float16, &[Dtype::Float32, Dtype::Float16]).is_ok());
+    }
 }

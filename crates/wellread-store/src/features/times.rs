@@ -46,6 +46,23 @@ pub fn first_outside(column: &ArrayRef, seconds: &Range<i64>) -> Option<(usize, 
     Some((row, text_at(column, row)?))
 }
 
+/// The row and the text of the first date or time of which the number is infinity in DuckDB. With a zone, DuckDB stores microseconds.
+/// `None` also in columns of other types.
+pub fn first_infinite(column: &ArrayRef) -> Option<(usize, String)> {
+    let (most, parts) = match column.data_type() {
+        DataType::Date32 => (u64::from(i32::MAX.unsigned_abs()), 1),
+        DataType::Date64 => (u64::from(i32::MAX.unsigned_abs()), DAY * 1000),
+        DataType::Timestamp(_, None) | DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => {
+            (i64::MAX.unsigned_abs(), 1)
+        }
+        _ => return None,
+    };
+    let is_infinite =
+        |row: &usize| number(column, *row).is_some_and(|number| (number / parts).unsigned_abs() == most);
+    let row = (0..column.len()).find(is_infinite)?;
+    Some((row, text_at(column, row)?))
+}
+
 /// The row of the first value that is no time anywhere else, and what it is. The largest number is DuckDB's infinity, in nanoseconds
 /// where `has_infinity` says so: pandas ends there. Parquet has no seconds, and its milliseconds end earlier.
 pub(super) fn no_time(column: &ArrayRef, has_infinity: bool) -> Option<(usize, String)> {
@@ -250,6 +267,25 @@ mod tests {
         let error = error.to_string();
         assert!(error.starts_with("a.duckdb: row 2: the column \"until\" has the time infinity"), "{error}");
         assert!(error.contains("put NULL or another time in its place"), "{error}");
+    }
+
+    #[test]
+    fn numbers_that_are_infinity_in_duckdb_are_found() {
+        let row = |column: ArrayRef| first_infinite(&column).map(|(row, _)| row);
+        let nanos = column(TimestampNanosecondArray::from(vec![Some(i64::MAX - 1), None, Some(i64::MAX)]));
+        assert_eq!(first_infinite(&nanos), Some((2, "2262-04-11T23:47:16.854775807".to_owned())));
+        assert_eq!(row(column(TimestampNanosecondArray::from(vec![-i64::MAX]))), Some(0));
+        assert_eq!(row(column(TimestampSecondArray::from(vec![0, i64::MAX]))), Some(1));
+        assert_eq!(row(column(TimestampMillisecondArray::from(vec![0, -i64::MAX]))), Some(1));
+        let micros = TimestampMicrosecondArray::from(vec![0, i64::MAX]);
+        assert_eq!(row(column(micros.clone())), Some(1));
+        assert_eq!(row(column(micros.with_timezone("UTC"))), Some(1));
+        // They are cut to microseconds.
+        assert_eq!(row(column(TimestampNanosecondArray::from(vec![i64::MAX]).with_timezone("UTC"))), None);
+        assert_eq!(row(column(Date32Array::from(vec![1 - i32::MAX, -i32::MAX]))), Some(1));
+        let days = i64::from(i32::MAX);
+        assert_eq!(row(column(Date64Array::from(vec![(days - 1) * 86_400_000, days * 86_400_000]))), Some(1));
+        assert_eq!(row(column(Int64Array::from(vec![i64::MAX]))), None);
     }
 
     #[test]

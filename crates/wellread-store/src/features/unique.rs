@@ -6,13 +6,41 @@
 //!  a.b where the table has no such names          ──▶ a_b
 //! ```
 
+use crate::Error;
 use crate::hints::Renamed;
+use crate::surface::option;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Field, FieldRef, Schema};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ome_arrow::{COLUMN, ROW_ID};
+
+/// Refuses names with a NUL byte, for libraries that take names as texts of C: `writer` is one in words.
+///
+/// # Errors
+/// Such a name, and how to leave its column out.
+pub fn refuse_nul(target: &Path, writer: &str, columns: Option<&RecordBatch>) -> Result<(), Error> {
+    let Some(columns) = columns else { return Ok(()) };
+    let schema = columns.schema_ref();
+    let Some(field) = schema.fields().iter().find(|field| field.name().contains('\0')) else {
+        return Ok(());
+    };
+    let name = field.name();
+    let cause = format!("{writer} cannot be written: the name of the column {name:?} has a NUL byte");
+    // No argument of a program can have that byte.
+    Err(Error::new(target, cause).column(name).choice().hint(format_args!(
+        "rename the column, choose parquet, or leave the column out: {} '{}'",
+        option("without_column"),
+        without_nul(name)
+    )))
+}
+
+/// A name as it can be typed: `\0` stands for a NUL byte.
+pub fn without_nul(name: &str) -> String {
+    name.replace('\0', r"\0")
+}
 
 /// How often `_y` is put behind a name before a number is: names of a file that has thousands of one name stay short.
 const MOST_SUFFIXES: usize = 8;
@@ -125,6 +153,21 @@ mod tests {
         assert_eq!(unique_names(&["a.b", "", "_rowid"], &is_own), ["a_b", "unnamed", "_rowid_y"]);
         assert_eq!(unique_names(&["a.b", "a_b", "a.b"], &is_own), ["a_b_y", "a_b", "a_b_y_y"]);
         assert_eq!(unique_names(&["a.b", ""], &never), ["a.b", ""]);
+    }
+
+    #[test]
+    fn names_with_a_nul_byte_are_refused() {
+        let named = |names: [&str; 2]| {
+            let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+            RecordBatch::try_from_iter(names.map(|name| (name, Arc::clone(&numbers)))).unwrap()
+        };
+        let check = |columns: Option<&RecordBatch>| refuse_nul(Path::new("a.lance"), "Lance", columns);
+        let error = check(Some(&named(["v", "a\0b"]))).unwrap_err();
+        assert!(error.is_choice() && error.column_name() == Some("a\0b"), "{error}");
+        let error = error.to_string();
+        assert!(error.contains(r#"the name of the column "a\0b" has a NUL byte"#), "{error}");
+        assert!(error.contains(r"leave the column out: without_column 'a\0b'"), "{error}");
+        assert!(check(Some(&named(["v", r"a\0b"]))).is_ok() && check(None).is_ok());
     }
 
     #[test]

@@ -256,15 +256,19 @@ fn columns_of(source: &dyn Store, values: &[String], joining: Option<&Joining<'_
     Ok(named)
 }
 
-/// The names in values of an option: a value is one name where that is one of `there`, else it has names between commas.
+/// The names in values of an option: a value is one name where that is one of `there`, else it has names between commas. `\0` stands
+/// for a NUL byte where a name has one.
 fn names_of(values: &[String], there: &[String]) -> Vec<String> {
-    let is_there = |name: &str| there.iter().any(|other| other == name);
+    let known = |text: &str| {
+        let exact = there.iter().find(|name| *name == text);
+        exact.or_else(|| there.iter().find(|name| features::without_nul(name) == text))
+    };
     let mut names: Vec<String> = vec![];
     for value in values {
         let parts: Vec<&str> =
-            if is_there(value) { vec![value.as_str()] } else { value.split(',').collect() };
+            if known(value).is_some() { vec![value.as_str()] } else { value.split(',').collect() };
         for part in parts {
-            let name = if is_there(part) { part } else { part.trim() };
+            let name = known(part).map_or_else(|| part.trim(), String::as_str);
             if names.iter().all(|other| other != name) {
                 names.push(name.to_owned());
             }
@@ -319,7 +323,7 @@ mod tests {
     #[test]
     fn values_are_whole_names_or_names_between_commas() {
         let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        let there = texts(&["a", "b", "c,d", " e", ""]);
+        let there = texts(&["a", "b", "c,d", " e", "", "n\0m", r"t\0", "t\0"]);
         for (values, expected) in [
             (&["a"][..], &["a"][..]),
             (&["a,b"], &["a", "b"]),
@@ -329,6 +333,8 @@ mod tests {
             (&["c,x"], &["c", "x"]),
             (&["a, e"], &["a", " e"]),
             (&[""], &[""]),
+            (&[r"n\0m,a"], &["n\0m", "a"]),
+            (&[r"t\0"], &[r"t\0"]),
         ] {
             assert_eq!(names_of(&texts(values), &there), texts(expected), "{values:?}");
         }
