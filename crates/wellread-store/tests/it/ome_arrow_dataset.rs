@@ -149,6 +149,28 @@ proptest! {
     }
 }
 
+#[test]
+fn images_of_one_name_are_told_apart_from_one_called_like_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set.ome-arrow-dataset");
+    let names = ["a-2", "a", "a", "a-3", "a"];
+    let (shape, dtype) = (Shape::plane(2, 3), PixelType::U8);
+    let mut writer = create(&path, "ome-arrow-dataset", &WriteOptions::default()).unwrap();
+    for (row, name) in names.into_iter().enumerate() {
+        let metadata = ImageMetadata::named(name);
+        let pixels = pixels(shape, dtype, row);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &pixels }).unwrap();
+    }
+    writer.finish().unwrap();
+    let store = opened(&path);
+    for (row, name) in names.into_iter().enumerate() {
+        assert_eq!(store.name(row).unwrap(), name);
+        assert_eq!(read_image(&*store, row).unwrap().1, pixels(shape, dtype, row));
+    }
+    let ids: Vec<String> = (0..names.len()).map(|row| store.metadata(row).unwrap().id).collect();
+    assert_eq!(ids, ["a-2", "a", "a-3", "a-3-3", "a-4"]);
+}
+
 /// One image of four planes, each a chunk and a row group of its own, uncompressed.
 fn four_planes(path: &Path) -> Shape {
     let shape = Shape([1, 1, 4, 64, 80]);
