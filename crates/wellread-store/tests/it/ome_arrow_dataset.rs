@@ -1,8 +1,12 @@
 //! The dataset folder of ome-arrow: against the reference library's folders, its own, and damaged ones.
 
 use crate::shared::shared;
+use arrow_array::{Int64Array, RecordBatch};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 use std::path::Path;
+use std::sync::Arc;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Region, Shape};
 use wellread_store::checksum::sha256_hex;
 use wellread_store::{
@@ -218,6 +222,35 @@ fn the_index_may_be_absent_but_not_of_another_set() {
     assert!(error.contains("index.parquet") && error.contains("id-1"), "{error}");
     std::fs::remove_file(a.join("index.parquet")).unwrap();
     assert_eq!(read_image(&*opened(&a), 0).unwrap(), expected);
+}
+
+/// Another writer may count the chunks of each image anew, in one row group.
+#[test]
+fn chunks_that_cannot_be_told_apart_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    let image = (Shape([1, 1, 1, 5, 6]), PixelType::U8);
+    write(&path, &[image; 3], &WriteOptions { tune: Tune::Scan, ..WriteOptions::default() });
+    let chunks = path.join("chunks.parquet");
+    let file = std::fs::File::open(&chunks).unwrap();
+    let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    let batch = reader.next().unwrap().unwrap();
+    let at = batch.schema().index_of("chunk_id").unwrap();
+    let mut columns = batch.columns().to_vec();
+    columns[at] = Arc::new(Int64Array::from(vec![0, 1, 1]));
+    let batch = RecordBatch::try_new(batch.schema(), columns).unwrap();
+    let file = std::fs::File::create(&chunks).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    std::fs::remove_file(path.join("index.parquet")).unwrap();
+    let store = opened(&path);
+    assert_eq!(read_image(&*store, 0).unwrap().1, pixels(image.0, image.1, 0));
+    for row in 1..3 {
+        let error = read_image(&*store, row).unwrap_err();
+        assert_eq!(error.row_index(), Some(row));
+        assert!(error.to_string().contains("several chunks of chunk_id 1"), "{error}");
+    }
 }
 
 #[test]
