@@ -226,6 +226,26 @@ fn a_column_called_rowid_is_refused_where_rows_need_its_name() {
     assert_eq!(store.hints().feature_names(), ["id"]);
 }
 
+/// Where it counts the rows as DuckDB would, whatever integers it has.
+#[test]
+fn a_column_called_rowid_that_counts_rows_is_their_number() {
+    let dir = tempfile::tempdir().unwrap();
+    for of in ["INTEGER", "UTINYINT"] {
+        let path = dir.path().join(format!("{of}.duckdb"));
+        database(
+            &path,
+            &format!(
+                "CREATE TABLE images AS SELECT i::{of} AS rowid, {IMAGE} AS ome_image FROM range(3) t(i)"
+            ),
+        );
+        let store = open(&path, &OpenOptions::default()).unwrap();
+        for row in [2u8, 0] {
+            let pixels = [row, 0, 0xe8 + row, 3];
+            assert_eq!(read_image(&*store, row.into()).unwrap().1, pixels, "{of} row {row}");
+        }
+    }
+}
+
 #[test]
 fn columns_that_duckdb_does_not_take_are_refused_before_any_work() {
     let dir = tempfile::tempdir().unwrap();
