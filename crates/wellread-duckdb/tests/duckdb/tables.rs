@@ -205,7 +205,7 @@ fn types_of_another_release_of_wellread_are_trusted() {
     assert_eq!(seen(), (dtype, image.pixels.clone()));
     database(&path, "COMMENT ON TABLE images IS 'wellread.version=99.0.1'");
     assert_eq!(seen(), (dtype, image.pixels.clone()));
-    // Of somebody else they are what ome-arrow makes of 8 bits.
+    // Without the mark the images count as 8-bit ones that ome-arrow widened.
     database(&path, "COMMENT ON TABLE images IS NULL");
     assert_eq!(seen().0, PixelType::U8);
 }
