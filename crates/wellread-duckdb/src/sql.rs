@@ -1,6 +1,7 @@
 //! Queries: names quoted, and the paths of columns as expressions that DuckDB can push down to its scans.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use wellread_image::ome_arrow::field;
 
 /// A name as SQL.
@@ -11,6 +12,19 @@ pub(crate) fn quoted(name: &str) -> String {
 /// A text as SQL.
 pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
+}
+
+/// The file at a path as SQL, for functions that take patterns: a mark of a pattern in its name stands for itself.
+pub(crate) fn file(path: &Path) -> String {
+    let mut pattern = String::new();
+    for letter in path.to_string_lossy().chars() {
+        if matches!(letter, '*' | '?' | '[') {
+            let _ = write!(pattern, "[{letter}]");
+        } else {
+            pattern.push(letter);
+        }
+    }
+    literal(&pattern)
 }
 
 /// The select list for `columns`: of each top-level column, a struct with the fields asked for.
@@ -98,5 +112,6 @@ mod tests {
         assert_eq!(one_of("rowid", &[7, 8, 9]), "rowid BETWEEN 7 AND 9");
         assert_eq!(one_of("rowid", &[7, 9]), "rowid IN (7,9)");
         assert_eq!(literal("it's"), "'it''s'");
+        assert_eq!(file(Path::new("a?/it's [1]*.parquet")), "'a[?]/it''s [[]1][*].parquet'");
     }
 }

@@ -87,7 +87,7 @@ impl DuckTable {
         let file = Arc::new(check_file(path, &local)?);
         let database = Database::in_memory(path)?;
         let connection = database.connection(path)?;
-        let name = sql::literal(&local.path().to_string_lossy());
+        let name = sql::file(local.path());
         let ask = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         let rows = ask(&format!("SELECT num_rows FROM parquet_file_metadata({name})"))
             .map_err(|e| failed(path, "cannot read the Parquet file", &e))?;
@@ -129,7 +129,7 @@ impl DuckTable {
         let is_parquet = matches!(table.source, Source::Parquet);
         let connection = table.database.connection(path)?;
         let from = table.source.from(table.local.path());
-        let file = is_parquet.then(|| sql::literal(&table.local.path().to_string_lossy()));
+        let file = is_parquet.then(|| sql::file(table.local.path()));
         let (schema, left_out) = columns::of(path, &connection, &from, file.as_deref())?;
         drop(connection);
         // DuckDB's own number is no column of the file.
@@ -275,7 +275,7 @@ impl ImageTable for DuckTable {
             let key = if matches!(self.source, Source::Keyed(_)) { ", primary key" } else { "" };
             variant = format!("table {}{key}", table_ref.sql().replace('"', ""));
         } else {
-            let name = sql::literal(&self.local.path().to_string_lossy());
+            let name = sql::file(self.local.path());
             codec = self.text(
                 &connection,
                 &format!(

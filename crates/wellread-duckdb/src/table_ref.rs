@@ -96,12 +96,13 @@ fn list(database: &Database, path: &Path) -> Result<Vec<TableRef>> {
         )
     };
     let sql = format!(
-        "SELECT schema_name, table_name, false AS is_view, coalesce(comment, '') = {mark} AS ours, \
+        "SELECT schema_name, table_name, false AS is_view, starts_with(coalesce(comment, ''), {mark}) AS ours, \
          {images} AS images, {row_id} AS row_id, {hides} AS hides \
          FROM duckdb_tables() t WHERE NOT internal \
          UNION ALL SELECT schema_name, view_name, true, false, false, false, false FROM duckdb_views() WHERE NOT internal \
          ORDER BY 1, 2",
-        mark = literal(&mark()),
+        // Whichever release it was.
+        mark = literal(&format!("{FILE_WRITER_KEY}=")),
         images = any_column(&format!("data_type LIKE 'STRUCT(%{}%'", field::PIXELS_META)),
         row_id = any_column(&format!("column_name = {} AND data_type = 'BIGINT'", literal(ROW_ID))),
         hides = any_column("lower(column_name) = 'rowid'"),

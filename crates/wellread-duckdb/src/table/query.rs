@@ -40,8 +40,9 @@ impl DuckTable {
 
     /// Runs one query for the rows that a `filter` leaves, which are those with ascending `keys`.
     fn query(&self, filter: &str, keys: &[i64], columns: &Columns, each: &mut EachBatch<'_>) -> Result<()> {
+        // A column of the table's own, which takes the place of DuckDB's number, may be of a narrower type.
         let sql = format!(
-            "SELECT {}, {} AS {} FROM {} WHERE {filter}",
+            "SELECT {}, CAST({} AS BIGINT) AS {} FROM {} WHERE {filter}",
             sql::select(columns),
             self.source.key(),
             sql::quoted(KEY),

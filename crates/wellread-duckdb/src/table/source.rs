@@ -117,8 +117,11 @@ impl Source {
         match self {
             Self::Keyed(table_ref) | Self::Native(table_ref, _) => table_ref.sql(),
             Self::Parquet => {
-                let name = sql::literal(&path.to_string_lossy());
-                format!("read_parquet({name}, file_row_number = true)")
+                // A folder called `well=B02` is no column.
+                format!(
+                    "read_parquet({}, file_row_number = true, hive_partitioning = false)",
+                    sql::file(path)
+                )
             }
         }
     }

@@ -1,11 +1,14 @@
 //! Sets of earlier and present releases are read as they were.
 
 use crate::{FORMATS, Made, made, options, write};
+use arrow_array::cast::AsArray as _;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use std::path::PathBuf;
+use std::sync::Arc;
 use wellread_image::{PixelType, Region, Shape};
 use wellread_store::checksum::sha256_hex;
 use wellread_store::{
-    Compression, ImageView, Scratch, Tune, WriteOptions, create, open, read_image, read_region,
+    Compression, ImageView, Scratch, Tune, WriteOptions, create, features, open, read_image, read_region,
 };
 
 fn golden() -> Vec<PathBuf> {
@@ -145,6 +148,31 @@ fn paths_that_duckdb_takes_apart_are_refused() {
     for (format, name) in FORMATS {
         write(&folder.join(name), format, &WriteOptions::default(), &images).unwrap();
         assert_eq!(open(folder.join(name), &options(format)).unwrap().len(), 1, "{format}");
+    }
+}
+
+/// DuckDB takes marks in a name for a pattern, and folders called `name=value` for columns.
+#[test]
+fn a_parquet_file_is_read_by_its_own_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("well=B02");
+    std::fs::create_dir(&folder).unwrap();
+    let names = ["a1.parquet", "a[1].parquet", "aXb.parquet", "a*b.parquet"];
+    let image = |row: usize| made(row as u64, Shape::plane(8, 8), PixelType::U8);
+    for (row, name) in names.into_iter().enumerate() {
+        let well: ArrayRef = Arc::new(StringArray::from(vec![format!("own {row}")]));
+        let features = Some(RecordBatch::try_from_iter([("well", well)]).unwrap());
+        let written = WriteOptions { features, ..WriteOptions::default() };
+        write(&folder.join(name), "parquet-duckdb", &written, &[image(row)]).unwrap();
+    }
+    for (row, name) in names.into_iter().enumerate() {
+        let store = open(folder.join(name), &options("parquet-duckdb")).unwrap();
+        assert_eq!(store.len(), 1, "{name}");
+        assert_eq!(read_image(&*store, 0).unwrap().1, image(row).pixels, "{name}");
+        let columns = features::all(&*store).unwrap().unwrap();
+        assert_eq!(columns.schema().field(0).name(), "well");
+        assert_eq!(columns.column(0).as_string::<i32>().value(0), format!("own {row}"), "{name}");
+        assert!(store.layout().unwrap().pieces.contains("1 row group"), "{name}");
     }
 }
 

@@ -190,6 +190,27 @@ fn pixels_names_and_columns_go_together_after_edits() {
 
 /// A column that takes the name of DuckDB's number of a row is no number of a row, and is not used as one.
 #[test]
+fn types_of_another_release_of_wellread_are_trusted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("dark.duckdb");
+    let (shape, dtype) = (Shape::plane(4, 5), PixelType::U16);
+    // Pixels that 8 bits would hold too.
+    let mut image = made(0, shape, dtype);
+    image.pixels = [7, 0].repeat(shape.pixels());
+    write(&path, "duckdb", &WriteOptions::default(), std::slice::from_ref(&image)).unwrap();
+    let seen = || {
+        let (info, pixels) = read_image(&*open(&path, &OpenOptions::default()).unwrap(), 0).unwrap();
+        (info.dtype, pixels)
+    };
+    assert_eq!(seen(), (dtype, image.pixels.clone()));
+    database(&path, "COMMENT ON TABLE images IS 'wellread.version=99.0.1'");
+    assert_eq!(seen(), (dtype, image.pixels.clone()));
+    // Without the mark the images count as 8-bit ones that ome-arrow widened.
+    database(&path, "COMMENT ON TABLE images IS NULL");
+    assert_eq!(seen().0, PixelType::U8);
+}
+
+#[test]
 fn a_column_called_rowid_is_refused_where_rows_need_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.duckdb");
@@ -203,6 +224,26 @@ fn a_column_called_rowid_is_refused_where_rows_need_its_name() {
     let store = open(&path, &OpenOptions::default()).unwrap();
     assert_eq!(store.name(2).unwrap(), "i2");
     assert_eq!(store.hints().feature_names(), ["id"]);
+}
+
+/// Where it counts the rows as DuckDB would, whatever integers it has.
+#[test]
+fn a_column_called_rowid_that_counts_rows_is_their_number() {
+    let dir = tempfile::tempdir().unwrap();
+    for of in ["INTEGER", "UTINYINT"] {
+        let path = dir.path().join(format!("{of}.duckdb"));
+        database(
+            &path,
+            &format!(
+                "CREATE TABLE images AS SELECT i::{of} AS rowid, {IMAGE} AS ome_image FROM range(3) t(i)"
+            ),
+        );
+        let store = open(&path, &OpenOptions::default()).unwrap();
+        for row in [2u8, 0] {
+            let pixels = [row, 0, 0xe8 + row, 3];
+            assert_eq!(read_image(&*store, row.into()).unwrap().1, pixels, "{of} row {row}");
+        }
+    }
 }
 
 #[test]

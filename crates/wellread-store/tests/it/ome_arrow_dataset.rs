@@ -1,8 +1,12 @@
 //! The dataset folder of ome-arrow: against the reference library's folders, its own, and damaged ones.
 
 use crate::shared::shared;
+use arrow_array::{Int64Array, RecordBatch};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 use std::path::Path;
+use std::sync::Arc;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Region, Shape};
 use wellread_store::checksum::sha256_hex;
 use wellread_store::{
@@ -149,6 +153,28 @@ proptest! {
     }
 }
 
+#[test]
+fn images_of_one_name_are_told_apart_from_one_called_like_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set.ome-arrow-dataset");
+    let names = ["a-2", "a", "a", "a-3", "a"];
+    let (shape, dtype) = (Shape::plane(2, 3), PixelType::U8);
+    let mut writer = create(&path, "ome-arrow-dataset", &WriteOptions::default()).unwrap();
+    for (row, name) in names.into_iter().enumerate() {
+        let metadata = ImageMetadata::named(name);
+        let pixels = pixels(shape, dtype, row);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &pixels }).unwrap();
+    }
+    writer.finish().unwrap();
+    let store = opened(&path);
+    for (row, name) in names.into_iter().enumerate() {
+        assert_eq!(store.name(row).unwrap(), name);
+        assert_eq!(read_image(&*store, row).unwrap().1, pixels(shape, dtype, row));
+    }
+    let ids: Vec<String> = (0..names.len()).map(|row| store.metadata(row).unwrap().id).collect();
+    assert_eq!(ids, ["a-2", "a", "a-3", "a-3-3", "a-4"]);
+}
+
 /// One image of four planes, each a chunk and a row group of its own, uncompressed.
 fn four_planes(path: &Path) -> Shape {
     let shape = Shape([1, 1, 4, 64, 80]);
@@ -196,6 +222,35 @@ fn the_index_may_be_absent_but_not_of_another_set() {
     assert!(error.contains("index.parquet") && error.contains("id-1"), "{error}");
     std::fs::remove_file(a.join("index.parquet")).unwrap();
     assert_eq!(read_image(&*opened(&a), 0).unwrap(), expected);
+}
+
+/// Another writer may count the chunks of each image anew, in one row group.
+#[test]
+fn chunks_that_cannot_be_told_apart_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    let image = (Shape([1, 1, 1, 5, 6]), PixelType::U8);
+    write(&path, &[image; 3], &WriteOptions { tune: Tune::Scan, ..WriteOptions::default() });
+    let chunks = path.join("chunks.parquet");
+    let file = std::fs::File::open(&chunks).unwrap();
+    let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    let batch = reader.next().unwrap().unwrap();
+    let at = batch.schema().index_of("chunk_id").unwrap();
+    let mut columns = batch.columns().to_vec();
+    columns[at] = Arc::new(Int64Array::from(vec![0, 1, 1]));
+    let batch = RecordBatch::try_new(batch.schema(), columns).unwrap();
+    let file = std::fs::File::create(&chunks).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    std::fs::remove_file(path.join("index.parquet")).unwrap();
+    let store = opened(&path);
+    assert_eq!(read_image(&*store, 0).unwrap().1, pixels(image.0, image.1, 0));
+    for row in 1..3 {
+        let error = read_image(&*store, row).unwrap_err();
+        assert_eq!(error.row_index(), Some(row));
+        assert!(error.to_string().contains("several chunks of chunk_id 1"), "{error}");
+    }
 }
 
 #[test]

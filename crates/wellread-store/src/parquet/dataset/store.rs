@@ -299,7 +299,8 @@ impl Store for DatasetStore {
                 if place.region().intersects(&request.region) {
                     let ids = &self.group(place.group as usize).map_err(|e| e.row(request.row))?.ids;
                     // The id decides, as in the reference reader, not the index's row number.
-                    let row = ids.iter().position(|&id| id == place.id).ok_or_else(|| {
+                    let mut found = (0..ids.len()).filter(|&row| ids[row] == place.id);
+                    let row = found.next().ok_or_else(|| {
                         Error::new(
                             self.file.path(),
                             format_args!(
@@ -310,6 +311,15 @@ impl Store for DatasetStore {
                         .row(request.row)
                         .hint("the files of the folder do not belong together; write the dataset again")
                     })?;
+                    if found.next().is_some() {
+                        let cause = format_args!(
+                            "row group {} has several chunks of chunk_id {}, which cannot be told apart",
+                            place.group, place.id
+                        );
+                        return Err(Error::new(self.file.path(), cause)
+                            .row(request.row)
+                            .hint("write the dataset again with ids that differ"));
+                    }
                     needed.push(Needed { group: place.group, row, chunk, request: i });
                 }
             }

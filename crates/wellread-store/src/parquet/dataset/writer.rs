@@ -411,9 +411,11 @@ impl StoreWriter for DatasetWriter {
         // Chunks find their image by its id, so no two may share one.
         let base = [&image.metadata.id, &image.metadata.name].into_iter().find(|t| !t.is_empty());
         let base = base.cloned().unwrap_or_else(|| format!("image-{row:05}"));
-        let mut id = base.clone();
+        let (mut id, mut number) = (base.clone(), row);
+        // Another image may be called as this one is then.
         while !self.ids.insert(id.clone()) {
-            id = format!("{base}-{row}");
+            id = format!("{base}-{number}");
+            number += 1;
         }
         self.images.push(ImageRow {
             id,
