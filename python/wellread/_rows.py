@@ -40,7 +40,8 @@ def many(index: Any, length: int) -> list[int]:
         return list(range(*index.indices(length)))
     if getattr(getattr(index, "dtype", None), "kind", None) == "b" and getattr(index, "shape", None) != (length,):
         raise IndexError(f"truth values of shape {index.shape} were given for {length} rows")
-    index = index.tolist() if hasattr(index, "tolist") else _check.listed(index)
+    if hasattr(index, "tolist"):
+        index = index.tolist()
     rows = _check.several("rows", index, "a slice or a list of rows", ordered=False)
     if rows and all(map(_check.is_truth, rows)):
         if len(rows) != length:

@@ -75,10 +75,11 @@ def _of_column(table: Any) -> Any:
 
 def _check_names(table: Any) -> None:
     """Raises ChoiceError for two columns of one name, of which pandas and pyarrow make no stream."""
-    names = [str(name) for name in table.columns]
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
-        raise ChoiceError(f"table has two columns {twice!r}: rename one of them")
+    known: set[str] = set()
+    for name in map(str, table.columns):
+        if name in known:
+            raise ChoiceError(f"table has two columns {name!r}: rename one of them")
+        known.add(name)
 
 
 def is_table(table: Any) -> bool:

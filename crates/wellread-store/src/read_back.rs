@@ -16,6 +16,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wellread_image::ome_arrow::{ROW_ID, UNKNOWN_ILLUMINATION};
+use wellread_image::ome_xml::{ILLUMINATION_TYPES, is_xml_char};
 use wellread_image::{Channel, ImageMetadata};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -36,15 +37,12 @@ const FACTS: [Fact; 8] = [
     (ACQUIRED, |m| m.acquired.is_some()),
     ("kinds of illumination", |m| m.channels.iter().any(|c| illumination(c).is_some())),
     ("control characters in channel names (U+FFFD stands in their place)", |m| {
-        m.channels.iter().any(|c| c.name.contains(is_control))
+        m.channels.iter().any(|c| c.name.contains(|c| !is_xml_char(c)))
     }),
     ("kinds of illumination beside OME's (\"Other\" stands in their place)", |m| {
-        m.channels.iter().any(|c| illumination(c).is_some_and(|kind| !KINDS.contains(&kind)))
+        m.channels.iter().any(|c| illumination(c).is_some_and(|kind| !ILLUMINATION_TYPES.contains(&kind)))
     }),
 ];
-
-/// The kinds of illumination that OME-XML knows. Its writer has the last one in place of others.
-const KINDS: [&str; 5] = ["Transmitted", "Epifluorescence", "Oblique", "NonLinear", "Other"];
 
 /// Digests of the images that a conversion has written, by row of its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,15 +82,10 @@ fn illumination(channel: &Channel) -> Option<&str> {
     channel.illumination.as_deref().filter(|kind| !kind.is_empty() && *kind != UNKNOWN_ILLUMINATION)
 }
 
-/// Whether a character may be one that XML has no place for.
-fn is_control(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}')
-}
-
 /// Whether a name differs from another only by U+FFFD in place of control characters.
 fn is_replaced(had: &str, has: &str) -> bool {
     let stands_for =
-        |(c, there): (char, char)| c == there || is_control(c) && there == char::REPLACEMENT_CHARACTER;
+        |(c, there): (char, char)| c == there || !is_xml_char(c) && there == char::REPLACEMENT_CHARACTER;
     had != has && had.chars().count() == has.chars().count() && had.chars().zip(has.chars()).all(stands_for)
 }
 

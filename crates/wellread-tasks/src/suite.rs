@@ -192,11 +192,7 @@ struct Suite<'c> {
 impl Suite<'_> {
     /// An entry per task: that of an earlier run where it is to be gone on with.
     fn begin(&mut self, planned: &[Planned]) -> Result<()> {
-        let mut earlier = if self.config.resume {
-            results::read(&self.config.output)?.unwrap_or_default()
-        } else {
-            Vec::new()
-        };
+        let mut earlier = results::earlier(&self.config.output, self.config.resume)?;
         for (task, site) in planned.iter().zip(&self.sites) {
             let git = task.git_info();
             let is_known = |e: &Entry| {

@@ -154,14 +154,20 @@ fn one_node_has_one_part_at_a_time_and_outside_of_an_allocation_nodes_are_whole(
     );
 }
 
-#[test]
-fn tasks_give_each_experiment_a_node_and_compare_branches_within_it() {
-    let slurm = Slurm::new();
+/// A repository with the experiments `e` and `f`.
+fn repository_of_two(slurm: &Slurm) -> PathBuf {
     let repo = repository(slurm.dir.path());
     let script = std::fs::read_to_string(repo.join("configs/experiment/e.sh")).unwrap();
     std::fs::write(repo.join("configs/experiment/f.sh"), script).unwrap();
     git(&repo, &["add", "--all"]);
     git(&repo, &["commit", "--quiet", "-m", "f"]);
+    repo
+}
+
+#[test]
+fn tasks_give_each_experiment_a_node_and_compare_branches_within_it() {
+    let slurm = Slurm::new();
+    let repo = repository_of_two(&slurm);
     git(&repo, &["branch", "other"]);
     std::fs::write(slurm.path("tasks.csv"), "branch,experiment\nmain,e\nmain,f\nother,e\nother,f\n").unwrap();
     let args = "tasks train --config tasks.csv --output out.json --repo repo --compare --on slurm";
@@ -192,11 +198,7 @@ fn tasks_give_each_experiment_a_node_and_compare_branches_within_it() {
 #[test]
 fn a_part_that_fails_is_not_hidden_by_its_earlier_results_and_other_tasks_stay() {
     let slurm = Slurm::new();
-    let repo = repository(slurm.dir.path());
-    let script = std::fs::read_to_string(repo.join("configs/experiment/e.sh")).unwrap();
-    std::fs::write(repo.join("configs/experiment/f.sh"), script).unwrap();
-    git(&repo, &["add", "--all"]);
-    git(&repo, &["commit", "--quiet", "-m", "f"]);
+    repository_of_two(&slurm);
     let run = |experiment: &str, more: &[&str]| {
         std::fs::write(slurm.path("tasks.csv"), format!("branch,experiment\nmain,{experiment}\n")).unwrap();
         let args = "tasks train --config tasks.csv --output out.json --repo repo --on slurm";

@@ -46,7 +46,7 @@ pub use planes::{DimensionOrder, PlaneMap, PlaneSource};
 pub use read::read;
 pub use units::{canonical_time_unit, canonical_unit, micrometres};
 pub use unkept::unkept;
-pub use write::write;
+pub use write::{ILLUMINATION_TYPES, is_xml_char, write};
 
 use crate::{ImageMetadata, PixelType, Shape, ShapeError};
 use std::borrow::Cow;

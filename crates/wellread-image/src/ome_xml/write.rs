@@ -11,8 +11,8 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 const NAMESPACE: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
-/// `Channel/@IlluminationType` of the schema.
-const ILLUMINATION: [&str; 5] = ["Transmitted", "Epifluorescence", "Oblique", "NonLinear", "Other"];
+/// `Channel/@IlluminationType` of the schema. The writer has the last one in place of others.
+pub const ILLUMINATION_TYPES: [&str; 5] = ["Transmitted", "Epifluorescence", "Oblique", "NonLinear", "Other"];
 
 /// The OME-XML that describes these images, for the `ImageDescription` of the file's first page.
 ///
@@ -147,7 +147,7 @@ fn write_channels(xml: &mut String, index: usize, image: &OmeImage, ids: &Ids) {
         }
         attribute(xml, "SamplesPerPixel", &samples.to_string());
         if let Some(illumination) = channel.illumination.as_deref().filter(|i| !i.is_empty()) {
-            let known = ILLUMINATION.into_iter().find(|&known| known == illumination);
+            let known = ILLUMINATION_TYPES.into_iter().find(|&known| known == illumination);
             attribute(xml, "IlluminationType", known.unwrap_or("Other"));
         }
         write_wavelength(xml, "ExcitationWavelength", channel.excitation_um);
@@ -266,8 +266,8 @@ fn attribute(xml: &mut String, name: &str, value: &str) {
     xml.push('"');
 }
 
-/// Characters that XML 1.0 can hold at all.
-fn is_xml_char(c: char) -> bool {
+/// Whether XML 1.0 can hold a character at all. The writer has U+FFFD in place of others.
+pub fn is_xml_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 

@@ -133,10 +133,11 @@ impl Cells {
     ) -> Result<Self> {
         let found = centroids::table(images, labels.0, &options.by, options.label_masks)?;
         let LabelCells { table, image, unpaired, shapes } = found;
-        centroids::check_shapes(labels.1, &shapes, &infos(images, &image.images))?;
+        let infos = infos(images, &image.images);
+        centroids::check_shapes(labels.1, &shapes, &infos)?;
         let placement = Placement::of(&table, image, None, &CellOptions::default())?;
         let sets = LabelSets { masks, labels: Some(labels) };
-        let mut cells = Self::masked(images, table, &placement, options, &sets)?;
+        let mut cells = Self::masked(images, table, &placement, infos, options, &sets)?;
         cells.report.labels_without_image = unpaired;
         Ok(cells)
     }
@@ -162,18 +163,20 @@ impl Cells {
         let image = image_of(images, &table, &by, &keys)?;
         unshared::check(images, &table, &image.images, by.unshared())?;
         let placement = Placement::of(&table, image, Some(images), options)?;
-        Self::masked(images, table, &placement, options, &LabelSets { masks, labels: None })
+        let infos = infos(images, &placement.image.images);
+        Self::masked(images, table, &placement, infos, options, &LabelSets { masks, labels: None })
     }
 
-    /// The cells, with their masks where these are asked for.
+    /// The cells, with their masks where these are asked for. `infos` are those of [`infos`].
     fn masked(
         images: &dyn Store,
         table: CellTable,
         placement: &Placement,
+        infos: Vec<Option<RowInfo>>,
         options: &CellOptions,
         sets: &LabelSets<'_>,
     ) -> Result<Self> {
-        let mut cells = Self::in_images(images, table, placement, options)?;
+        let mut cells = Self::in_images(images, table, placement, infos, options)?;
         if options.mask != Mask::None {
             let has_labels = placement.labels.is_some();
             let masks = MaskRows::find(images, &cells.table, &cells.boxes, options, sets, has_labels)?;
@@ -211,11 +214,11 @@ impl Cells {
         images: &dyn Store,
         table: CellTable,
         placement: &Placement,
+        mut infos: Vec<Option<RowInfo>>,
         options: &CellOptions,
     ) -> Result<Self> {
         let Placement { image, y, x, labels } = placement;
         let mut report = CellsReport { rows: table.rows, ..CellsReport::default() };
-        let mut infos = infos(images, &image.images);
         let mut is_checked = vec![false; images.len()];
         let mut cells = Self {
             size: options.size,

@@ -49,10 +49,7 @@ fn ended(mut entry: Entry, commit: Option<&str>, repeats: usize, end: Option<&st
 /// # Errors
 /// A file that is something else.
 fn kept(config: &Config, planned: &[plan::Planned]) -> Outcome<Vec<Entry>> {
-    if !config.resume {
-        return Ok(Vec::new());
-    }
-    let earlier = results::read(&config.output).map_err(|e| failed(&e))?.unwrap_or_default();
+    let earlier = results::earlier(&config.output, config.resume).map_err(|e| failed(&e))?;
     let is_other = |old: &Entry| planned.iter().all(|task| !is_same(&task.config, &old.task_config));
     Ok(earlier.into_iter().filter(is_other).collect())
 }

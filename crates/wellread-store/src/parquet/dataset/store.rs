@@ -44,8 +44,8 @@ pub(super) struct DatasetStore {
 
 /// The facts of a row group of chunks once one of them was read.
 struct Group {
-    /// `chunk_id` of each row.
-    ids: Vec<i64>,
+    /// `chunk_id` of each row and the row, sorted.
+    ids: Vec<(i64, usize)>,
     pages: ColumnPages,
 }
 
@@ -125,10 +125,12 @@ impl DatasetStore {
             }
             _ => None,
         };
-        let ids = match only {
+        let of_rows = match only {
             Some(id) => vec![id],
             None => self.read_ids(group)?,
         };
+        let mut ids: Vec<(i64, usize)> = of_rows.into_iter().zip(0..).collect();
+        ids.sort_unstable();
         Ok(self.groups[group].get_or_init(|| Group { ids, pages }))
     }
 
@@ -299,8 +301,9 @@ impl Store for DatasetStore {
                 if place.region().intersects(&request.region) {
                     let ids = &self.group(place.group as usize).map_err(|e| e.row(request.row))?.ids;
                     // The id decides, as in the reference reader, not the index's row number.
-                    let mut found = (0..ids.len()).filter(|&row| ids[row] == place.id);
-                    let row = found.next().ok_or_else(|| {
+                    let from = ids.partition_point(|&(id, _)| id < place.id);
+                    let mut found = ids[from..].iter().take_while(|&&(id, _)| id == place.id);
+                    let &(_, row) = found.next().ok_or_else(|| {
                         Error::new(
                             self.file.path(),
                             format_args!(
