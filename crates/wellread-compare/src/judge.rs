@@ -5,8 +5,8 @@ use crate::provenance::{self, Weight};
 use crate::series::{self, Measured, Pair, by_run};
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
-use wellread_measure::compare::{MIN_SAMPLES, NoiseFloor, corrected, smallest_detectable, verdict};
-use wellread_measure::hypothesis::{holm, yuen, yuen_paired};
+use wellread_measure::compare::{MIN_SAMPLES, NoiseFloor, corrected, smallest_detectable_among, verdict};
+use wellread_measure::hypothesis::{TestResult, holm, yuen, yuen_paired};
 use wellread_measure::intervals::{Interval, Method, Pairing};
 use wellread_measure::nested::{self, MIN_PROCESSES};
 use wellread_measure::{IntervalEstimator, Verdict};
@@ -137,7 +137,8 @@ fn one_table(
     let floor = [a, b].into_iter().filter_map(|results| results.noise_floors.get(table.name()).copied());
     let floor = floor.filter(|floor| floor.is_finite() && *floor >= 0.0).reduce(f64::max);
     let keys = series::keys(table, other);
-    let mut rows: Vec<(Row, Option<Interval>, Verdict)> = Vec::new();
+    let floor_of = |share: f64| NoiseFloor { ln_ratio: share.ln_1p(), n: MIN_SAMPLES };
+    let mut rows: Vec<Judged> = Vec::new();
     for (i, quantity) in quantities.iter().enumerate() {
         for pair in series::pairs(table, other, &keys, quantity) {
             let (Some(of_a), Some(of_b)) = (&pair.a, &pair.b) else {
@@ -151,16 +152,19 @@ fn one_table(
                 }
                 continue;
             };
-            let shared = NoiseFloor { ln_ratio: floor.unwrap_or(0.0).ln_1p(), n: MIN_SAMPLES };
             let own = options.row_floors.get(&row_id(table.name(), &quantity.column, &pair.key)).copied();
-            let floor = own.or(floor.map(|_| shared));
+            let floor = own.or(floor.map(floor_of));
             rows.push(one_row(table, quantity, &pair, (of_a, of_b), floor, options));
         }
     }
     let p_values: Vec<f64> = rows.iter().map(|(row, ..)| row.p_value.unwrap_or(f64::NAN)).collect();
+    let tests = p_values.iter().filter(|p| !p.is_nan()).count();
     let mut untold = 0;
-    for ((mut row, ratio, verdict), p) in rows.into_iter().zip(holm(&p_values)) {
+    for ((mut row, ratio, verdict, freedom), p) in rows.into_iter().zip(holm(&p_values)) {
         row.p_corrected = Some(p).filter(|p| !p.is_nan());
+        let floor = row.noise_floor.map(floor_of);
+        row.smallest_detectable =
+            ratio.as_ref().map(|ratio| smallest_detectable_among(ratio, floor, tests, freedom));
         let verdict = corrected(verdict, p, LEVEL);
         row.verdict = row_verdict(verdict, ratio.as_ref(), options.threshold);
         if !out.comparable {
@@ -195,7 +199,13 @@ pub(crate) fn row_id(table: &str, quantity: &str, key: &[(String, String)]) -> S
     format!("{table}/{quantity}/{}", key.join(","))
 }
 
-/// A row without its correction: the ratio, its test, and the verdict of these alone.
+/// A row without its correction, its ratio, the verdict of both alone, and the degrees of freedom of its test.
+type Judged = (Row, Option<Interval>, Verdict, f64);
+
+/// The probability of a test and its degrees of freedom.
+type Tested = (f64, f64);
+
+/// A row without its correction.
 fn one_row(
     table: &Table,
     quantity: &Quantity,
@@ -203,7 +213,7 @@ fn one_row(
     (a, b): (&Measured, &Measured),
     floor: Option<NoiseFloor>,
     options: &Options,
-) -> (Row, Option<Interval>, Verdict) {
+) -> Judged {
     let mut row = Row {
         table: table.name().to_owned(),
         key: pair.key.clone(),
@@ -230,7 +240,7 @@ fn one_row(
     let problems: Vec<String> = [problem("A", a), problem("B", b)].into_iter().flatten().collect();
     if !problems.is_empty() {
         row.reason = Some(problems.join("; "));
-        return (row, None, Verdict::TooFewData);
+        return (row, None, Verdict::TooFewData, f64::NAN);
     }
     if options.pairing == Pairing::Unpaired {
         let (x, y) = (b.by_process(), a.by_process());
@@ -239,17 +249,17 @@ fn one_row(
             let of_cost = |cost| if quantity.better == Better::Higher { 1.0 / cost } else { cost };
             (row.a, row.b) = (of_cost(found.denominator), of_cost(found.numerator));
             (row.scope, row.noise_floor) = (Scope::Processes, None);
-            return judged(row, found.ratio, Some(found.p_value), None);
+            return judged(row, found.ratio, Some((found.p_value, found.freedom)), None);
         }
         if !options.same_conditions {
             row.scope = Scope::Within;
             row.noise_floor = None;
             row.ratio = cost_ratio(quantity, a, b);
             row.reason = Some(within(row.processes_a, row.processes_b));
-            return (row, None, Verdict::TooFewData);
+            return (row, None, Verdict::TooFewData, f64::NAN);
         }
     }
-    let (ratio, p_value) = match (a.interval.as_ref(), b.interval.as_ref()) {
+    let (ratio, test) = match (a.interval.as_ref(), b.interval.as_ref()) {
         (None, None) => from_samples(a, b, options),
         _ => from_summaries(a, b),
     };
@@ -262,33 +272,23 @@ fn one_row(
         } else {
             format!("{few} runs are too few for a verdict; {MIN_SAMPLES} are needed")
         });
-        return (row, None, Verdict::TooFewData);
+        return (row, None, Verdict::TooFewData, f64::NAN);
     }
     match ratio {
-        Some(ratio) => judged(row, ratio, p_value, floor),
-        None => (row, None, Verdict::TooFewData),
+        Some(ratio) => judged(row, ratio, test, floor),
+        None => (row, None, Verdict::TooFewData, f64::NAN),
     }
 }
 
 /// A row with this ratio, which has an interval.
-fn judged(
-    row: Row,
-    ratio: Interval,
-    p_value: Option<f64>,
-    floor: Option<NoiseFloor>,
-) -> (Row, Option<Interval>, Verdict) {
-    let row = Row {
-        ratio: Some(ratio.estimate),
-        low: Some(ratio.low),
-        high: Some(ratio.high),
-        p_value,
-        smallest_detectable: Some(smallest_detectable(&ratio, floor)),
-        ..row
-    };
+fn judged(row: Row, ratio: Interval, test: Option<Tested>, floor: Option<NoiseFloor>) -> Judged {
+    let (p_value, freedom) = test.map_or((None, f64::NAN), |(p, freedom)| (Some(p), freedom));
+    let row =
+        Row { ratio: Some(ratio.estimate), low: Some(ratio.low), high: Some(ratio.high), p_value, ..row };
     // How many are enough was decided before: of a summary an interval is all there is, of processes few are enough.
     let enough = Interval { n: ratio.n.max(MIN_SAMPLES), ..ratio };
     let verdict = verdict(Some(&enough), floor);
-    (row, Some(ratio), verdict)
+    (row, Some(ratio), verdict, freedom)
 }
 
 /// Why so few processes give no verdict.
@@ -311,21 +311,22 @@ fn cost_ratio(quantity: &Quantity, a: &Measured, b: &Measured) -> Option<f64> {
 }
 
 /// By raw values: by rounds where these were measured in turns, else by bootstrap; and Yuen's test.
-fn from_samples(a: &Measured, b: &Measured, options: &Options) -> (Option<Interval>, Option<f64>) {
+fn from_samples(a: &Measured, b: &Measured, options: &Options) -> (Option<Interval>, Option<Tested>) {
+    let tested = |test: TestResult| (test.p_value, test.freedom);
     let estimator = IntervalEstimator::seeded(options.seed);
     if options.pairing == Pairing::Paired {
         let (x, y) = by_run(b, a);
         let ratio = estimator.ratio(&x, &y, Pairing::Paired);
-        return (ratio, yuen_paired(&x, &y).map(|test| test.p_value));
+        return (ratio, yuen_paired(&x, &y).map(tested));
     }
     let ratio = estimator.ratio(&b.samples, &a.samples, Pairing::Unpaired);
-    (ratio, yuen(&b.samples, &a.samples).map(|test| test.p_value))
+    (ratio, yuen(&b.samples, &a.samples).map(tested))
 }
 
 /// By two intervals, or an interval and samples. It computes the interval of the ratio by the recovered variances of
 /// both on the logarithmic scale (Donner and Zou 2012, <https://doi.org/10.1177/0962280210383082>). It also
 /// computes the normal test with them.
-fn from_summaries(a: &Measured, b: &Measured) -> (Option<Interval>, Option<f64>) {
+fn from_summaries(a: &Measured, b: &Measured) -> (Option<Interval>, Option<Tested>) {
     let interval = |of: &Measured| of.interval.or_else(|| IntervalEstimator::default().median(&of.samples));
     let (Some(a), Some(b)) = (interval(a), interval(b)) else { return (None, None) };
     if [a.low, a.estimate, b.low, b.estimate].iter().any(|value| !(*value > 0.0 && value.is_finite())) {
@@ -344,7 +345,7 @@ fn from_summaries(a: &Measured, b: &Measured) -> (Option<Interval>, Option<f64>)
     } else {
         f64::from(u8::from(estimate == 1.0))
     };
-    (Some(ratio), Some(p_value))
+    (Some(ratio), Some((p_value, f64::INFINITY)))
 }
 
 /// A share in percent: `5 %`.

@@ -77,7 +77,7 @@ pub struct Row {
     pub p_corrected: Option<f64>,
     /// Differences up to this share are noise, as an A/A pair showed.
     pub noise_floor: Option<f64>,
-    /// Smallest slow-down, as a share, that would be called one in nine of ten repetitions, in a table of this row alone.
+    /// Smallest slow-down, as a share, that would be called one in nine of ten repetitions, where the table's other rows show none.
     pub smallest_detectable: Option<f64>,
     /// The word.
     pub verdict: RowVerdict,

@@ -331,10 +331,11 @@ fn codec(path: &Path, options: &WriteOptions, target: Target) -> Result<String> 
         Compression::None => "COMPRESSION uncompressed".into(),
         Compression::Lz4 => "COMPRESSION lz4_raw".into(),
         Compression::Snappy => "COMPRESSION snappy".into(),
-        Compression::Zstd(level) => format!("COMPRESSION zstd, COMPRESSION_LEVEL {}", level.max(1)),
-        Compression::Deflate(_) => "COMPRESSION gzip".into(),
-        Compression::Lzw | Compression::PackBits => {
-            return refuse("its Parquet has none, snappy, lz4, zstd[:LEVEL] and deflate");
+        Compression::Zstd(level) => format!("COMPRESSION zstd, COMPRESSION_LEVEL {level}"),
+        // DuckDB has this level for gzip and takes no other.
+        Compression::Deflate(Compression::DEFLATE_LEVEL) => "COMPRESSION gzip".into(),
+        Compression::Deflate(_) | Compression::Lzw | Compression::PackBits => {
+            return refuse("its Parquet has none, snappy, lz4, zstd[:LEVEL] and deflate without a level");
         }
     })
 }

@@ -19,6 +19,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::intervals::{Interval, IntervalEstimator, Pairing};
+use crate::normal::student_quantile;
 
 /// Fewest samples a verdict may rest on: below six, no interval free of assumptions covers a median with 95 %
 /// (see [`crate::intervals`]).
@@ -109,8 +110,24 @@ pub fn verdict(ratio: Option<&Interval>, noise_floor: Option<NoiseFloor>) -> Ver
 /// repetition's interval below its estimate. The other half is for chance, in the estimate and in that reach. 1.28
 /// standard errors, which would be enough if the reach were known, find 82-89 % (simulated in `tests/it`).
 pub fn smallest_detectable(ratio: &Interval, noise_floor: Option<NoiseFloor>) -> f64 {
+    smallest_detectable_among(ratio, noise_floor, 1, f64::INFINITY)
+}
+
+/// [`smallest_detectable`] of one slow row among `tests` rows, whose probabilities are corrected together ([`corrected`]). Its test
+/// has to reach as far as at the level divided by their number (Holm's first step). `freedom` are the degrees of freedom of its t.
+pub fn smallest_detectable_among(
+    ratio: &Interval,
+    noise_floor: Option<NoiseFloor>,
+    tests: usize,
+    freedom: f64,
+) -> f64 {
     let floor = noise_floor.map_or(0.0, |floor| floor.ln_ratio);
-    (floor + (ratio.high / ratio.low).ln()).exp_m1()
+    let half = (ratio.high / ratio.low).ln() / 2.0;
+    let tail = (1.0 - ratio.confidence) / 2.0;
+    let reach = |tail: f64| student_quantile(1.0 - tail, freedom);
+    let longer = if tests > 1 { reach(tail / tests as f64) / reach(tail) } else { 1.0 };
+    // The interval lies beyond the floor, and the test asks for any difference. Values that never vary have no `longer`.
+    ((floor + half).max(half * longer) + half).exp_m1()
 }
 
 /// A verdict of a table of several: one whose test, corrected for the whole table ([`crate::hypothesis::holm`]),
@@ -144,6 +161,21 @@ mod tests {
 
     fn interval(low: f64, high: f64, n: usize) -> Interval {
         Interval { estimate: (low * high).sqrt(), low, high, confidence: 0.95, n, method: Method::Percentile }
+    }
+
+    #[test]
+    fn one_slow_row_among_many_is_found_from_a_larger_slow_down_on() {
+        let ratio = interval((-0.02_f64).exp(), 0.02_f64.exp(), 20);
+        let among = |tests, freedom| smallest_detectable_among(&ratio, None, tests, freedom);
+        assert!((among(1, f64::INFINITY) - 0.04_f64.exp_m1()).abs() < 1e-9);
+        // 3.34 standard errors in place of 1.96.
+        assert!((among(60, f64::INFINITY) - 0.055_587).abs() < 1e-4, "{}", among(60, f64::INFINITY));
+        assert!(among(60, 4.0) > among(60, 30.0) && among(60, 30.0) > among(60, f64::INFINITY));
+        // The interval has to lie beyond a large floor, which is more than the test asks for.
+        let floor = Some(NoiseFloor { ln_ratio: 0.05, n: 20 });
+        let beyond = smallest_detectable_among(&ratio, floor, 60, f64::INFINITY);
+        assert!((beyond - 0.09_f64.exp_m1()).abs() < 1e-9, "{beyond}");
+        assert_eq!(among(60, f64::NAN), among(1, f64::NAN));
     }
 
     #[test]

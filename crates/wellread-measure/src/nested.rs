@@ -38,6 +38,8 @@ pub struct NestedRatio {
     pub ratio: Interval,
     /// Two-sided probability of such a ratio if there were no difference.
     pub p_value: f64,
+    /// Degrees of freedom of the t behind it; no number where medians never vary.
+    pub freedom: f64,
 }
 
 /// One side: the logarithms of its rounds by process, and of its processes' medians.
@@ -111,6 +113,7 @@ pub fn ratio(
             method: if is_student { Method::Student } else { Method::HierarchicalBootstrap },
         },
         p_value: welch.p_value(),
+        freedom: welch.freedom,
     })
 }
 
@@ -139,6 +142,8 @@ mod tests {
         assert!((found.ratio.high - 1.082_335).abs() < 1e-5, "{found:?}");
         assert!((found.ratio.estimate - found.numerator / found.denominator).abs() < 1e-12);
         assert_eq!((found.ratio.n, found.ratio.method), (3, Method::Student));
+        // From the smaller side's alone to both sides' together.
+        assert!(found.freedom > 2.0 && found.freedom < 5.0, "{found:?}");
     }
 
     #[test]

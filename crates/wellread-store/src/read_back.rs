@@ -28,11 +28,18 @@ const MOST_COLUMN_BYTES: usize = 256 << 20;
 /// A fact of an image by name, and whether an image has it.
 type Fact = (&'static str, fn(&ImageMetadata) -> bool);
 
+/// All of [`SIZES_ALONG`], where the size of no axis is kept.
+const PIXEL_SIZES: &str = "pixel sizes";
+/// The size of a pixel along each axis.
+const SIZES_ALONG: [&str; 3] = ["pixel sizes along X", "pixel sizes along Y", "pixel sizes along Z"];
+
 /// Facts of images that a format may have no place for. The last two are changed by a format that has a place for the others.
-const FACTS: [Fact; 8] = [
+const FACTS: [Fact; 10] = [
     ("channel names", |m| m.channels.iter().any(|c| !c.name.is_empty())),
     ("wavelengths", |m| m.channels.iter().any(has_wavelength)),
-    ("pixel sizes", |m| pixel_sizes(m) > 0),
+    (SIZES_ALONG[0], |m| has_sizes(m)[0]),
+    (SIZES_ALONG[1], |m| has_sizes(m)[1]),
+    (SIZES_ALONG[2], |m| has_sizes(m)[2]),
     ("times between time points", |m| m.time_increment.is_some()),
     (ACQUIRED, |m| m.acquired.is_some()),
     ("kinds of illumination", |m| m.channels.iter().any(|c| illumination(c).is_some())),
@@ -89,10 +96,9 @@ fn is_replaced(had: &str, has: &str) -> bool {
     had != has && had.chars().count() == has.chars().count() && had.chars().zip(has.chars()).all(stands_for)
 }
 
-/// How many axes have a size of a pixel.
-fn pixel_sizes(metadata: &ImageMetadata) -> usize {
-    let all = [&metadata.physical_size_x, &metadata.physical_size_y, &metadata.physical_size_z];
-    all.into_iter().flatten().count()
+/// Whether X, Y and Z have a size of a pixel.
+fn has_sizes(metadata: &ImageMetadata) -> [bool; 3] {
+    [&metadata.physical_size_x, &metadata.physical_size_y, &metadata.physical_size_z].map(Option::is_some)
 }
 
 /// Reads the first `rows` rows of `target` with `jobs` threads and compares them with those of `source`: names, shapes and
@@ -221,13 +227,19 @@ pub fn left_out(source: &dyn Store, digests: &Digests, target: &dyn Store) -> Re
     }
     let rows: BTreeSet<usize> = digests.described.iter().copied().flatten().chain([0]).collect();
     let mut all = [false; FACTS.len()];
+    let mut keeps_a_size = false;
     for row in rows {
-        let lost = lost(&source.metadata(row)?, &target.metadata(row)?);
-        for (all, lost) in all.iter_mut().zip(lost) {
+        let has = target.metadata(row)?;
+        keeps_a_size |= has_sizes(&has).contains(&true);
+        for (all, lost) in all.iter_mut().zip(lost(&source.metadata(row)?, &has)) {
             *all |= lost;
         }
     }
-    Ok(FACTS.iter().zip(all).filter(|(_, is_lost)| *is_lost).map(|((what, _), _)| *what).collect())
+    let lost = FACTS.iter().zip(all).filter(|(_, is_lost)| *is_lost).map(|((what, _), _)| *what);
+    let named = |what| if keeps_a_size || !SIZES_ALONG.contains(&what) { what } else { PIXEL_SIZES };
+    let mut named: Vec<&'static str> = lost.map(named).collect();
+    named.dedup();
+    Ok(named)
 }
 
 /// Which of [`FACTS`] an image had and has no more.
@@ -251,10 +263,13 @@ fn lost(had: &ImageMetadata, has: &ImageMetadata) -> [bool; FACTS.len()] {
         let kinds = illumination(channel).zip(there.and_then(illumination));
         kinds.is_some_and(|(kind, there)| kind != there)
     };
+    let (sizes, there) = (has_sizes(had), has_sizes(has));
     [
         pairs.iter().copied().any(is_renamed),
         wavelengths(has) < wavelengths(had),
-        pixel_sizes(has) < pixel_sizes(had),
+        sizes[0] && !there[0],
+        sizes[1] && !there[1],
+        sizes[2] && !there[2],
         had.time_increment.is_some() && has.time_increment.is_none(),
         had.acquired.is_some() && has.acquired.is_none(),
         pairs.iter().copied().any(is_dark),

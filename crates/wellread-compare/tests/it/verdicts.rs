@@ -295,6 +295,25 @@ fn false_alarms_of_revisions_measured_in_turns() {
     }
 }
 
+/// The correction asks more of the test of a single slow row, the more rows there are.
+#[test]
+fn the_smallest_detectable_slow_down_grows_with_the_rows_of_the_table() {
+    let rows = |rows: usize| {
+        let side = || results(&mut Rng::seed(1), |_| 1.0, rows, 20, |run| 1.0 + 0.01 * run as f64);
+        compare(&side(), &side(), &of_runs()).unwrap().rows
+    };
+    let alone = rows(1).remove(0);
+    let half = (alone.high.unwrap() / alone.low.unwrap()).ln() / 2.0;
+    assert!((alone.smallest_detectable.unwrap() - (2.0 * half).exp_m1()).abs() < 1e-12, "{alone:?}");
+    let all = rows(20);
+    assert_eq!(all.len(), 20);
+    for row in all {
+        // Student's quantile at 5 % / 20 is 1.64 times that at 5 %, of 22 degrees of freedom.
+        let longer = row.smallest_detectable.unwrap().ln_1p() / half - 1.0;
+        assert!((longer - 1.64).abs() < 0.03, "{longer}: {row:?}");
+    }
+}
+
 #[test]
 fn slow_downs_of_five_percent_are_found_where_they_are_called_detectable() {
     for (name, noise) in NOISES {

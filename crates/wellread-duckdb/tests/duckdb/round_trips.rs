@@ -111,6 +111,11 @@ fn options_are_followed_or_refused() {
     let zstd = size("parquet-duckdb", Compression::Zstd(6), Tune::Size);
     assert!(zstd.0 < plain.0);
     assert_eq!((plain.1.as_str(), zstd.1.as_str()), ("none", "zstd"));
+    // Levels below zero are quicker, and their files larger.
+    let [quick, one] = [-50, 1].map(|level| size("parquet-duckdb", Compression::Zstd(level), Tune::Size));
+    assert!(quick.0 > one.0, "{quick:?} {one:?}");
+    let deflate = size("parquet-duckdb", Compression::Deflate(6), Tune::Random);
+    assert_eq!(deflate.1, "gzip");
     let plain = size("duckdb", Compression::None, Tune::Random);
     let packed = size("duckdb", Compression::Default, Tune::Random);
     assert!(packed.0 < plain.0, "{packed:?} {plain:?}");
@@ -119,10 +124,13 @@ fn options_are_followed_or_refused() {
         ("duckdb", Compression::Zstd(3)),
         ("duckdb", Compression::Lzw),
         ("parquet-duckdb", Compression::PackBits),
+        ("parquet-duckdb", Compression::Deflate(9)),
     ] {
         let options = WriteOptions { compression, ..WriteOptions::default() };
-        let error = create(dir.path().join("refused"), format, &options).err().unwrap().to_string();
-        assert!(error.contains("no compression") && error.contains("none"), "{error}");
+        let error = create(dir.path().join("refused"), format, &options).err().unwrap();
+        let hint = error.hint_text().unwrap_or_default();
+        assert!(error.is_choice() && hint.contains("none"), "{error}");
+        assert!(error.to_string().contains(&format!("no compression {compression}")), "{error}");
     }
 }
 

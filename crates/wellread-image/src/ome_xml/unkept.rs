@@ -5,69 +5,95 @@ use super::attributes::Attributes;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-/// The facts, in words.
-const FACTS: [&str; 9] = [
-    "stage positions",
-    "exposure times",
-    "times of planes",
-    "acquisition modes",
-    "contrast methods",
-    "fluorophores",
-    "regions of interest",
-    "instruments",
-    "annotations",
+/// Facts, each with an element and one of its attributes, or no attribute where the element says it. Those of one fact follow each
+/// other.
+const PLACES: [(&str, &str, &str); 24] = [
+    ("stage positions", "Plane", "PositionX"),
+    ("stage positions", "Plane", "PositionY"),
+    ("stage positions", "Plane", "PositionZ"),
+    ("stage positions", "StageLabel", ""),
+    ("exposure times", "Plane", "ExposureTime"),
+    ("times of planes", "Plane", "DeltaT"),
+    ("acquisition modes", "Channel", "AcquisitionMode"),
+    ("contrast methods", "Channel", "ContrastMethod"),
+    ("fluorophores", "Channel", "Fluor"),
+    ("neutral density filters", "Channel", "NDFilter"),
+    ("pinhole sizes", "Channel", "PinholeSize"),
+    ("Pockels cell settings", "Channel", "PockelCellSetting"),
+    ("light source settings", "LightSourceSettings", ""),
+    ("detector settings", "DetectorSettings", ""),
+    ("filters", "FilterSetRef", ""),
+    // Bio-Formats writes a light path without filters for each channel.
+    ("filters", "ExcitationFilterRef", ""),
+    ("filters", "DichroicRef", ""),
+    ("filters", "EmissionFilterRef", ""),
+    ("objective settings", "ObjectiveSettings", ""),
+    ("imaging environments", "ImagingEnvironment", ""),
+    ("experimenters", "Experimenter", ""),
+    ("experiments", "Experiment", ""),
+    ("regions of interest", "ROI", ""),
+    ("instruments", "Instrument", ""),
 ];
 
 /// Which of them were found.
-type Found = [bool; FACTS.len()];
+type Found = [bool; PLACES.len()];
 
 /// The facts in a description for which images have no field, such as `stage positions`. A text that is no OME-XML has none.
 pub fn unkept(xml: &str) -> Vec<&'static str> {
     let mut reader = Reader::from_str(xml.strip_prefix('\u{feff}').unwrap_or(xml));
-    let mut found: Found = [false; FACTS.len()];
+    reader.config_mut().expand_empty_elements = true;
+    let mut found: Found = [false; PLACES.len()];
+    let (mut has_annotations, mut has_description) = (false, false);
+    // Whether each open element is an image, and whether the last one is the description of an image.
+    let (mut are_images, mut is_description) = (vec![], false);
     while let Ok(event) = reader.read_event() {
         match event {
-            Event::Start(start) | Event::Empty(start) => look_at(&start, &mut found),
+            Event::Start(start) => {
+                look_at(&start, &mut found);
+                has_annotations |= is_annotation_of_others(&start);
+                let name = start.local_name().into_inner();
+                is_description = name == "Description" && are_images.last() == Some(&true);
+                are_images.push(name == "Image");
+            }
+            Event::End(_) => {
+                are_images.pop();
+                is_description = false;
+            }
+            Event::Text(text) if is_description => has_description |= !text.trim().is_empty(),
+            Event::CData(text) if is_description => has_description |= !text.trim().is_empty(),
+            Event::GeneralRef(_) if is_description => has_description = true,
             Event::Eof => break,
             _ => {}
         }
-        if found.iter().all(|found| *found) {
-            break;
-        }
     }
-    FACTS.into_iter().zip(found).filter(|(_, found)| *found).map(|(fact, _)| fact).collect()
+    let found = PLACES.into_iter().zip(found).filter(|(_, found)| *found).map(|((fact, _, _), _)| fact);
+    let others = [("annotations", has_annotations), ("descriptions", has_description)];
+    let others = others.into_iter().filter(|(_, found)| *found).map(|(fact, _)| fact);
+    let mut facts: Vec<_> = found.chain(others).collect();
+    facts.dedup();
+    facts
 }
 
 /// Notes the facts that an element has.
-fn look_at(
-    start: &BytesStart<'_>,
-    [positions, exposures, times, modes, contrasts, fluorophores, regions, instruments, annotations]: &mut Found,
-) {
+fn look_at(start: &BytesStart<'_>, found: &mut Found) {
     let name = start.local_name().into_inner();
-    match name {
-        "Plane" => {
-            let Ok(attributes) = Attributes::of(start, 0, 0) else { return };
-            let has = |name: &str| attributes.get(name).is_some();
-            *positions |= ["PositionX", "PositionY", "PositionZ"].into_iter().any(has);
-            *exposures |= has("ExposureTime");
-            *times |= has("DeltaT");
-        }
-        "Channel" => {
-            let Ok(attributes) = Attributes::of(start, 0, 0) else { return };
-            let has = |name: &str| attributes.text(name).is_some();
-            *modes |= has("AcquisitionMode");
-            *contrasts |= has("ContrastMethod");
-            *fluorophores |= has("Fluor");
-        }
-        "StageLabel" => *positions = true,
-        "ROI" => *regions = true,
-        "Instrument" => *instruments = true,
-        _ if name.ends_with("Annotation") => {
-            let is_own = Attributes::of(start, 0, 0).is_ok_and(|a| a.get("Namespace") == Some(NAMES));
-            *annotations |= !is_own;
-        }
-        _ => {}
+    let is_open = |at: &usize| PLACES[*at].1 == name && !found[*at];
+    let open: Vec<usize> = (0..PLACES.len()).filter(is_open).collect();
+    if open.is_empty() {
+        return;
     }
+    let attributes = Attributes::of(start, 0, 0);
+    for at in open {
+        let (_, _, attribute) = PLACES[at];
+        let value = attributes.as_ref().ok().and_then(|all| all.get(attribute));
+        found[at] = attribute.is_empty() || value.is_some_and(|value| !value.is_empty());
+    }
+}
+
+/// Whether an element is an annotation that wellread has not written.
+fn is_annotation_of_others(start: &BytesStart<'_>) -> bool {
+    start.local_name().into_inner().ends_with("Annotation")
+        && !Attributes::of(start, 0, 0).is_ok_and(|all| all.get("Namespace") == Some(NAMES))
 }
 
 #[cfg(test)]
@@ -92,12 +118,40 @@ mod tests {
             ["acquisition modes", "fluorophores"]
         );
         assert_eq!(channel("ContrastMethod=\"Fluorescence\""), ["contrast methods"]);
+        assert_eq!(
+            channel("NDFilter=\"0.5\" PinholeSize=\"80\" PockelCellSetting=\"3\""),
+            ["neutral density filters", "pinhole sizes", "Pockels cell settings"]
+        );
         assert!(channel("IlluminationType=\"Other\" Fluor=\"\"").is_empty());
         assert_eq!(of("<ome:ROI ID=\"ROI:0\"/><Instrument/>"), ["regions of interest", "instruments"]);
         let map = "<StructuredAnnotations><MapAnnotation ID=\"A:0\"/></StructuredAnnotations>";
         assert_eq!(of(map), ["annotations"]);
         assert!(of("<!-- <ROI/> --><Image><AnnotationRef ID=\"A:0\"/></Image>").is_empty());
         assert!(unkept("ImageJ=1.53").is_empty() && unkept("<OME><ROI").is_empty());
+    }
+
+    #[test]
+    fn descriptions_of_images_and_settings_are_named() {
+        let of = |inner: &str| unkept(&format!("<OME><Image ID=\"Image:0\">{inner}</Image></OME>"));
+        for text in ["<Description>24 h</Description>", "<Description><![CDATA[&]]></Description>"] {
+            assert_eq!(of(text), ["descriptions"], "{text}");
+        }
+        assert_eq!(of("<Description>&amp;</Description>"), ["descriptions"]);
+        for none in
+            ["<Description/>", "<Description> \n </Description>", "<A><Description>b</Description></A>"]
+        {
+            assert!(of(none).is_empty(), "{none}");
+        }
+        // Another element's description is not the image's.
+        assert!(unkept("<OME><Image/><Plate><Description>p</Description></Plate></OME>").is_empty());
+        let settings = "<ObjectiveSettings ID=\"Objective:0\"/><ImagingEnvironment/>";
+        assert_eq!(of(settings), ["objective settings", "imaging environments"]);
+        let of_channel = "<Channel><LightSourceSettings/><DetectorSettings/></Channel>";
+        assert_eq!(of(of_channel), ["light source settings", "detector settings"]);
+        assert!(of("<Channel><LightPath/></Channel>").is_empty());
+        let filters = "<LightPath><DichroicRef ID=\"D:0\"/><EmissionFilterRef ID=\"F:0\"/></LightPath>";
+        assert_eq!(of(filters), ["filters"]);
+        assert_eq!(unkept("<OME><Experiment/><Experimenter/></OME>"), ["experimenters", "experiments"]);
     }
 
     #[test]

@@ -2,14 +2,14 @@
 //!
 //! [`yuen`] for two independent sets, [`yuen_paired`] for two sets measured round by round; both trim, so that a single
 //! outlier cannot decide. In tables of many tests, ranks of few values could never give the small probabilities needed.
-//! Both are two-sided. [`welch`] gives the ratio of two sets of few values with its interval.
+//! Both are two-sided.
 //!
 //! One of 20 tests at 5 % is expected to be significant by chance alone: [`holm`] corrects a whole table of them.
 
 mod trimmed;
 
 pub(crate) use trimmed::{Welch, moments};
-pub use trimmed::{welch, yuen, yuen_paired};
+pub use trimmed::{yuen, yuen_paired};
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,8 @@ pub struct TestResult {
     /// Effect size between 0 and 1: the probability that a value of the first set is the larger one. For rounds it is the share in
     /// which it is; 0.5 is no effect.
     pub effect: f64,
+    /// Degrees of freedom of its t; no number where values never vary.
+    pub freedom: f64,
 }
 
 /// The kind of a test and how its probability was found.

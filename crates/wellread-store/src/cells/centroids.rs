@@ -3,6 +3,7 @@
 use super::components::labelled;
 use super::found::Found;
 use super::keys::ImageOf;
+use super::mask_rows::of_another_shape;
 use super::pairs::pair;
 use super::pieces::{FewValues, pieces};
 use super::table::CellTable;
@@ -90,10 +91,7 @@ pub(super) fn check_shapes(path: &Path, shapes: &[LabelShape], infos: &[Option<R
     for LabelShape { image, row, shape } in shapes {
         let Some(RowInfo { shape: own, .. }) = infos.get(*image).copied().flatten() else { continue };
         if (shape.y(), shape.x()) != (own.y(), own.x()) {
-            let cause = format_args!("the label image has shape {shape} (TCZYX), and its image {own}");
-            return Err(Error::new(path, cause).row(*row).choice().hint(
-                "a label image has the rows and columns of its image: of a pyramid, open both at levels of one size",
-            ));
+            return Err(of_another_shape(path, *row, *shape, own));
         }
     }
     Ok(())

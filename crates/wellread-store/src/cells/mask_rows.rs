@@ -109,16 +109,21 @@ impl MaskRows {
             };
             let label = labels.row_info(row)?.shape;
             if !is_mask_of(label, image) {
-                let cause = format_args!("the label image has shape {label} (TCZYX), and its image {image}");
-                return Err(Error::new(path, cause)
-                    .row(row)
-                    .hint("a label image has the rows and columns of its image, and one channel"));
+                return Err(of_another_shape(path, row, label, image));
             }
         }
         let has_to_be_seen = options.unmatched == Unmatched::Error && !are_labels;
         let are_binary = options.label_masks;
         Ok(Self { mask: options.mask, path: path.to_owned(), rows, are_binary, has_to_be_seen })
     }
+}
+
+/// The error of the label image in row `row` of the set at `path`: its shape does not fit that of its image.
+pub(super) fn of_another_shape(path: &Path, row: usize, label: Shape, image: Shape) -> Error {
+    let cause = format_args!("the label image has shape {label} (TCZYX), and its image {image}");
+    Error::new(path, cause).row(row).choice().hint(
+        "a label image has the rows and columns of its image, and one channel; of a pyramid, open both at levels of one size",
+    )
 }
 
 /// Whether a label image of this shape can be a mask of an image: of each time point and plane, or of all.

@@ -102,13 +102,26 @@ fn is_with_comma(text: &str) -> bool {
     text.matches(',').count() == 1 && text.trim().replace(',', ".").parse::<f64>().is_ok()
 }
 
+fn is_number(text: &str) -> bool {
+    text.trim().parse::<f64>().is_ok()
+}
+
+/// The texts of a column of text with their rows.
+fn texts(column: &ArrayRef) -> impl Iterator<Item = (usize, &str)> {
+    (0..column.len()).filter_map(move |row| Some((row, text(column, row)?)))
+}
+
+/// The first text of a column of text in which all values are numbers.
+fn number_as_text(column: &ArrayRef) -> Option<&str> {
+    let (_, first) = texts(column).next()?;
+    texts(column).all(|(_, value)| is_number(value)).then_some(first)
+}
+
 /// The row and value of the first text that is no number, in a column of text that has numbers too. `None` where it is a
 /// number but for a comma.
 fn lone_text(column: &ArrayRef) -> Option<(usize, &str)> {
-    let values = move || (0..column.len()).filter_map(move |row| Some((row, text(column, row)?)));
-    let is_number = |value: &str| value.trim().parse::<f64>().is_ok();
-    let first = values().find(|(_, value)| !is_number(value))?;
-    (!is_with_comma(first.1) && values().any(|(_, value)| is_number(value))).then_some(first)
+    let first = texts(column).find(|(_, value)| !is_number(value))?;
+    (!is_with_comma(first.1) && texts(column).any(|(_, value)| is_number(value))).then_some(first)
 }
 
 /// The values of a column of numbers; NaN where there is none.
@@ -144,15 +157,25 @@ pub(super) fn numbers(table: &CellTable, name: &str, column: &ArrayRef) -> Resul
                 let hint = "write a number there, or nothing";
                 return Err(Error::new(&table.path, cause).row(row).choice().hint(hint));
             }
+            if let Some(text) = number_as_text(column) {
+                let cause = format_args!("column {name:?} holds numbers as text, such as {text:?}");
+                let hint = format_args!(
+                    "make it a column of numbers, in pandas table[{name:?}] = pd.to_numeric(table[{name:?}]), in SQL CAST({name:?} AS DOUBLE)"
+                );
+                return Err(Error::new(&table.path, cause).choice().hint(hint));
+            }
             let cause = format_args!("column {name:?} holds no numbers, but values of Arrow's type {other}");
             let first = (0..column.len()).find_map(|row| key_at(column, row));
             let hint = match first.filter(|text| is_with_comma(text)) {
                 Some(text) => format!(
                     "{text} has a decimal comma: separate fields by semicolons, or write numbers with points, in pandas read_csv(…, sep=\";\", decimal=\",\").to_csv(…)"
                 ),
-                None => {
-                    format!("name the columns of numbers, {} and {}", option("cells.x"), option("cells.y"))
-                }
+                None => format!(
+                    "name a column of numbers in its place: of positions {} and {}, of the numbers of cells {}",
+                    option("cells.x"),
+                    option("cells.y"),
+                    option("cells.label")
+                ),
             };
             Err(Error::new(&table.path, cause).choice().hint(hint))
         }
@@ -227,10 +250,24 @@ mod tests {
             numbers(&table(&["x"]), "x", &column).unwrap_err().hint_text().unwrap().to_owned()
         };
         assert!(hint(vec!["1,5", "2,5"]).starts_with("1,5 has a decimal comma"));
-        assert_eq!(hint(vec!["A01"]), "name the columns of numbers, x and y");
+        let other =
+            "name a column of numbers in its place: of positions x and y, of the numbers of cells label";
+        assert_eq!(hint(vec!["A01"]), other);
         // Points and commas in one column: nobody knows which is meant.
-        assert_eq!(hint(vec!["0.5", "1,5"]), "name the columns of numbers, x and y");
+        assert_eq!(hint(vec!["0.5", "1,5"]), other);
         assert!(is_with_comma("-1,5e3") && !is_with_comma("1,000,000") && !is_with_comma("a,b"));
+    }
+
+    #[test]
+    fn numbers_that_are_text_are_told_with_what_makes_numbers_of_them() {
+        let column = Arc::new(StringArray::from(vec![None, Some("12.5"), Some(" 3 ")])) as ArrayRef;
+        let error = numbers(&table(&["x"]), "x", &column).unwrap_err();
+        assert_eq!(error.cause(), "column \"x\" holds numbers as text, such as \"12.5\"");
+        let hint = error.hint_text().unwrap();
+        assert!(error.is_choice() && hint.contains("table[\"x\"] = pd.to_numeric(table[\"x\"])"), "{hint}");
+        // Without a value there is nothing to tell.
+        let none = Arc::new(StringArray::new_null(2)) as ArrayRef;
+        assert!(numbers(&table(&["x"]), "x", &none).unwrap_err().cause().contains("holds no numbers"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A column of a SQLite table, whose values may be of any type each: whole numbers, numbers or text, whichever holds them all.
+//! A column of a SQLite table, whose values may be of any type each: whole numbers, numbers or text, whichever holds them all. Whole
+//! numbers that a float rounds are text where others are floats, as in [`text_columns`].
 
 use crate::text_columns;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray};
@@ -64,7 +65,8 @@ impl Column {
                 *self = Self::Whole(values);
             }
             Self::Whole(values) => values.push(Some(value)),
-            Self::Real(values) => values.push(Some(value as f64)),
+            Self::Real(values) if is_exact(value) => values.push(Some(value as f64)),
+            Self::Real(_) => self.push_text(&value.to_string()),
             Self::Text(values) => values.push(Some(value.to_string())),
         }
     }
@@ -76,12 +78,13 @@ impl Column {
                 values.push(Some(value));
                 *self = Self::Real(values);
             }
-            Self::Whole(values) => {
+            Self::Whole(values) if values.iter().flatten().all(|&value| is_exact(value)) => {
                 let mut wide: Vec<Option<f64>> =
                     values.iter().map(|value| value.map(|value| value as f64)).collect();
                 wide.push(Some(value));
                 *self = Self::Real(wide);
             }
+            Self::Whole(_) => self.push_text(&value.to_string()),
             Self::Real(values) => values.push(Some(value)),
             Self::Text(values) => values.push(Some(value.to_string())),
         }
@@ -100,6 +103,11 @@ impl Column {
         texts.push(Some(text.to_owned()));
         *self = Self::Text(texts);
     }
+}
+
+/// Whether a float has the value of a whole number.
+fn is_exact(value: i64) -> bool {
+    value as f64 as i128 == i128::from(value)
 }
 
 #[cfg(test)]
@@ -130,6 +138,24 @@ mod tests {
         assert_eq!(values, [Some("1"), Some("A01"), Some("0.5")]);
         let nulls = column(&[Null, Null]);
         assert_eq!(nulls.len(), 2);
+    }
+
+    #[test]
+    fn whole_numbers_that_a_float_rounds_are_text_beside_floats() {
+        use ValueRef::{Integer, Null, Real};
+        for large in [9_007_199_254_740_993, -9_007_199_254_740_993, i64::MAX] {
+            let texts = |values: &[ValueRef<'_>]| -> Vec<Option<String>> {
+                let column = column(values);
+                column.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect()
+            };
+            let [large_text, half, three] = [large.to_string(), "0.5".into(), "3".into()].map(Some);
+            let all = [half.clone(), three.clone(), None, large_text.clone()];
+            assert_eq!(texts(&[Real(0.5), Integer(3), Null, Integer(large)]), all);
+            assert_eq!(texts(&[Integer(large), Integer(3), Real(0.5)]), [large_text, three, half]);
+        }
+        let exact = column(&[Integer(i64::MIN), Real(0.5), Integer(1 << 53)]);
+        let values: Vec<_> = exact.as_primitive::<Float64Type>().iter().flatten().collect();
+        assert_eq!(values, [-9_223_372_036_854_775_808.0, 0.5, 9_007_199_254_740_992.0]);
     }
 
     #[test]

@@ -49,36 +49,44 @@ pub fn first_outside(column: &ArrayRef, seconds: &Range<i64>) -> Option<(usize, 
 /// The row and the text of the first date or time of which the number is infinity in DuckDB. With a zone, DuckDB stores microseconds.
 /// `None` also in columns of other types.
 pub fn first_infinite(column: &ArrayRef) -> Option<(usize, String)> {
-    let (most, parts) = match column.data_type() {
-        DataType::Date32 => (u64::from(i32::MAX.unsigned_abs()), 1),
-        DataType::Date64 => (u64::from(i32::MAX.unsigned_abs()), DAY * 1000),
-        DataType::Timestamp(_, None) | DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => {
-            (i64::MAX.unsigned_abs(), 1)
-        }
+    let (of, parts) = match column.data_type() {
+        // DuckDB stores days.
+        DataType::Date64 => (&DataType::Date32, DAY * 1000),
+        of @ (DataType::Date32
+        | DataType::Timestamp(_, None)
+        | DataType::Timestamp(TimeUnit::Microsecond, Some(_))) => (of, 1),
         _ => return None,
     };
     let is_infinite =
-        |row: &usize| number(column, *row).is_some_and(|number| (number / parts).unsigned_abs() == most);
+        |row: &usize| number(column, *row).is_some_and(|number| is_infinity(of, number / parts));
     let row = (0..column.len()).find(is_infinite)?;
     Some((row, text_at(column, row)?))
+}
+
+/// Whether a number of this type is infinity in DuckDB, of either sign.
+fn is_infinity(of: &DataType, number: i64) -> bool {
+    let most = match of {
+        DataType::Date32 => i64::from(i32::MAX),
+        DataType::Date64 | DataType::Timestamp(_, _) => i64::MAX,
+        _ => return false,
+    };
+    number == most || number == -most
 }
 
 /// The row of the first value that is no time anywhere else, and what it is. The largest number is DuckDB's infinity, in nanoseconds
 /// where `has_infinity` says so: pandas ends there. Parquet has no seconds, and its milliseconds end earlier.
 pub(super) fn no_time(column: &ArrayRef, has_infinity: bool) -> Option<(usize, String)> {
     let of = column.data_type();
-    let most = match of {
-        DataType::Date32 => i64::from(i32::MAX),
-        DataType::Date64 | DataType::Timestamp(_, _) => i64::MAX,
-        _ => return None,
-    };
+    if !matches!(of, DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _)) {
+        return None;
+    }
     let is_nanos = matches!(of, DataType::Timestamp(TimeUnit::Nanosecond, _));
     let is_seconds = matches!(of, DataType::Timestamp(TimeUnit::Second, _));
     (0..column.len()).find_map(|row| {
         let number = number(column, row)?;
         let what = if number == i64::MIN {
             format!("the number {number}, which NumPy takes for no time")
-        } else if number.abs() == most && (!is_nanos || has_infinity) {
+        } else if is_infinity(of, number) && (!is_nanos || has_infinity) {
             let sign = if number < 0 { "-" } else { "" };
             format!("the time {sign}infinity, which other tables and libraries do not have")
         } else if is_seconds && number.checked_mul(1000).is_none() {

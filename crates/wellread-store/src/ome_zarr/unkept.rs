@@ -5,7 +5,7 @@
 use super::layout::{self, NAMING};
 use super::metadata_file::read_if_exists;
 use crate::{OpenOptions, place};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// The facts of the first image at `root`, whose name is `name`. An image that cannot be looked at has none.
@@ -55,6 +55,15 @@ fn unkept(attributes: &Value, name: &str) -> Vec<&'static str> {
         differs("start", "min") || differs("end", "max")
     });
     let is_hidden = channels().any(|channel| channel["active"] == false);
+    // As OMERO writes them where nobody has chosen any.
+    let is_linear = |channel: &Value| {
+        let has = |key: &str, usual: &Value| channel.get(key).is_none_or(|value| value == usual);
+        has("inverted", &json!(false))
+            && has("family", &json!("linear"))
+            && channel.get("coefficient").is_none_or(|value| value.as_f64() == Some(1.0))
+    };
+    let is_rendered = ome["omero"]["rdefs"].as_object().is_some_and(|all| !all.is_empty())
+        || channels().any(|channel| !is_linear(channel));
     let others =
         attributes.as_object().is_some_and(|all| all.keys().any(|key| !KNOWN.contains(&key.as_str())));
     let of = |value: &Value| value["coordinateTransformations"].as_array().cloned().unwrap_or_default();
@@ -70,6 +79,7 @@ fn unkept(attributes: &Value, name: &str) -> Vec<&'static str> {
         ("names of multiscales", other_name),
         ("display ranges", has_range),
         ("visibility of channels", is_hidden),
+        ("rendering settings", is_rendered),
         ("attributes of other programs", others),
     ];
     all.into_iter().filter(|(_, is_there)| *is_there).map(|(what, _)| what).collect()
@@ -78,7 +88,6 @@ fn unkept(attributes: &Value, name: &str) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn translations_and_names_of_others_are_found() {
@@ -108,6 +117,14 @@ mod tests {
         assert_eq!(of(json!({"window": window(5.0, 255.0)})), ["display ranges"]);
         assert_eq!(of(json!({"window": {"start": 1}})), Vec::<&str>::new());
         assert_eq!(of(json!({"active": false})), ["visibility of channels"]);
+        let usual = json!({"inverted": false, "family": "linear", "coefficient": 1});
+        assert_eq!(of(usual), Vec::<&str>::new());
+        for other in [json!({"inverted": true}), json!({"family": "log"}), json!({"coefficient": 0.5})] {
+            assert_eq!(of(other), ["rendering settings"]);
+        }
+        let shown = |rdefs: Value| unkept(&json!({"ome": {"omero": {"channels": [], "rdefs": rdefs}}}), "a");
+        assert_eq!(shown(json!({"defaultZ": 3, "model": "color"})), ["rendering settings"]);
+        assert_eq!(shown(json!({})), Vec::<&str>::new());
         let mine = ["attributes of other programs"];
         assert_eq!(unkept(&json!({"ome": {}, "mine": {"k": 1}}), "a"), mine);
         assert_eq!(unkept(&json!({"multiscales": [], "omero": {}, "mine": 1}), "a"), mine);

@@ -2,6 +2,7 @@
 
 use crate::shared::shared;
 use arrow_array::{Int64Array, RecordBatch};
+use arrow_schema::{Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
@@ -231,18 +232,7 @@ fn chunks_that_cannot_be_told_apart_are_refused() {
     let path = dir.path().join("set");
     let image = (Shape([1, 1, 1, 5, 6]), PixelType::U8);
     write(&path, &[image; 3], &WriteOptions { tune: Tune::Scan, ..WriteOptions::default() });
-    let chunks = path.join("chunks.parquet");
-    let file = std::fs::File::open(&chunks).unwrap();
-    let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
-    let batch = reader.next().unwrap().unwrap();
-    let at = batch.schema().index_of("chunk_id").unwrap();
-    let mut columns = batch.columns().to_vec();
-    columns[at] = Arc::new(Int64Array::from(vec![0, 1, 1]));
-    let batch = RecordBatch::try_new(batch.schema(), columns).unwrap();
-    let file = std::fs::File::create(&chunks).unwrap();
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
+    number_chunks(&path, vec![Some(0), Some(1), Some(1)]);
     std::fs::remove_file(path.join("index.parquet")).unwrap();
     let store = opened(&path);
     assert_eq!(read_image(&*store, 0).unwrap().1, pixels(image.0, image.1, 0));
@@ -251,6 +241,44 @@ fn chunks_that_cannot_be_told_apart_are_refused() {
         assert_eq!(error.row_index(), Some(row));
         assert!(error.to_string().contains("several chunks of chunk_id 1"), "{error}");
     }
+}
+
+/// Gives the chunks of a set, which are one row group, other ids.
+fn number_chunks(set: &Path, ids: Vec<Option<i64>>) {
+    let chunks = set.join("chunks.parquet");
+    let file = std::fs::File::open(&chunks).unwrap();
+    let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    let batch = reader.next().unwrap().unwrap();
+    let at = batch.schema().index_of("chunk_id").unwrap();
+    let mut fields: Vec<Field> = batch.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+    fields[at] = fields[at].clone().with_nullable(true);
+    let mut columns = batch.columns().to_vec();
+    columns[at] = Arc::new(Int64Array::from(ids));
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
+    let file = std::fs::File::create(&chunks).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// The number behind a null was taken for an id: 0, which is that of another image.
+#[test]
+fn a_chunk_without_an_id_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    let image = (Shape([1, 1, 1, 5, 6]), PixelType::U8);
+    write(&path, &[image; 3], &WriteOptions { tune: Tune::Scan, ..WriteOptions::default() });
+    number_chunks(&path, vec![Some(1), None, Some(2)]);
+    let error = read_image(&*opened(&path), 0).unwrap_err();
+    assert_eq!(error.row_index(), Some(0));
+    assert!(error.to_string().contains("chunk 1 of row group 0 has no chunk_id"), "{error}");
+    // Without an index the ids are read at once.
+    std::fs::remove_file(path.join("index.parquet")).unwrap();
+    let error = open(&path, &OpenOptions::default()).err().unwrap().to_string();
+    assert!(
+        error.contains("chunk 1 has no chunk_id") && error.contains("write the dataset again"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -10,16 +10,16 @@ use super::super::sums::have_sums;
 use super::bytes::{Buffers, ByteColumn};
 use super::image::Image;
 use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
-use super::tables::Tables;
+use super::tables::{Tables, without_id};
 use crate::ome_arrow::eight_bit;
 use crate::place::{self, Wanted};
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Renamed, Request, Result, RowFacts,
     RowHints, RowInfo, Scratch, Store, StoreLayout,
 };
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_array::{Array as _, RecordBatch};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::file::statistics::Statistics;
@@ -149,12 +149,16 @@ impl DatasetStore {
         })?;
         let mut ids = vec![];
         for batch in &batches {
-            let column = batch.column(0).as_primitive_opt::<Int64Type>();
-            ids.extend_from_slice(
-                column
-                    .ok_or_else(|| Error::new(self.file.path(), "chunk_id is not a 64-bit integer"))?
-                    .values(),
-            );
+            let column = batch
+                .column(0)
+                .as_primitive_opt::<Int64Type>()
+                .ok_or_else(|| Error::new(self.file.path(), "chunk_id is not a 64-bit integer"))?;
+            // The value of a null is any number, such as the id of another chunk.
+            if let Some(null) = (0..column.len()).find(|&row| column.is_null(row)) {
+                let at = ids.len() + null;
+                return Err(without_id(self.file.path(), format_args!("chunk {at} of row group {group}")));
+            }
+            ids.extend_from_slice(column.values());
         }
         Ok(ids)
     }

@@ -315,12 +315,14 @@ fn read_locations(path: &Path, images: &[Image], from_chunks: bool) -> Result<Ve
             start[axis] = small(&starts[axis], i)?;
             size[axis] = small(&shapes[axis], i)?;
         }
-        let id = ids
-            .get(i)
-            .copied()
-            .flatten()
-            .ok_or_else(|| Error::new(path, format_args!("chunk {i} has no id")))?;
+        let id = ids.get(i).copied().flatten().ok_or_else(|| without_id(path, format_args!("chunk {i}")))?;
         chunks.push(Chunk { image, id, group: small(&groups, i)?, start, size });
     }
     Ok(chunks)
+}
+
+/// The error of a chunk whose `chunk_id` is null.
+pub(super) fn without_id(path: &Path, chunk: std::fmt::Arguments<'_>) -> Error {
+    Error::new(path, format_args!("{chunk} has no chunk_id"))
+        .hint("write the dataset again with an id for each chunk")
 }

@@ -108,7 +108,10 @@ fn label_images_are_cells_and_masks() {
     drop(write(&others, "parquet", &WriteOptions::default(), &other));
     std::fs::write(&table, "ImageName,x,y,ObjectNumber\nf1,12.5,14.5,3\n").unwrap();
     let options = CellOptions { masks: Some(others), ..options };
-    let error = CellsStore::open(images_again(), &table, &options).err().unwrap().to_string();
+    let error = CellsStore::open(images_again(), &table, &options).err().unwrap();
+    let hint = error.hint_text().unwrap();
+    assert!(error.is_choice() && hint.contains("open both at levels of one size"), "{error}");
+    let error = error.to_string();
     assert!(error.contains("1x1x1x20x40") && error.contains("rows and columns of its image"), "{error}");
 }
 
