@@ -10,6 +10,7 @@
 
 #![allow(clippy::inline_always)]
 
+mod channel;
 mod flat;
 
 use crate::draw::{Draws, Purpose};
@@ -18,6 +19,7 @@ use crate::math::{self, NORMALS_PER_BLOCK, Stream};
 use crate::percentiles::Percentiles;
 use crate::simd::{Kernel, Level, dispatch};
 use crate::transform::{Jitter, Noise};
+use channel::Channel;
 use flat::{flatten, without_rounding, zero_if_one};
 
 /// The last step.
@@ -60,29 +62,6 @@ pub(crate) struct Origin {
 pub(crate) fn factor(jitter: Jitter, strength: f32, purpose: Purpose, draws: Draws, channel: usize) -> f32 {
     let drawn = draws.nth(purpose, if jitter.per_channel { channel as u64 } else { 0 }).unit();
     (1.0 + (2.0 * drawn - 1.0) * f64::from(strength)) as f32
-}
-
-/// One channel of an image: as many equal, equally spaced runs of floats as there are time points.
-struct Channel<'a> {
-    floats: &'a mut [f32],
-    /// Floats from one run to the next.
-    stride: usize,
-    /// Start and length of a run.
-    start: usize,
-    len: usize,
-}
-
-impl Channel<'_> {
-    fn runs(&self) -> impl Iterator<Item = &[f32]> {
-        self.floats.chunks_exact(self.stride).map(|time| &time[self.start..self.start + self.len])
-    }
-
-    /// Runs, each with the number of its first value in the channel.
-    fn runs_mut(&mut self) -> impl Iterator<Item = (usize, &mut [f32])> {
-        let (start, len) = (self.start, self.len);
-        let times = self.floats.chunks_exact_mut(self.stride).enumerate();
-        times.map(move |(t, time)| (t * len, &mut time[start..start + len]))
-    }
 }
 
 impl PostProcess {

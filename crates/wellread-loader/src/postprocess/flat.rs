@@ -3,7 +3,7 @@
 //! The weights of a resize are single-precision numbers, so their sum is 1 but for rounding. A channel of one value comes out as
 //! several, which differ in their last bits. Scaled by their own spread they would be noise.
 
-use super::Channel;
+use super::channel::Channel;
 
 /// How far a resize moves values apart by rounding, as a share of the largest.
 const ROUNDING: f64 = 2e-6;

@@ -81,8 +81,8 @@ pub struct Percentile {
     pub value: f64,
 }
 
-/// Counts of values in bins of equal width; the last bin includes its upper end. There are 256 or fewer. Of types of more than
-/// 16 bits none is narrower than about 0.2 % of the largest value.
+/// Counts of values in bins of equal width; the last bin includes its upper end. There are 256 or fewer. Bins of
+/// types of more than 16 bits are about 0.2 % of the largest value wide, or wider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Histogram {
     /// Lower end of the first bin.
