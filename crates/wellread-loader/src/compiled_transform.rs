@@ -130,7 +130,7 @@ impl CompiledTransform {
 
     pub(crate) fn fits(&self, dataset: &Dataset, transform: &Transform, info: RowInfo) -> bool {
         self.dtype == info.dtype
-            && self.stored_channels == info.shape.c()
+            && self.stored_channels == self.checked_shape(info.shape).c()
             && self.groups.as_ref().is_none_or(|groups| groups.is_of(dataset))
             && self.row_channels.as_ref().is_none_or(|channels| channels.is_of(dataset))
             && self.transform == *transform

@@ -10,12 +10,17 @@
 
 #![allow(clippy::inline_always)]
 
+mod channel;
+mod flat;
+
 use crate::draw::{Draws, Purpose};
 use crate::kernels::Affine;
 use crate::math::{self, NORMALS_PER_BLOCK, Stream};
 use crate::percentiles::Percentiles;
 use crate::simd::{Kernel, Level, dispatch};
 use crate::transform::{Jitter, Noise};
+use channel::Channel;
+use flat::{flatten, without_rounding, zero_if_one};
 
 /// The last step.
 #[derive(Clone, Debug)]
@@ -44,38 +49,24 @@ pub(crate) struct PostProcess {
     pub(crate) last: FinalNormalize,
 }
 
+/// Where the values of an image come from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// They are those of 8- or 16-bit integers, neither scaled nor resampled.
+    pub(crate) is_whole: bool,
+    /// They were resized or rotated.
+    pub(crate) is_resampled: bool,
+}
+
 /// A factor drawn from `1 - strength` to `1 + strength`, for a channel or for all.
 pub(crate) fn factor(jitter: Jitter, strength: f32, purpose: Purpose, draws: Draws, channel: usize) -> f32 {
     let drawn = draws.nth(purpose, if jitter.per_channel { channel as u64 } else { 0 }).unit();
     (1.0 + (2.0 * drawn - 1.0) * f64::from(strength)) as f32
 }
 
-/// One channel of an image: as many equal, equally spaced runs of floats as there are time points.
-struct Channel<'a> {
-    floats: &'a mut [f32],
-    /// Floats from one run to the next.
-    stride: usize,
-    /// Start and length of a run.
-    start: usize,
-    len: usize,
-}
-
-impl Channel<'_> {
-    fn runs(&self) -> impl Iterator<Item = &[f32]> {
-        self.floats.chunks_exact(self.stride).map(|time| &time[self.start..self.start + self.len])
-    }
-
-    /// Runs, each with the number of its first value in the channel.
-    fn runs_mut(&mut self) -> impl Iterator<Item = (usize, &mut [f32])> {
-        let (start, len) = (self.start, self.len);
-        let times = self.floats.chunks_exact_mut(self.stride).enumerate();
-        times.map(move |(t, time)| (t * len, &mut time[start..start + len]))
-    }
-}
-
 impl PostProcess {
-    /// Does the steps on an image of `channels` channels, in C order (time, channel, the rest). `is_whole` promises values
-    /// of 8- or 16-bit integers, neither scaled nor resampled. `last` is the image's own normalisation, channel by channel.
+    /// Does the steps on an image of `channels` channels, in C order (time, channel, the rest). `last` is the image's own
+    /// normalisation, channel by channel.
     pub(crate) fn run(
         &self,
         level: Level,
@@ -83,13 +74,13 @@ impl PostProcess {
         floats: &mut [f32],
         [times, channels]: [usize; 2],
         last: Option<&[Affine]>,
-        (percentiles, is_whole): (&mut Percentiles, bool),
+        (percentiles, origin): (&mut Percentiles, Origin),
     ) {
         let len = floats.len() / (times * channels);
         for c in (0..channels).filter(|&c| !self.masks[c]) {
             let mut channel = Channel { floats: &mut *floats, stride: len * channels, start: c * len, len };
             let last = last.map(|last| last[c]);
-            self.run_channel(level, draws, &mut channel, (c, last), (&mut *percentiles, is_whole));
+            self.run_channel(level, draws, &mut channel, (c, last), (&mut *percentiles, origin));
         }
     }
 
@@ -99,12 +90,13 @@ impl PostProcess {
         draws: Draws,
         channel: &mut Channel<'_>,
         (c, last): (usize, Option<Affine>),
-        (percentiles, is_whole): (&mut Percentiles, bool),
+        (percentiles, origin): (&mut Percentiles, Origin),
     ) {
         let Jitter { contrast, gamma, .. } = self.jitter;
         let mut next = Pointwise { clip: self.clip, ..Pointwise::default() };
         if let Some(percents) = self.percentiles {
-            let range = percentiles.percentiles(level, || channel.runs(), percents, is_whole);
+            let range = percentiles.percentiles(level, || channel.runs(), percents, origin.is_whole);
+            let range = without_rounding(range, origin.is_resampled);
             let affine = rescale_to_unit(range, self.is_wide);
             if affine.scale == 0.0 {
                 flatten(channel);
@@ -143,6 +135,9 @@ impl PostProcess {
             FinalNormalize::PerImage => {
                 next.apply(level, channel);
                 let (mean, variance) = moments(level, channel);
+                if origin.is_resampled && zero_if_one(channel, mean, variance) {
+                    return;
+                }
                 let scale = if variance > 0.0 { 1.0 / variance.sqrt() } else { 1.0 };
                 // Subtracting first loses nothing where the values are large and close to each other.
                 let with_pivot = if self.is_wide { Affine::with_pivot(scale, -mean * scale) } else { None };
@@ -166,16 +161,6 @@ fn rescale_to_unit([low, high]: [f64; 2], is_wide: bool) -> Affine {
     let with_pivot = if is_wide { Affine::with_pivot(scale, -low * scale) } else { None };
     let offset = (-low * scale) as f32;
     with_pivot.unwrap_or(Affine { scale: scale as f32, offset, ..Affine::IDENTITY })
-}
-
-/// Scales where the percentiles are equal: finite values become 0. Infinite ones go to the ends as elsewhere, where a
-/// factor of 0 would make them NaN.
-fn flatten(channel: &mut Channel<'_>) {
-    for (_, run) in channel.runs_mut() {
-        for v in run {
-            *v = if v.is_nan() { *v } else { f32::from(*v == f32::INFINITY) };
-        }
-    }
 }
 
 /// Mean of the finite values, the same bits as that of [`moments`]; 0 where there are none.

@@ -13,6 +13,7 @@ use crate::compiled_transform::CompiledTransform;
 use crate::draw::{Draws, Purpose};
 use crate::dtype::Output;
 use crate::kernels::{Affine, Patch, bytes_of, convert, convert_patch, narrow};
+use crate::postprocess::Origin;
 use crate::resample::{nearest, rotate};
 use crate::simd::Level;
 use crate::sink::PixelDestination;
@@ -112,11 +113,12 @@ impl PostReadBuffers {
             && !compiled.transform.is_corrected()
             && !item.info.dtype.is_float()
             && item.info.dtype.size() <= 2;
+        let origin = Origin { is_whole, is_resampled: item.resampled };
         let size = [item.info.shape.t(), compiled.channels.len()];
         let mut finish = |floats: &mut [f32]| {
             if let Some(finish) = &compiled.post_process {
                 let last = item.last.map(|last| &affine[last..last + compiled.channels.len()]);
-                finish.run(level, item.draws, floats, size, last, (&mut *percentiles, is_whole));
+                finish.run(level, item.draws, floats, size, last, (&mut *percentiles, origin));
             }
         };
         if at == At::Out {

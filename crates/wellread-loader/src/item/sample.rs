@@ -9,7 +9,7 @@ use crate::kernels::bytes_of;
 use crate::pool::{ArrayLayout, RowMemory};
 use crate::transform::Transform;
 use wellread_image::Shape;
-use wellread_store::{Error, Result};
+use wellread_store::{Error, Result, RowInfo};
 
 impl Dataset {
     /// Reads and transforms one image into `out`, which is resized to fit, and returns its shape (TCZYX).
@@ -29,6 +29,19 @@ impl Dataset {
         let _sample = wellread_trace::span(wellread_trace::Kind::Sample).with(row as u64, 0);
         context.sample(self, row, transform, out)
     }
+}
+
+/// A row's info with the number of channels that those of a transform are counted among. Where they go by name, that is the set's
+/// first image.
+fn numbered(dataset: &Dataset, transform: &Transform, info: RowInfo) -> RowInfo {
+    let Shape([t, own, z, y, x]) = info.shape;
+    let go_by_name = transform.channel_names.is_some() || transform.statistics_names.is_some();
+    let c = if go_by_name && transform.channels.is_some() {
+        dataset.row_info(0).map_or(own, |first| first.shape.c())
+    } else {
+        own
+    };
+    RowInfo { shape: Shape([t, c, z, y, x]), ..info }
 }
 
 impl ItemContext {
@@ -55,11 +68,13 @@ impl ItemContext {
             _ => {
                 transform.check().map_err(|error| error.at(path, None))?;
                 transform.check_dtype(info.dtype).map_err(|error| error.at(path, Some(row)))?;
+                let info = numbered(dataset, transform, info);
                 transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
                 CompiledTransform::new(transform, Output::F32, info).of_rows(dataset)?
             }
         };
-        let shape = transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
+        let shape = transform.output_shape(compiled.checked_shape(info.shape));
+        let shape = shape.map_err(|error| error.at(path, Some(row)))?;
         check_output(shape).map_err(|error| Error::new(path, error).row(row))?;
         grow(out, shape.pixels(), dataset)?;
         out.truncate(shape.pixels());

@@ -243,14 +243,18 @@ impl Counts {
         percentiles
     }
 
-    /// Counts in bins of equal width between the extremes: of whole numbers so few that each has a bin, one each.
+    /// Counts in bins of equal width between the extremes: of whole numbers so few that each has a bin, one each. None is
+    /// narrower than the bins that values were counted in, which would be all that it shows.
     pub(super) fn histogram(&self, (low, high): (f64, f64)) -> Histogram {
         let whole = !self.dtype.is_float();
+        let finest = if is_exact(self.dtype) { 0.0 } else { 2.0 * WIDE_ERROR * low.abs().max(high.abs()) };
         let (low, high, bins) = if whole {
             // Bins hold equally many whole numbers, and their middle is one or between two.
-            let width = ((high - low + 1.0) / HISTOGRAM as f64).ceil().max(1.0);
+            let width = ((high - low + 1.0) / HISTOGRAM as f64).ceil().max(finest.floor()).max(1.0);
             let bins = ((high - low + 1.0) / width).ceil();
             (low - 0.5, low - 0.5 + bins * width, bins as usize)
+        } else if finest > 0.0 {
+            (low, high, (((high - low) / finest) as usize).clamp(1, HISTOGRAM))
         } else {
             (low, high, HISTOGRAM)
         };
@@ -312,5 +316,24 @@ mod tests {
         assert_eq!((histogram.low, histogram.high, histogram.counts.len()), (-128.5, 127.5, 256));
         assert_eq!((histogram.counts[0], histogram.counts[128], histogram.counts[255]), (1, 2, 1));
         assert_eq!(counts.histogram((3.0, 3.0)).counts.len(), 1);
+    }
+
+    /// They stood in one of 201 bins, at one end.
+    #[test]
+    fn wide_values_close_to_each_other_have_bins_that_hold_them() {
+        let histogram = |dtype: PixelType, values: &[f64]| {
+            let mut counts = Counts::new(dtype);
+            values.iter().for_each(|value| counts.count_wide(*value));
+            counts.histogram((values[0], values[values.len() - 1])).counts
+        };
+        let close: Vec<f64> = (0..201).map(|i| 1e6 + f64::from(i)).collect();
+        assert_eq!(histogram(PixelType::U32, &close), [201]);
+        assert_eq!(histogram(PixelType::F32, &close), [201]);
+        assert_eq!(histogram(PixelType::F32, &[0.0, 0.0]).iter().sum::<u64>(), 2);
+        // Whole numbers below 1024 have bins of their own, and a wide range has as many bins as ever.
+        let few: Vec<f64> = (800..=1000).map(f64::from).collect();
+        assert_eq!(histogram(PixelType::I32, &few), [1; 201]);
+        let spread: Vec<f64> = (0..=512).map(f64::from).collect();
+        assert_eq!(histogram(PixelType::F64, &spread).len(), 256);
     }
 }

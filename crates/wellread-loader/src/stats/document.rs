@@ -1,6 +1,8 @@
 //! Statistics as a file: what `wellread stats --out` writes and [`Stats::open`] reads.
 
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use wellread_store::{Error, Result};
 
@@ -12,8 +14,11 @@ pub(super) const HINT: &str = "give a file that `wellread stats PATH --out FILE`
 pub(super) const VERSION: u32 = 1;
 /// That of files of groups, which an older build would take for those of a whole set.
 pub(super) const GROUPS_VERSION: u32 = 2;
-/// Largest file that is read: a thousand times what one is.
+/// Largest file that is read whatever it begins with: a thousand times what that of a whole set is. One of thousands of plates
+/// or wells is larger, and names its format first.
 const MAX_FILE_BYTES: u64 = 64 << 20;
+/// Bytes at the beginning of a larger file among which it names its format.
+const HEAD_BYTES: u64 = 4096;
 
 /// Statistics of a set of images.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,7 +81,8 @@ pub struct Percentile {
     pub value: f64,
 }
 
-/// Counts of values in bins of equal width; the last bin includes its upper end.
+/// Counts of values in bins of equal width; the last bin includes its upper end. There are 256 or fewer. Bins of
+/// types of more than 16 bits are about 0.2 % of the largest value wide, or wider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Histogram {
     /// Lower end of the first bin.
@@ -117,9 +123,14 @@ impl Stats {
 
 /// The content of a file of statistics, of any version.
 pub(super) fn document(path: &Path) -> Result<serde_json::Value> {
+    document_within(path, MAX_FILE_BYTES)
+}
+
+/// The same, where larger files than `most` bytes must begin with the name of the format.
+fn document_within(path: &Path, most: u64) -> Result<serde_json::Value> {
     let read = |e: std::io::Error| Error::io(path, "cannot read", &e);
     let size = std::fs::metadata(path).map_err(read)?.len();
-    if size > MAX_FILE_BYTES {
+    if size > most && !names_format_first(path).map_err(read)? {
         return Err(Error::new(path, format_args!("{size} bytes are too many for statistics")).hint(HINT));
     }
     let bytes = std::fs::read(path).map_err(read)?;
@@ -131,8 +142,40 @@ pub(super) fn document(path: &Path) -> Result<serde_json::Value> {
     Err(Error::new(path, "is no file of statistics").hint(HINT))
 }
 
+/// Whether a file names the format at its beginning.
+fn names_format_first(path: &Path) -> std::io::Result<bool> {
+    let mut head = vec![];
+    File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(head.windows(FORMAT.len()).any(|part| part == FORMAT.as_bytes()))
+}
+
 /// The columns whose groups a file is of; `None` where it is of a whole set.
 pub(super) fn columns_of(document: &serde_json::Value) -> Option<String> {
     let by = document["by"].as_array()?;
     Some(by.iter().filter_map(serde_json::Value::as_str).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_files_are_read_where_they_name_the_format_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stats.json");
+        let read = |text: &str, most: u64| {
+            std::fs::write(&path, text).unwrap();
+            document_within(&path, most)
+        };
+        let stats = "{\n  \"format\": \"wellread-stats\",\n  \"version\": 2,\n  \"by\": [\"Plate\"],\n  \"groups\": []\n}\n";
+        assert_eq!(columns_of(&read(stats, 10).unwrap()).as_deref(), Some("Plate"));
+        let other = "{\"images\": [1, 2, 3]}";
+        let error = read(other, 10).unwrap_err().to_string();
+        assert!(error.contains("21 bytes are too many"), "{error}");
+        let error = read(other, 100).unwrap_err().to_string();
+        assert!(error.contains("is no file of statistics"), "{error}");
+        // It may be anywhere in a small one, and only at the beginning of a large one.
+        let late = format!("{{\"by\": [{}\"Well\"], \"format\": \"wellread-stats\"}}", " ".repeat(5000));
+        assert!(read(&late, 10_000).is_ok() && read(&late, 1000).is_err());
+    }
 }

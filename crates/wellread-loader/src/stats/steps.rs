@@ -131,7 +131,8 @@ impl Stats {
             ends.1.push(high);
         }
         let names = self.names();
-        if names.is_any() {
+        // Those of one channel are of that one, not of each that images have.
+        if names.is_any() || ends.0.len() == 1 {
             return Ok(Scale::Channels(Arc::new(ChannelRange::new(path, names, [ends.0, ends.1]))));
         }
         Ok(Scale::Stored { low: ends.0, high: ends.1 })

@@ -32,6 +32,16 @@ impl Transform {
         normalizes || matches!(self.scale, Scale::Channels(_))
     }
 
+    /// Whether any channel of its statistics has a name.
+    fn are_statistics_named(&self) -> bool {
+        let normalizes = match &self.normalize {
+            Some(Normalize::Channels(of)) => of.names.is_any(),
+            Some(Normalize::Groups(groups)) => groups.names().iter().any(ChannelNames::is_any),
+            _ => false,
+        };
+        normalizes || matches!(&self.scale, Scale::Channels(of) if of.names.is_any())
+    }
+
     /// The same with statistics in the order of the channels of the first image, which are called `there`. Where its channels go by
     /// number, those of other images follow its names.
     ///
@@ -39,6 +49,8 @@ impl Transform {
     /// A channel that the statistics do not have.
     pub(crate) fn with_statistics_of(mut self, there: &[String]) -> Result<Self, TransformError> {
         let mask = self.mask(there.len());
+        // Images of one channel have no order to follow: names tell nothing where the statistics have none.
+        let follows = there.len() > 1 || self.are_statistics_named();
         let numbers = self.channels.clone().unwrap_or_else(|| (0..there.len()).collect());
         let own = ChannelNames::new(there.iter().cloned().map(Some));
         let chosen = self.channel_names.clone();
@@ -69,7 +81,7 @@ impl Transform {
             }
             other => other,
         };
-        if chosen.is_none() {
+        if chosen.is_none() && follows {
             let names: Option<Vec<String>> =
                 numbers.iter().map(|&number| own.name(number).map(str::to_owned)).collect();
             self.statistics_names = names.map(Into::into);
@@ -134,6 +146,15 @@ mod tests {
         assert_eq!(means(two, &["", "", "", ""]), [1.0, 0.0, 3.0, 0.0]);
         let kept = transform(&all).with_statistics_of(&named(&["ER", "DNA"])).unwrap();
         assert_eq!(kept.statistics_names.as_deref(), Some(named(&["ER", "DNA"]).as_slice()));
+    }
+
+    /// Images of one channel each may be called otherwise where the statistics are of all of them, and have no name.
+    #[test]
+    fn images_of_one_channel_follow_names_that_the_statistics_have() {
+        let of =
+            |own: Option<&str>, there: &str| transform(&[own]).with_statistics_of(&named(&[there])).unwrap();
+        assert_eq!(of(None, "DNA").statistics_names, None);
+        assert_eq!(of(Some("DNA"), "DNA").statistics_names.as_deref(), Some(named(&["DNA"]).as_slice()));
     }
 
     #[test]

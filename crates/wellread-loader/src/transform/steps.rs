@@ -154,7 +154,7 @@ pub enum Normalize {
     /// As [`Self::Stored`], with numbers of the group that a row belongs to by columns beside the images, such as its plate.
     Groups(Arc<GroupNormalize>),
     /// By the mean and (population) standard deviation of each channel of each image as delivered, of its finite
-    /// values. A channel of one value becomes 0.
+    /// values. A channel of one value becomes 0, also where a resize told its pixels apart by rounding.
     PerImage,
 }
 

@@ -62,6 +62,24 @@ fn names_are_looked_up_in_each_image() {
     assert_eq!(out, [11.0; 16]);
 }
 
+/// The number of a channel is that of the first image, also where an image has fewer channels than that.
+#[test]
+fn single_images_may_have_other_numbers_of_channels() {
+    let dataset =
+        Dataset::from_store(Box::new(images("set", &[&["AGP", "DNA"], &["DNA"], &["ER", "DNA", "AGP"]])));
+    let transform = Transform::default().named_channels([("DNA", 1)]);
+    for rows in [[1, 2, 0], [0, 1, 2]] {
+        let (mut out, mut context) = (vec![], ItemContext::new());
+        for row in rows {
+            dataset.sample_into(row, &transform, &mut out, &mut context).unwrap();
+            assert_eq!(out, [[1.0; 16], [10.0; 16], [21.0; 16]][row]);
+        }
+    }
+    let missing = Transform::default().named_channels([("AGP", 0)]);
+    let error = dataset.sample_into(1, &missing, &mut vec![], &mut ItemContext::new()).unwrap_err();
+    assert!(error.to_string().contains("no channel \"AGP\""), "{error}");
+}
+
 #[test]
 fn images_without_the_name_are_named() {
     let parts: Vec<Arc<dyn Store>> =

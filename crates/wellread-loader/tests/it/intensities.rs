@@ -4,7 +4,8 @@ use crate::support::{Bits, TestStore, bits, images};
 use std::path::Path;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{
-    Dataset, Field, ItemContext, Jitter, Loader, MemoryStore, Noise, Normalize, Scale, Transform,
+    Dataset, Field, Filter, ItemContext, Jitter, Loader, MemoryStore, Noise, Normalize, Resize, Scale,
+    Transform,
 };
 
 const SHAPE: Shape = Shape([2, 3, 2, 20, 30]);
@@ -135,6 +136,35 @@ fn percentiles_are_those_of_numpy_and_clip() {
             assert!(got.iter().all(|v| if value.is_nan() { v.is_nan() } else { *v == 0.0 }), "{got:?}");
         }
     }
+}
+
+/// The weights of a resize are rounded, so pixels of one value differ in their last bits: no noise to be scaled up.
+#[test]
+fn an_image_of_one_value_is_flat_after_a_resize() {
+    let value = 200u8;
+    let store = |corner: u8| {
+        let mut pixels = vec![value; 256 * 256];
+        pixels[0] = corner;
+        let mut store = MemoryStore::new("flat");
+        store.push("a", Shape::plane(256, 256), PixelType::U8, pixels).unwrap();
+        Dataset::from_store(Box::new(store))
+    };
+    let resize = Resize { height: 224, width: 224, filter: Filter::Antialias };
+    let plain = sample(&store(value), 0, &Transform::default().resize_with(resize)).concat();
+    assert!(plain.iter().any(|v| *v != 200.0), "rounding is what this is about");
+    let of_own_values = [
+        Transform::default().scale_by_percentiles(1.0, 99.0),
+        Transform::default().normalize_with(Normalize::PerImage),
+    ];
+    for transform in of_own_values {
+        let transform = transform.resize_with(resize);
+        let got = sample(&store(value), 0, &transform).concat();
+        assert!(got.iter().all(|v| *v == 0.0), "{transform:?}: {:?}", &got[..4]);
+    }
+    // One pixel that differs is seen.
+    let normalize = Transform::default().normalize_with(Normalize::PerImage).resize_with(resize);
+    let got = sample(&store(201), 0, &normalize);
+    assert!(got[0][0] > 10.0 && (deviation(&got[0]) - 1.0).abs() < 1e-2, "{:?}", &got[0][..4]);
 }
 
 /// Infinite pixels count as little as NaN, and are clipped to the ends.

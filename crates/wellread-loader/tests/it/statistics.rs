@@ -194,19 +194,24 @@ fn loaders_take_the_file() {
     assert!(error.contains("percentile 2") && error.contains("0.1, 1"), "{error}");
 }
 
-/// They would normalise all stains by one's.
+/// They would normalise, or scale, all stains by one's.
 #[test]
 fn statistics_of_one_channel_are_not_those_of_three() {
     let set =
         |channels: usize| TestStore::new(images(3, Shape([1, channels, 1, 8, 8]), PixelType::U16)).dataset();
     let (one, three) = (set(1), set(3));
     let file = File::new("one", &serde_json::to_vec(&stats(&one, 1)).unwrap());
-    let build = |dataset: &Dataset| {
+    let normalized = |dataset: &Dataset| {
         Loader::builder(dataset).normalize_with(Normalize::from_stats(&file.0).unwrap()).build()
     };
-    assert!(build(&one).is_ok());
-    let error = build(&three).err().unwrap().to_string();
-    assert!(error.contains("has statistics of 1 channel, but the images have 3 channels"), "{error}");
+    let scaled = |dataset: &Dataset| {
+        Loader::builder(dataset).scale_with(Scale::from_stats(&file.0, 1.0, 99.0).unwrap()).build()
+    };
+    assert!(normalized(&one).is_ok() && scaled(&one).is_ok());
+    for refused in [normalized(&three).err(), scaled(&three).err()] {
+        let error = refused.unwrap().to_string();
+        assert!(error.contains("has statistics of 1 channel, but the images have 3 channels"), "{error}");
+    }
 }
 
 #[test]

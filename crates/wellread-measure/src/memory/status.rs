@@ -3,13 +3,18 @@
 use crate::error::{Error, Result};
 use std::fs;
 
+/// The text of a file of the kernel about a process. Its name is part of it, and need not be UTF-8.
+pub(super) fn text(path: &str) -> std::io::Result<String> {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// The text of `/proc/PID/status`.
 pub(super) struct Status(String);
 
 impl Status {
     pub(super) fn read(pid: &str) -> Result<Self> {
         let path = format!("/proc/{pid}/status");
-        fs::read_to_string(&path)
+        text(&path)
             .map(Self)
             .map_err(|error| Error::Unsupported { what: "memory", reason: format!("{path}: {error}") })
     }

@@ -3,7 +3,11 @@
 use super::status::kibibytes_field;
 use super::tree::{descendants, parent_in_stat};
 use super::*;
+use std::ffi::OsStr;
 use std::hint::black_box;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
@@ -86,6 +90,21 @@ fn a_tree_includes_children() {
     let PeakSource::TreeSamples { samples, processes, .. } = peak.source else { panic!("{peak:?}") };
     assert!(samples >= 2 && processes >= 2, "{samples} {processes}");
     assert!(tree_bytes(std::process::id()).unwrap() > 0);
+}
+
+/// The kernel cuts names after 15 bytes, which may be within a character.
+#[test]
+fn a_child_whose_name_is_no_utf8_is_one_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let sleep = folder.path().join(OsStr::from_bytes(b"sl\xffeep"));
+    symlink("/bin/sleep", &sleep).unwrap();
+    let mut child = Command::new(&sleep).arg0("sleep").arg("600").stdout(Stdio::null()).spawn().unwrap();
+    let alive = descendants(std::process::id()).unwrap();
+    let status = Status::read(&child.id().to_string()).unwrap().bytes("VmRSS");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(alive.contains(&child.id()), "{alive:?}");
+    assert!(status.is_some());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The proportional sets of a process and its descendants, added up.
 
-use super::status::{Status, kibibytes_field, missing};
+use super::status::{Status, kibibytes_field, missing, text};
 use crate::error::{Error, Result};
 use std::fs;
 
@@ -58,7 +58,7 @@ pub(super) fn descendants(root: u32) -> Result<Vec<u32>> {
     let parents: Vec<(u32, u32)> = entries
         .filter_map(|entry| {
             let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            let stat = text(&format!("/proc/{pid}/stat")).ok()?;
             Some((pid, parent_in_stat(&stat)?))
         })
         .collect();
