@@ -294,7 +294,30 @@ def test_a_model_of_the_users_own_runs(bench, stub):
     )  # fmt: skip
     for row in of(tables["loop"], framework="pytorch"):
         assert row["status"] == "ok" and row["verified"] and row["model"] == "python:mymodels:Fine"
+        assert row["steps"] == 2
     assert "Python only" in of(tables["loop"], framework="rust")[0]["reason"]
+
+
+def test_a_step_of_the_loop_waits_for_its_batch_and_not_for_the_rows_of_an_epoch():
+    from _wellread_bench.tracks import loop
+
+    asked = []
+
+    class Batches:
+        def shuffle(self, epoch):
+            asked.append(("epoch", epoch))
+
+        def __iter__(self):
+            return iter("ab")
+
+        def rows_later(self, k):
+            return lambda: asked.append(("rows", k)) or [k]
+
+    steps = loop.endless(Batches(), 5)
+    delivered = [next(steps) for _ in range(3)]
+    assert [batch for batch, _ in delivered] == ["a", "b", "a"]
+    assert asked == [("epoch", 5), ("epoch", 6)]
+    assert [rows() for _, rows in delivered] == [[0], [1], [0]]
 
 
 def test_models_that_cannot_be_used_say_why(stub, tmp_path, monkeypatch):

@@ -28,12 +28,12 @@ def check_model(framework, request):
 
 
 def endless(batches, epoch):
-    """Batches of epoch after epoch, each with its rows."""
+    """Batches of epoch after epoch, each with a function that gives its rows: a step does not wait for those."""
     while True:
         k = -1
         batches.shuffle(epoch)
         for k, delivered in enumerate(batches):
-            yield delivered, batches.rows(k)
+            yield delivered, batches.rows_later(k)
         if k < 0:
             raise ValueError("the loader delivers no batch: --batch-size is larger than the set")
         epoch += 1
@@ -75,7 +75,7 @@ def turn(worker, request):
         done = now()
         waits.append(net(have - asked))
         whole.append(net(done - asked))
-        images += len(rows)
+        images += source.size
         if left > 0:
             epoch, left = epoch + whole[-1], left - 1
         if number in checker.chosen:
