@@ -298,7 +298,7 @@ def test_a_model_of_the_users_own_runs(bench, stub):
     assert "Python only" in of(tables["loop"], framework="rust")[0]["reason"]
 
 
-def test_a_step_of_the_loop_waits_for_its_batch_and_not_for_the_rows_of_an_epoch():
+def test_a_step_of_the_loop_waits_for_its_batch_and_for_no_work_of_the_benchmark():
     from _wellread_bench.tracks import loop
 
     asked = []
@@ -307,17 +307,39 @@ def test_a_step_of_the_loop_waits_for_its_batch_and_not_for_the_rows_of_an_epoch
         def shuffle(self, epoch):
             asked.append(("epoch", epoch))
 
+        def __len__(self):
+            return 2
+
         def __iter__(self):
             return iter("ab")
 
         def rows_later(self, k):
             return lambda: asked.append(("rows", k)) or [k]
 
-    steps = loop.endless(Batches(), 5)
-    delivered = [next(steps) for _ in range(3)]
-    assert [batch for batch, _ in delivered] == ["a", "b", "a"]
+    steps, delivered = loop.Endless(Batches(), 5), []
+    for epoch in (5, 6):
+        for _ in range(2):
+            steps.between_steps()
+            # The next epoch was chosen before its first batch is asked for.
+            assert asked[-1] == ("epoch", epoch)
+            delivered.append(next(steps))
+    assert [batch for batch, _ in delivered] == ["a", "b", "a", "b"]
     assert asked == [("epoch", 5), ("epoch", 6)]
-    assert [rows() for _, rows in delivered] == [[0], [1], [0]]
+    assert [rows() for _, rows in delivered] == [[0], [1], [0], [1]]
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_model_of_the_users_own_is_waited_for_on_its_device(device):
+    from types import SimpleNamespace
+
+    from _wellread_bench.inference.callable import Callable
+
+    waited = []
+    named = {name: SimpleNamespace(synchronize=lambda *_, n=name: waited.append(n)) for name in ("cuda", "mps")}
+    session = Callable.__new__(Callable)
+    session.torch, session.device = SimpleNamespace(**named), SimpleNamespace(type=device)
+    session.wait()
+    assert waited == [device]
 
 
 def test_models_that_cannot_be_used_say_why(stub, tmp_path, monkeypatch):
