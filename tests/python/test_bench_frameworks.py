@@ -238,16 +238,21 @@ class TiffFile:
 """
 
 
-def test_a_framework_that_is_missing_is_said(bench, stub):
+def test_a_framework_that_is_missing_is_said(bench, stub, tmp_path):
+    import pyarrow.parquet as pq
+
     stub("torch", "raise ImportError('there is no torch here')")
     said = bench(["dataset"], "--framework", "pytorch", "--formats", "tiff", code=1)
     assert "there is no torch here" in said and "pip install torch" in said and "--python" in said
-    tables, _, _ = bench(
-        ["dataset"], "--framework", "pytorch,jax", "--formats", "tiff", "--loaders", "tifffile", *DATASET
+    # The other one is measured and saved, and the exit code says that one is missing.
+    summary = bench(
+        ["dataset"], "--framework", "pytorch,jax", "--formats", "tiff", "--loaders", "tifffile", *DATASET, code=1
     )
-    (missing,) = of(tables["dataset"], framework="pytorch")
+    assert "pip install torch" in summary["frameworks"]["pytorch"]["unavailable"]
+    rows = pq.read_table(tmp_path / "results" / "dataset.parquet").to_pylist()
+    (missing,) = of(rows, framework="pytorch")
     assert missing["status"] == "unavailable" and "pip install torch" in missing["reason"]
-    assert of(tables["dataset"], framework="jax")[0]["verified"]
+    assert of(rows, framework="jax")[0]["verified"]
 
 
 def test_what_makes_no_sense_is_refused(wellread, tmp_path):
@@ -289,7 +294,52 @@ def test_a_model_of_the_users_own_runs(bench, stub):
     )  # fmt: skip
     for row in of(tables["loop"], framework="pytorch"):
         assert row["status"] == "ok" and row["verified"] and row["model"] == "python:mymodels:Fine"
+        assert row["steps"] == 2
     assert "Python only" in of(tables["loop"], framework="rust")[0]["reason"]
+
+
+def test_a_step_of_the_loop_waits_for_its_batch_and_for_no_work_of_the_benchmark():
+    from _wellread_bench.tracks import loop
+
+    asked = []
+
+    class Batches:
+        def shuffle(self, epoch):
+            asked.append(("epoch", epoch))
+
+        def __len__(self):
+            return 2
+
+        def __iter__(self):
+            return iter("ab")
+
+        def rows_later(self, k):
+            return lambda: asked.append(("rows", k)) or [k]
+
+    steps, delivered = loop.Endless(Batches(), 5), []
+    for epoch in (5, 6):
+        for _ in range(2):
+            steps.between_steps()
+            # The next epoch was chosen before its first batch is asked for.
+            assert asked[-1] == ("epoch", epoch)
+            delivered.append(next(steps))
+    assert [batch for batch, _ in delivered] == ["a", "b", "a", "b"]
+    assert asked == [("epoch", 5), ("epoch", 6)]
+    assert [rows() for _, rows in delivered] == [[0], [1], [0], [1]]
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_model_of_the_users_own_is_waited_for_on_its_device(device):
+    from types import SimpleNamespace
+
+    from _wellread_bench.inference.callable import Callable
+
+    waited = []
+    named = {name: SimpleNamespace(synchronize=lambda *_, n=name: waited.append(n)) for name in ("cuda", "mps")}
+    session = Callable.__new__(Callable)
+    session.torch, session.device = SimpleNamespace(**named), SimpleNamespace(type=device)
+    session.wait()
+    assert waited == [device]
 
 
 def test_models_that_cannot_be_used_say_why(stub, tmp_path, monkeypatch):

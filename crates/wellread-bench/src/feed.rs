@@ -77,6 +77,8 @@ pub struct Feed<'a> {
     how: LoaderSettings,
     /// Whether the rows' files are in the page cache, as far as this feed has seen to it.
     warm: Cell<bool>,
+    /// Files whose pages were dropped, all of which had been there.
+    dropped: RefCell<Vec<PathBuf>>,
     full: RefCell<Vec<Batch>>,
 }
 
@@ -125,7 +127,8 @@ pub(crate) fn ahead(prefetch: Option<usize>, workers: usize) -> usize {
 impl<'a> Feed<'a> {
     /// These rows of the set that `open` opens. A row that is named twice comes twice.
     pub fn new(open: Box<Open<'a>>, rows: Vec<usize>, how: LoaderSettings) -> Self {
-        Self { open, rows, how, warm: Cell::new(false), full: RefCell::default() }
+        let warm = Cell::new(false);
+        Self { open, rows, how, warm, dropped: RefCell::default(), full: RefCell::default() }
     }
 
     /// Batches of a run over all rows.
@@ -256,7 +259,23 @@ impl<'a> Feed<'a> {
         let files = self.files()?;
         self.warm.set(false);
         let report = page_cache::drop_pages(&files);
+        // Those of a set that exceeds the memory were not all there, and cannot all come back. Single pages may have gone.
+        if report.resident_before.is_some_and(|before| before as f64 >= 0.99 * report.bytes as f64) {
+            *self.dropped.borrow_mut() = files;
+        }
         Ok((!report.complete).then(|| report.reason.unwrap_or_else(|| "pages stayed".to_owned())))
+    }
+
+    /// Reads the files again that a cold run dropped, if all had been in the page cache: warm runs may read other rows of them.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn restore_pages(&self) -> Result<()> {
+        let mut files = self.dropped.take();
+        // Files behind a network have no pages here.
+        files.retain(|file| file.exists());
+        page_cache::warm(&files)?;
+        Ok(())
     }
 }
 
@@ -315,6 +334,29 @@ mod tests {
         // None of them is there, and one more is counted beside the first.
         let why = feed.drop_pages().unwrap().unwrap();
         assert!(why.contains("3.tif") && why.contains("and 1 more"), "{why}");
+    }
+
+    fn temporary(_: usize) -> PathBuf {
+        std::env::temp_dir().join(format!("wellread-feed-{}", std::process::id()))
+    }
+
+    #[test]
+    fn files_that_were_in_the_page_cache_are_read_back_after_a_cold_run() {
+        let file = temporary(3);
+        std::fs::write(&file, vec![1u8; 10_000]).unwrap();
+        let open = || -> Result<Box<dyn Store>> {
+            Ok(Box::new(TestStore { path_of: Some(temporary), ..twelve()? }))
+        };
+        let feed = Feed::new(Box::new(open), vec![3], how(0));
+        feed.drop_pages().unwrap();
+        let noted = feed.dropped.borrow().len();
+        feed.restore_pages().unwrap();
+        let there = page_cache::residency(&[&file]);
+        std::fs::remove_file(&file).unwrap();
+        // Other systems than Linux do not tell what is in memory.
+        if let Ok(there) = there {
+            assert_eq!((noted, there.resident_bytes), (1, 10_000));
+        }
     }
 
     #[test]

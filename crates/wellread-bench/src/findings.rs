@@ -21,6 +21,18 @@ use std::collections::BTreeMap;
 use wellread_report::{Cell, Finding, Severity, Table, columns};
 use wellread_store::words::counted;
 
+/// Findings on frameworks in Python, where there are some, and then those of [`all`].
+pub fn with_frameworks(
+    tables: &[Table],
+    noise: &BTreeMap<String, f64>,
+    seed: u64,
+    hint: &str,
+) -> Vec<Finding> {
+    let mut found = frameworks::all(tables, noise, seed, hint);
+    found.extend(all(tables, noise, seed, hint));
+    found
+}
+
 /// Findings of all tables, most important first, then what to do next; last what could not be measured. `noise` is the
 /// noise floor of each benchmark, by its name; `hint` says how there are more rounds ([`more_rounds`]).
 pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, hint: &str) -> Vec<Finding> {

@@ -349,6 +349,8 @@ fn differences(
         return Ok((values, None));
     }
     let cold = feed.pass(BatchSource::Cold, RunLength::Once, round, &mut step)?;
+    // The steps of the next round read other rows of these files, and are warm.
+    feed.restore_pages()?;
     if let Some(why) = cold.not_cold {
         return Ok((
             values,

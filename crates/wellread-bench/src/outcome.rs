@@ -68,9 +68,7 @@ pub(crate) fn assemble(
         noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
     let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
     let hint = findings::more_rounds(config.repeats, "--repeats");
-    let mut found = findings::all(&tables, &noise_floors, config.seed, &hint);
-    let frameworks = findings::frameworks::all(&tables, &noise_floors, config.seed, &hint);
-    found.splice(0..0, frameworks);
+    let mut found = findings::with_frameworks(&tables, &noise_floors, config.seed, &hint);
     if !verified {
         found.insert(
             0,

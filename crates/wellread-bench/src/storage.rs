@@ -7,7 +7,10 @@
 //!
 //! Opening is part of reading because stores do as little as they can when opened. `cold` runs first drop the
 //! set's files from the page cache, and say when that did not work. Sweeps over codecs and chunk layouts follow on
-//! request: [`crate::sweep`].
+//! request: [`crate::sweep`]. Turns are in random order: a set that a cold turn dropped is read once before its next warm
+//! turn, outside of the clock.
+
+mod pages;
 
 use crate::choices::{Operation, PageCache};
 use crate::core::judge::{Judge, Ranked, ranked};
@@ -18,8 +21,8 @@ use crate::core::{Benchmark, Session};
 use crate::data::{FormatSet, set_name};
 use crate::scratch_sets::ScratchSets;
 use anyhow::{Result, bail};
+use pages::Pages;
 use std::rc::Rc;
-use std::time::Duration;
 use wellread_loader::order::Permutation;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
@@ -41,8 +44,6 @@ pub static BENCHMARK: Benchmark = Benchmark {
 
 /// Most bytes of pixels that are kept in memory to be written; larger sets write their first images only.
 const WRITE_BYTES: u64 = 1 << 29;
-/// How often more pages are dropped that stayed.
-const DROPS: usize = 3;
 
 /// An image of the set.
 pub(crate) struct InMemory {
@@ -62,6 +63,7 @@ impl InMemory {
 fn run(session: &Session<'_>) -> Result<Results> {
     let images = Rc::new(load_images(session)?);
     let scratch = Rc::new(scratch_sets(session)?);
+    let pages = Rc::new(Pages::default());
     let mut variants = Vec::new();
     let mut unavailable = Vec::new();
     for set in &session.prepared.sets {
@@ -83,14 +85,17 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     unavailable.push(Unavailable { keys, reason: reason.clone() });
                     continue;
                 }
-                let (images, scratch) = (images.clone(), scratch.clone());
+                let (images, scratch, pages) = (images.clone(), scratch.clone(), pages.clone());
                 variants.push(Variant {
                     // Not every file system drops pages or reads past them.
                     peer: cache != PageCache::Warm,
                     keys,
                     job: Box::new(move |turn| {
                         if cache == PageCache::Cold {
-                            drop_from_cache(session, set)?;
+                            let files = session.open(set)?.files()?;
+                            pages.drop_of(&set.path, files)?;
+                        } else if cache == PageCache::Warm && operation != Operation::Write {
+                            pages.restore(&set.path)?;
                         }
                         if operation == Operation::ReadFiles {
                             return read_files(session, set, cache);
@@ -103,6 +108,13 @@ fn run(session: &Session<'_>) -> Result<Results> {
     }
     let mut results = variants::run(session, &settings(BENCHMARK.name), variants, unavailable)?;
     results.notes.extend(memory_note(session, "write", &images));
+    // The benchmarks that follow read files that are in the page cache.
+    results.notes.extend(
+        pages
+            .restore_all()
+            .err()
+            .map(|why| format!("the sets could not be read back into the page cache: {why:#}")),
+    );
     Ok(results)
 }
 
@@ -158,28 +170,6 @@ pub(crate) fn load_images(session: &Session<'_>) -> Result<Vec<InMemory>> {
 pub(crate) fn memory_note(session: &Session<'_>, what: &str, images: &[InMemory]) -> Option<String> {
     (images.len() < session.prepared.expected.len())
         .then(|| format!("{what}: the first {} only (memory limit)", counted(images.len(), "image")))
-}
-
-/// Drops the pages of a set.
-///
-/// # Errors
-/// Pages that stay, looked at by `mincore`: a read of them is not cold.
-fn drop_from_cache(session: &Session<'_>, set: &FormatSet) -> Result<()> {
-    let files = session.open(set)?.files()?;
-    let mut report = page_cache::drop_pages(&files);
-    // Pages that are being written or read at this moment stay; soon after they can go.
-    for _ in 0..DROPS {
-        if report.complete {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-        report = page_cache::drop_pages(&files);
-    }
-    if report.complete {
-        return Ok(());
-    }
-    let why = report.reason.unwrap_or_else(|| "pages stayed".to_owned());
-    bail!("the page cache could not be emptied ({why}), so nothing can be read cold here")
 }
 
 /// A run's time, rate and size.

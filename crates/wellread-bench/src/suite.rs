@@ -131,7 +131,7 @@ pub fn run(config: &Config, watch: RunObserver<'_>) -> Result<Outcome> {
         measured.push((benchmark.name, results));
         let rest: Vec<&str> = all[done + 1..].iter().map(|benchmark| benchmark.name).collect();
         if done == 0 {
-            remove_earlier_results(&config.out, &all)?;
+            remove_earlier_results(&config.out, all.iter().map(|benchmark| benchmark.name))?;
         }
         if !rest.is_empty() {
             outcome::assemble(config, &session, &environment, None, &measured, &rest)?
@@ -181,17 +181,19 @@ fn phase_line(name: &str, results: &Results, config: &Config, took: Duration) ->
     )
 }
 
-/// Removes what an earlier run has left of these benchmarks, and its report: its figures are not those of this run.
-fn remove_earlier_results(out: &Path, benchmarks: &[&Benchmark]) -> Result<()> {
+/// Removes what an earlier run has left of the benchmarks of these names, and its report: its figures are not those of this run.
+///
+/// # Errors
+/// A file that cannot be removed.
+pub fn remove_earlier_results<'n>(out: &Path, benchmarks: impl IntoIterator<Item = &'n str>) -> Result<()> {
     let kinds = ["", "_distribution", "_timeline"];
-    let of = |benchmark: &&Benchmark| {
-        let name = benchmark.name;
+    let of = |name: &'n str| {
         let figures = kinds.iter().flat_map(move |kind| ["svg", "png"].map(|e| format!("{name}{kind}.{e}")));
         figures
             .chain(["parquet", "csv"].map(|e| format!("{name}.{e}")))
-            .chain([format!("samples/{name}.parquet")])
+            .chain(["parquet", "hlog"].map(|e| format!("samples/{name}.{e}")))
     };
-    for name in benchmarks.iter().flat_map(of).chain(["report.html".to_owned()]) {
+    for name in benchmarks.into_iter().flat_map(of).chain(["report.html".to_owned()]) {
         match std::fs::remove_file(out.join(&name)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(e).with_context(|| format!("cannot replace {}", out.join(&name).display()));
@@ -354,7 +356,23 @@ fn begin<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::why_no_set;
+    use super::{remove_earlier_results, why_no_set};
+
+    #[test]
+    fn results_of_an_earlier_run_go_with_their_histograms_and_those_of_other_benchmarks_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path();
+        std::fs::create_dir(out.join("samples")).unwrap();
+        let own = ["dataset.parquet", "dataset_timeline.png", "samples/dataset.hlog", "report.html"];
+        let others = ["loop.csv", "samples/loop.hlog", "notes.txt"];
+        for name in own.iter().chain(&others) {
+            std::fs::write(out.join(name), "earlier").unwrap();
+        }
+        remove_earlier_results(out, ["dataset"]).unwrap();
+        assert!(own.iter().all(|name| !out.join(name).exists()));
+        assert!(others.iter().all(|name| out.join(name).exists()));
+        remove_earlier_results(out, ["dataset"]).unwrap();
+    }
 
     #[test]
     fn a_full_disk_is_not_told_as_images_that_no_format_can_hold() {

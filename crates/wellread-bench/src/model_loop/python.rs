@@ -78,6 +78,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
                         ("compute_p50_s", median(&computes).unwrap_or(f64::NAN)),
                         ("first_batch_s", answer.first_batch_ns as f64 * 1e-9),
                         ("first_step_s", first_step.get()),
+                        ("steps", items.len() as f64),
                     ];
                     let rate = |(ns, images): (u64, usize)| images as f64 / (ns as f64 * 1e-9);
                     values.extend(answer.first_epoch.map(|epoch| ("first_epoch_images_per_s", rate(epoch))));

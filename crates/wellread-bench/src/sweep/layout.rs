@@ -31,6 +31,7 @@ use wellread_measure::clock::Stopwatch;
 use wellread_measure::rng::Rng;
 use wellread_report::{Cell, Finding, Severity, Table};
 use wellread_store::checksum::ImageChecksum;
+use wellread_store::words::counted;
 use wellread_store::{Scratch, WriteOptions, read_region};
 
 /// The sweep's registration.
@@ -102,6 +103,17 @@ fn reads(images: &[InMemory], extent: Extent, count: usize, seed: u64, round: u6
     if volumes.is_empty() { vec![] } else { (0..count).map(read).collect() }
 }
 
+/// Why there is nothing to read, where none of the images in memory is a volume.
+fn no_volume(images: &[InMemory]) -> Option<String> {
+    let has_volume = images.iter().any(|image| image.info.shape.z() > 1);
+    (!has_volume).then(|| {
+        format!(
+            "none of the first {} is a volume, and no more are kept in memory to be compared with",
+            counted(images.len(), "image")
+        )
+    })
+}
+
 /// The images in all formats with one layout.
 struct Setting {
     layout: ChunkLayout,
@@ -115,6 +127,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
             bail!("row {row}: the pixels read to be compared with differ from those that were written");
         }
     }
+    let flat = no_volume(&images);
     // One chunk size for a whole set: writers cut it to each image.
     let shapes = session.prepared.expected.iter().map(|image| image.shape_tczyx);
     let largest = shapes.fold([1; 5], |all, shape| std::array::from_fn(|a| all[a].max(shape[a])));
@@ -136,7 +149,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     ("codec", set.codec.as_deref().map_or(Cell::Null, Cell::from)),
                 ]
             };
-            if let Some(reason) = &set.error {
+            if let Some(reason) = set.error.as_ref().or(flat.as_ref()) {
                 // One row for all extents.
                 unavailable.push(Unavailable { keys: keys(Cell::Null), reason: reason.clone() });
                 continue;

@@ -13,6 +13,7 @@ use wellread_bench::data::Source;
 use wellread_bench::{Config, RunObserver, WrongUsage, suite};
 use wellread_measure::to_stderr;
 use wellread_report::{ReportInput, Severity};
+use wellread_store::surface::option;
 
 /// Processes of a comparison at most.
 const MAX_PROCESSES: usize = 1_000;
@@ -77,7 +78,23 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
     if !outcome.verified {
         return Err(Failure::Failed("pixels differ from the expected ones; see the report".to_owned()));
     }
-    Ok(())
+    missing_frameworks(&outcome.report).map_or(Ok(()), |why| Err(Failure::Failed(why)))
+}
+
+/// Which of the frameworks that were asked for are missing, and why, if some are.
+fn missing_frameworks(report: &ReportInput) -> Option<String> {
+    let frameworks = report.details.get("frameworks")?.as_object()?;
+    let missing: Vec<String> = frameworks
+        .iter()
+        .filter_map(|(name, about)| Some(format!("{name}: {}", about.get("unavailable")?.as_str()?)))
+        .collect();
+    (!missing.is_empty()).then(|| {
+        format!(
+            "nothing was measured of {} (hint: without it in {} the others are measured alone)",
+            missing.join("; "),
+            option("framework")
+        )
+    })
 }
 
 /// Why nothing was measured, if nothing was.
@@ -144,4 +161,28 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     note_leftovers(&config.out, ui);
     note_leftovers(&config.data_folder(), ui);
     ui.say(format!("Report: {}", config.out.join("report.html").display()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_framework_that_is_missing_is_an_error_and_the_others_are_not() {
+        let said = |frameworks: serde_json::Value| {
+            let mut report = ReportInput::default();
+            report.details.insert("frameworks".to_owned(), frameworks);
+            missing_frameworks(&report)
+        };
+        let there = serde_json::json!({ "backend": "torch 2.9 (cpu, 2 threads)" });
+        assert_eq!(said(serde_json::json!({})), None);
+        assert_eq!(said(serde_json::json!({ "pytorch": there })), None);
+        let missing = serde_json::json!({ "unavailable": "jax cannot be imported; pip install jax" });
+        let text = said(serde_json::json!({ "jax": missing, "pytorch": there })).unwrap();
+        assert!(
+            text.starts_with("nothing was measured of jax: jax cannot be imported; pip install jax (hint: ")
+        );
+        assert!(text.contains("framework") && !text.contains("pytorch"), "{text}");
+        assert_eq!(missing_frameworks(&ReportInput::default()), None);
+    }
 }

@@ -115,6 +115,9 @@ pub fn run(
         inputs.push(ReportInput::from_dir(&out)?);
         // What is finished stays when this is interrupted.
         let so_far = report.insert(joined(&inputs, config)?);
+        if child == 0 {
+            suite::remove_earlier_results(&config.out, so_far.tables.iter().map(Table::name))?;
+        }
         so_far.save(&config.out)?;
         suite::set_interrupted_state(InterruptedState::Results(config.out.clone()));
         let took = budget::words(begun.elapsed().as_secs_f64());
@@ -168,7 +171,7 @@ fn joined(inputs: &[ReportInput], config: &Config) -> Result<ReportInput> {
     Ok(ReportInput {
         title: title(&measured, &noise_floors),
         description: description(&first.images, &measured, &PROCESSES),
-        findings: findings::all(
+        findings: findings::with_frameworks(
             &tables,
             &noise_floors,
             config.seed,
@@ -268,6 +271,32 @@ mod tests {
             warnings: vec!["busy".to_owned()],
             ..ReportInput::default()
         }
+    }
+
+    #[test]
+    fn frameworks_have_findings_over_processes_too() {
+        let of = |process: i32| {
+            let mut table = Table::new("dataloader");
+            for (loader, rate) in [("wellread", 200.0), ("tifffile", 100.0)] {
+                table.push(row![
+                    ("format", "tiff"),
+                    ("framework", "pytorch"),
+                    ("loader", loader),
+                    ("batch_size", 16),
+                    ("workers", 2),
+                    ("run", 0),
+                    ("verified", true),
+                    ("num_samples", 100),
+                    ("samples_per_sec", rate + f64::from(process))
+                ]);
+            }
+            ReportInput { tables: vec![table], ..ReportInput::default() }
+        };
+        let config =
+            Config { command: "wellread bench dataloader --processes 6".into(), ..Config::default() };
+        let found = joined(&(0..6).map(of).collect::<Vec<_>>(), &config).unwrap().findings;
+        let text = &found.first().unwrap().text;
+        assert!(text.starts_with("In pytorch, batches of 16") && text.contains("times tifffile"), "{text}");
     }
 
     /// A process has a 95th percentile from 20 images on. Its interval over processes is that of a median of these.

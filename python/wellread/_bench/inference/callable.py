@@ -112,6 +112,8 @@ class Callable(base.Session):
     def wait(self):
         if self.torch and self.device.type == "cuda":
             self.torch.cuda.synchronize(self.device)
+        elif self.torch and self.device.type == "mps":
+            self.torch.mps.synchronize()
 
     def logits(self):
         found = self.output

@@ -103,10 +103,6 @@ class Batches:
         known = stats["requests"] is not None
         return [stats["requests"], stats["bytes_received"], stats["link_wait_s"]] if known else None
 
-    def rows(self, k):
-        """The rows of batch `k` of the epoch."""
-        return self.rows_later(k)()
-
     def rows_later(self, k):
         """A function that gives the rows of batch `k` of this epoch."""
         order, size = self.order, self.size

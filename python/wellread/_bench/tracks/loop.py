@@ -27,16 +27,35 @@ def check_model(framework, request):
     return {"modes": modes, "backend": model.backend}
 
 
-def endless(batches, epoch):
-    """Batches of epoch after epoch, each with its rows."""
-    while True:
-        k = -1
-        batches.shuffle(epoch)
-        for k, delivered in enumerate(batches):
-            yield delivered, batches.rows(k)
-        if k < 0:
-            raise ValueError("the loader delivers no batch: --batch-size is larger than the set")
-        epoch += 1
+class Endless:
+    """Batches of epoch after epoch, each with a function that gives its rows: a step does not wait for those."""
+
+    def __init__(self, batches, epoch):
+        self.batches, self.epoch, self.left = batches, epoch, 0
+        self.between_steps()
+        self.given = self._given()
+
+    def between_steps(self):
+        """Work that is no part of a step: at an epoch's end the next is chosen, and the set forgets its pixels."""
+        if self.left == 0:
+            self.batches.shuffle(self.epoch)
+            self.epoch, self.left = self.epoch + 1, len(self.batches)
+
+    def _given(self):
+        while True:
+            k = -1
+            for k, delivered in enumerate(self.batches):
+                self.left -= 1
+                yield delivered, self.batches.rows_later(k)
+            if k < 0:
+                raise ValueError("the loader delivers no batch: --batch-size is larger than the set")
+
+    def __next__(self):
+        return next(self.given)
+
+    def close(self):
+        """End the epoch."""
+        self.given.close()
 
 
 def turn(worker, request):
@@ -44,7 +63,7 @@ def turn(worker, request):
     framework, mode = worker.framework, request["mode"]
     opening = now()
     source = Batches(framework, request, drop_last=True)
-    steps = endless(source, request["first_epoch"])
+    steps = Endless(source, request["first_epoch"])
     delivered, _ = next(steps)
     batch = framework.batch(delivered)
     framework.wait()
@@ -66,6 +85,7 @@ def turn(worker, request):
     share, waits, whole, images = int(request["share_s"] * 1e9), [], [], 0
     start = now()
     for number in range(request["steps"]):
+        steps.between_steps()
         asked = now()
         delivered, rows = next(steps)
         batch = framework.batch(delivered)
@@ -75,7 +95,7 @@ def turn(worker, request):
         done = now()
         waits.append(net(have - asked))
         whole.append(net(done - asked))
-        images += len(rows)
+        images += source.size
         if left > 0:
             epoch, left = epoch + whole[-1], left - 1
         if number in checker.chosen:

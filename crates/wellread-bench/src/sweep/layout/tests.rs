@@ -51,6 +51,15 @@ fn image(shape: Shape) -> InMemory {
 }
 
 #[test]
+fn a_set_whose_first_images_are_planes_has_nothing_to_read_and_no_wrong_pixels() {
+    let planes = [image(Shape::plane(8, 8)), image(Shape::plane(8, 8))];
+    assert!(reads(&planes, Extent::Volume, 9, 1, 0).is_empty());
+    let why = no_volume(&planes).unwrap();
+    assert!(why.starts_with("none of the first 2 images is a volume"), "{why}");
+    assert_eq!(no_volume(&[image(Shape::plane(8, 8)), image(Shape([1, 1, 2, 8, 8]))]), None);
+}
+
+#[test]
 fn reads_fit_their_volumes_and_differ_from_round_to_round() {
     let images = [image(Shape([1, 2, 20, 70, 90])), image(Shape::plane(8, 8)), image(Shape([3, 1, 2, 5, 6]))];
     for &extent in Extent::ALL {
