@@ -79,8 +79,8 @@ impl ReportInput {
         summary::write(dir.join(summary::FILE_NAME), &self.to_summary())
     }
 
-    /// Removes what an earlier summary in the folder names and this input does not write: whole tables, single measurements
-    /// of tables that have none now, and figures, which are drawn anew.
+    /// Removes what an earlier summary in the folder names and this input does not write. These are whole tables, and single
+    /// measurements of tables that have none now. Figures go too, since they are drawn anew.
     fn remove_others(&self, dir: &Path) {
         let Ok(summary) = summary::read(dir.join(summary::FILE_NAME)) else { return };
         let Some(earlier) = summary[AGGREGATES_KEY].as_object() else { return };

@@ -65,7 +65,7 @@ fn answer(command: &mut Command, limit: Duration) -> Result<String, String> {
             None => std::thread::sleep(EXIT_POLL_INTERVAL),
         }
     }
-    // What it started may run on and keep the pipe open.
+    // A program that it started may run on and keep the pipe open.
     match received.recv_timeout(limit.saturating_sub(start.elapsed()).max(MIN_READ_TIME)) {
         Ok(read) => read.map_err(|e| e.to_string()),
         Err(_) => Err(no_answer()),
