@@ -10,11 +10,33 @@
 use crate::table::samples;
 use crate::{Error, ReportInput, Result, Samples, Table, columns, figures, summary};
 use serde_json::{Map, Value, json};
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 /// Whether a name can be a file's on any system and stands for itself in HTML.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+/// Refuses tables whose figures would lie outside the folder, or would replace those of another.
+fn check_names(dir: &Path, files: &[PathBuf], tables: &[Table]) -> Result<()> {
+    for (i, (file, table)) in files.iter().zip(tables).enumerate() {
+        let name = table.name();
+        if Path::new(name).file_name() != Some(OsStr::new(name)) {
+            return Err(Error::new(
+                file,
+                format_args!("calls its table {name:?}, which is no name of a file"),
+            )
+            .hint("give a folder that `wellread bench --out` wrote"));
+        }
+        if let Some(same) = tables[..i].iter().position(|other| other.name() == name) {
+            let [first, second] = [&files[same], file]
+                .map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+            return Err(Error::new(dir, format_args!("{first} and {second} hold the same table {name:?}"))
+                .hint("keep one of them in the folder, and move the other to a folder of its own"));
+        }
+    }
+    Ok(())
 }
 
 /// The samples of these tables, of those that have some.
@@ -31,8 +53,8 @@ impl ReportInput {
     /// Writes `WHAT.parquet` and `WHAT.csv` of every table, `samples/WHAT.parquet`, and `summary.json` with the details, the
     /// aggregates of all tables and what else a report needs. Each file appears whole or not at all.
     ///
-    /// Tables and figures of an earlier run that this one has not are removed. The next reader of the folder, such as
-    /// `compare`, would take them for this run's.
+    /// Tables and single measurements of an earlier run that this one has not are removed, and all figures of that run. The
+    /// next reader of the folder, such as `compare`, would take them for this run's.
     ///
     /// # Errors
     /// A table's name is no plain file name, two have the same, or a file cannot be written.
@@ -57,18 +79,24 @@ impl ReportInput {
         summary::write(dir.join(summary::FILE_NAME), &self.to_summary())
     }
 
-    /// Removes what an earlier summary in the folder names and this input has not.
+    /// Removes what an earlier summary in the folder names and this input does not write. These are whole tables, and single
+    /// measurements of tables that have none now. Figures go too, since they are drawn anew.
     fn remove_others(&self, dir: &Path) {
         let Ok(summary) = summary::read(dir.join(summary::FILE_NAME)) else { return };
         let Some(earlier) = summary[AGGREGATES_KEY].as_object() else { return };
         for name in earlier.keys().filter(|name| is_plain_name(name)) {
-            if self.tables.iter().any(|table| table.name() == name) {
-                continue;
+            let mut files: Vec<String> = ["", "_distribution", "_timeline"]
+                .iter()
+                .flat_map(|kind| [format!("{name}{kind}.svg"), format!("{name}{kind}.png")])
+                .collect();
+            if !self.tables.iter().any(|table| table.name() == name) {
+                files.extend([format!("{name}.parquet"), format!("{name}.csv")]);
             }
-            let figures = ["", "_distribution", "_timeline"].map(|kind| format!("{name}{kind}"));
-            let figures = figures.iter().flat_map(|f| [format!("{f}.svg"), format!("{f}.png")]);
-            let tables = [format!("{name}.parquet"), format!("{name}.csv")];
-            for file in figures.chain(tables).chain([format!("{}/{name}.parquet", samples::FOLDER)]) {
+            let is_of_it = |of: &Samples| of.runs().name() == name && !of.seconds().is_empty();
+            if !self.samples.iter().any(is_of_it) {
+                files.push(format!("{}/{name}.parquet", samples::FOLDER));
+            }
+            for file in files {
                 // A file that cannot be removed is not this run's, as its summary says.
                 let _ = std::fs::remove_file(dir.join(file));
             }
@@ -89,18 +117,22 @@ impl ReportInput {
     /// one.
     ///
     /// # Errors
-    /// No such folder, no result table in it, or a file that is damaged.
+    /// No such folder, no result table in it, or a file that is damaged. Two files of one table. A table whose name leads out
+    /// of the folder.
     pub fn from_dir(dir: impl AsRef<Path>) -> Result<Self> {
         let dir = dir.as_ref();
         let cannot = |e: std::io::Error| Error::io(dir, "cannot list the folder", &e);
-        let mut tables = vec![];
+        let mut files = vec![];
         for entry in std::fs::read_dir(dir).map_err(cannot)? {
             let path = entry.map_err(cannot)?.path();
             let hidden = path.file_name().is_none_or(|n| n.as_encoded_bytes().starts_with(b"."));
             if !hidden && path.extension().is_some_and(|e| e == "parquet") && path.is_file() {
-                tables.push(Table::read_parquet(&path)?);
+                files.push(path);
             }
         }
+        files.sort();
+        let mut tables: Vec<Table> = files.iter().map(Table::read_parquet).collect::<Result<_>>()?;
+        check_names(dir, &files, &tables)?;
         if tables.is_empty() {
             return Err(Error::new(dir, "holds no result table (*.parquet)")
                 .hint("give a folder with results, or run the benchmark again if it stopped before its first result"));

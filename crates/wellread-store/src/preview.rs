@@ -2,7 +2,7 @@
 //!
 //! The middle time point and the maximum over Z are shown. Each channel is stretched from its 0.5th to its
 //! 99.8th percentile and drawn in its own colour (metadata's, else a fixed order), added up. Never used for
-//! measurements.
+//! measurements. Places without a finite value are black, and count for no percentile.
 
 use crate::{Error, Result, Scratch, Store, place};
 use std::path::Path;
@@ -136,7 +136,8 @@ fn channel_color(channel: Option<&wellread_image::Channel>, index: usize) -> [f3
     }
 }
 
-/// Area-averages a plane by `step` and keeps the larger of the result and what `out` holds.
+/// Area-averages a plane by `step` and keeps the larger of the result and what `out` holds. A place without a finite value
+/// changes nothing.
 fn shrink_max(pixels: &[u8], dtype: PixelType, [height, width]: [usize; 2], step: usize, out: &mut [f32]) {
     let out_w = width.div_ceil(step);
     let mut sums = vec![(0f64, 0u32); out_w];
@@ -153,13 +154,45 @@ fn shrink_max(pixels: &[u8], dtype: PixelType, [height, width]: [usize; 2], step
             }
         }
         for (o, (sum, n)) in out_line.iter_mut().zip(&sums) {
-            *o = o.max(if *n > 0 { (sum / f64::from(*n)) as f32 } else { 0.0 });
+            if *n > 0 {
+                *o = o.max((sum / f64::from(*n)) as f32);
+            }
         }
     }
 }
 
+/// Percentiles of the finite values; 0 where there are none.
 fn percentiles(values: &[f32], at: [f64; 2]) -> [f32; 2] {
-    let mut sorted: Vec<f32> = values.to_vec();
+    let mut sorted: Vec<f32> = values.iter().copied().filter(|value| value.is_finite()).collect();
     sorted.sort_by(f32::total_cmp);
     at.map(|p| sorted.get(((sorted.len().max(1) - 1) as f64 * p).round() as usize).copied().unwrap_or(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ImageView, OpenOptions, WriteOptions, create, open};
+    use wellread_image::{ImageMetadata, Shape};
+
+    /// The grey levels of an image of one row of numbers.
+    fn levels(values: &[f32]) -> Vec<u8> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("one.parquet");
+        let pixels: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let (metadata, shape) = (ImageMetadata::named("one"), Shape::plane(1, values.len()));
+        let mut writer = create(&path, "parquet", &WriteOptions::default()).unwrap();
+        writer
+            .write(&ImageView { metadata: &metadata, shape, dtype: PixelType::F32, pixels: &pixels })
+            .unwrap();
+        writer.finish().unwrap();
+        let store = open(&path, &OpenOptions::default()).unwrap();
+        preview(&*store, 0, 64).unwrap().rgb.chunks_exact(3).map(|rgb| rgb[0]).collect()
+    }
+
+    #[test]
+    fn places_without_a_number_are_black_and_change_no_contrast() {
+        assert_eq!(levels(&[f32::NAN, 1000.0, 1010.0, f32::NAN]), [0, 0, 255, 0]);
+        assert_eq!(levels(&[-20.0, f32::NAN, -10.0, f32::INFINITY]), [0, 0, 255, 0]);
+        assert_eq!(levels(&[f32::NAN; 3]), [0, 0, 0]);
+    }
 }

@@ -5,10 +5,13 @@ use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// How long a Python may take to say what it has: on a busy machine it starts slowly.
 const PYTHON_START_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long what a program printed is waited for at least, once it has ended.
+const MIN_READ_TIME: Duration = Duration::from_secs(1);
 /// Time between two looks whether the program has ended.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -40,6 +43,16 @@ fn answer(command: &mut Command, limit: Duration) -> Result<String, String> {
             if e.kind() == std::io::ErrorKind::NotFound { "not found".to_owned() } else { e.to_string() }
         })?;
     let start = Instant::now();
+    let no_answer = || format!("no answer within {} seconds", limit.as_secs());
+    // Read while it runs: a pipe that is full would stop it.
+    let stdout = child.stdout.take();
+    let (sent, received) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut out = String::new();
+        let read = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_string(&mut out));
+        // Where the time is over, nobody waits for it.
+        let _ = sent.send(read.map(|_| out));
+    });
     loop {
         match child.try_wait().map_err(|e| e.to_string())? {
             Some(status) if status.success() => break,
@@ -47,16 +60,16 @@ fn answer(command: &mut Command, limit: Duration) -> Result<String, String> {
             None if start.elapsed() > limit => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(format!("no answer within {} seconds", limit.as_secs()));
+                return Err(no_answer());
             }
             None => std::thread::sleep(EXIT_POLL_INTERVAL),
         }
     }
-    let mut out = String::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        stdout.read_to_string(&mut out).map_err(|e| e.to_string())?;
+    // A program that it started may run on and keep the pipe open.
+    match received.recv_timeout(limit.saturating_sub(start.elapsed()).max(MIN_READ_TIME)) {
+        Ok(read) => read.map_err(|e| e.to_string()),
+        Err(_) => Err(no_answer()),
     }
-    Ok(out)
 }
 
 /// Why a Python has no module of this name, in words; `None` where it has one, which may still fail to be imported.
@@ -83,6 +96,18 @@ mod tests {
         );
         let none = ask("sleep", &["600"], Duration::ZERO).unwrap_err();
         assert_eq!(none, "no answer within 0 seconds");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_long_answer_arrives_and_what_a_program_leaves_running_is_not_waited_for() {
+        let shell = |script: &str, limit| ask("sh", &["-c", script], limit);
+        // More than a pipe holds.
+        let long = shell("head -c 300000 /dev/zero | tr '\\0' a", PYTHON_START_TIMEOUT).unwrap();
+        assert_eq!((long.len(), long.trim_matches('a')), (300_000, ""));
+        let limit = Duration::from_secs(2);
+        let error = shell("sleep 30 & echo a", limit).unwrap_err();
+        assert_eq!(error, "no answer within 2 seconds");
     }
 
     #[test]

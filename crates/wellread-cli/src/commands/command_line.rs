@@ -53,9 +53,13 @@ pub fn working_folder() -> Option<PathBuf> {
 
 /// Words as one line that a shell, and [`split`], take apart again.
 pub fn joined(words: impl IntoIterator<Item = String>) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_=./,:%+@~{}[]#".contains(c);
+    let plain = |c: char| c.is_alphanumeric() || "-_=./,:%+@~{}#".contains(c);
+    // A shell takes these for a home folder, a comment, and several words.
+    let means_more = |word: &str| {
+        word.starts_with(['~', '#']) || word.contains('{') && (word.contains(',') || word.contains(".."))
+    };
     let quoted = |word: String| {
-        if !word.is_empty() && word.chars().all(plain) {
+        if !word.is_empty() && word.chars().all(plain) && !means_more(&word) {
             word
         } else {
             format!("'{}'", word.replace('\'', "'\\''"))
@@ -140,6 +144,18 @@ mod tests {
         remove(&mut words, "out");
         remove(&mut words, "trace");
         assert_eq!(words, ["bench", "x"]);
+    }
+
+    #[test]
+    fn a_shell_finds_no_more_in_a_word_than_it_is() {
+        let words =
+            ["convert", "#1.parquet", "~a", "{a,b}.tif", "{1..3}", "a[1].tif", "{well}_{site}.tif", "a#1~"];
+        let line = joined(words.map(str::to_owned));
+        assert_eq!(
+            line,
+            "wellread convert '#1.parquet' '~a' '{a,b}.tif' '{1..3}' 'a[1].tif' {well}_{site}.tif a#1~"
+        );
+        assert_eq!(split(&line).unwrap()[1..], words);
     }
 
     #[test]

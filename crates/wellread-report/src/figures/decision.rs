@@ -155,6 +155,13 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
     if shown.len() < 2 {
         return None;
     }
+    let is_unverified = |(_, which): &&(Series, Vec<(&'static str, Cell)>)| {
+        let which: Vec<_> = which.iter().chain(&common).cloned().collect();
+        rows(table, &which).into_iter().any(|row| table.cell("verified", row) == Cell::Bool(false))
+    };
+    let unverified: Vec<&str> = shown.iter().filter(is_unverified).map(|one| one.0.name.as_str()).collect();
+    let unverified = (!unverified.is_empty())
+        .then(|| format!("⚠ Pixels not verified: {}. Do not use these figures.", unverified.join(", ")));
     let intervals: Vec<_> = marks
         .iter()
         .filter_map(|mark| if let Mark::Value(estimate) = mark { Some(estimate.interval) } else { None })
@@ -183,7 +190,8 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
         [one] => title += &format!(", with {}", counted(one, "worker")),
         _ => title += ", with the number of workers that serves it best",
     }
-    let mut notes: Vec<String> = whiskers(&intervals).map(str::to_owned).into_iter().collect();
+    let mut notes: Vec<String> =
+        unverified.into_iter().chain(whiskers(&intervals).map(str::to_owned)).collect();
     notes.extend(demand);
     notes.extend(Some(codecs(table)).filter(|_| several));
     if !left_out.is_empty() {
@@ -365,5 +373,21 @@ mod tests {
             assert!(figure.title.ends_with(text), "{}", figure.title);
             assert!(figure.notes.is_empty());
         }
+    }
+
+    #[test]
+    fn formats_whose_pixels_were_wrong_are_named() {
+        let mut table = Table::new("storage");
+        for (format, rate, verified) in [("parquet", 10.0, true), ("tiff", 20.0, false)] {
+            table.push(row![
+                ("format", format),
+                ("operation", "read_all"),
+                ("cache", "warm"),
+                ("verified", verified),
+                ("images_per_s", rate)
+            ]);
+        }
+        let figure = figure(&ReportInput { tables: vec![table], ..ReportInput::default() }).unwrap();
+        assert_eq!(figure.notes, ["⚠ Pixels not verified: tiff. Do not use these figures."]);
     }
 }

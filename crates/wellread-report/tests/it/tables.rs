@@ -2,7 +2,7 @@
 
 use crate::sample;
 use proptest::prelude::*;
-use wellread_report::{Cell, ReportInput, Table, Values, row, summary};
+use wellread_report::{Cell, ReportInput, Samples, Table, Values, row, summary};
 
 fn cells() -> impl Strategy<Value = Cell> {
     prop_oneof![
@@ -199,4 +199,53 @@ fn names_that_leave_the_folder_are_refused() {
     let twice = ReportInput { tables: vec![Table::new("a"), Table::new("a")], ..ReportInput::default() };
     assert!(twice.save(dir.path()).unwrap_err().to_string().contains("two result tables"));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn single_measurements_and_figures_of_an_earlier_run_do_not_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut samples = Samples::new("dataset");
+    samples.push(row![("format", "tiff"), ("run", 0)], vec![0.25, 0.5]);
+    let first =
+        ReportInput { tables: vec![dataset()], samples: vec![samples.clone()], ..ReportInput::default() };
+    first.save(dir.path()).unwrap();
+    let drawn = ["dataset.svg", "dataset_distribution.png", "dataset_timeline.svg"];
+    for name in drawn.into_iter().chain(["own.svg"]) {
+        std::fs::write(dir.path().join(name), "of the earlier run").unwrap();
+    }
+    // In this run nothing was measured one by one.
+    let second = ReportInput { samples: vec![], ..first.clone() };
+    second.save(dir.path()).unwrap();
+    assert!(ReportInput::from_dir(dir.path()).unwrap().samples.is_empty());
+    for name in drawn {
+        assert!(!dir.path().join(name).exists(), "{name}");
+    }
+    assert!(dir.path().join("own.svg").exists() && dir.path().join("dataset.csv").exists());
+    first.save(dir.path()).unwrap();
+    assert_eq!(ReportInput::from_dir(dir.path()).unwrap().samples, [samples]);
+}
+
+#[test]
+fn two_files_of_one_table_are_refused_with_both_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    dataset().write_parquet(path("dataset.parquet")).unwrap();
+    assert_eq!(ReportInput::from_dir(dir.path()).unwrap().tables, [dataset()]);
+    std::fs::copy(path("dataset.parquet"), path("before.parquet")).unwrap();
+    let error = ReportInput::from_dir(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("before.parquet and dataset.parquet hold the same table \"dataset\""), "{error}");
+    assert!(error.contains("hint: keep one of them"), "{error}");
+}
+
+#[test]
+fn a_file_whose_table_would_leave_the_folder_is_refused() {
+    for name in ["../x", "/tmp/x", "a/b", ".."] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("odd.parquet");
+        let mut table = Table::new(name);
+        table.push(row![("format", "tiff"), ("p50_s", 0.5)]);
+        table.write_parquet(&path).unwrap();
+        let error = ReportInput::from_dir(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("odd.parquet") && error.contains("no name of a file"), "{name}: {error}");
+    }
 }
