@@ -140,6 +140,18 @@ fn infer_gives_each_model_a_node_of_the_allocation_of_its_own() {
 }
 
 #[test]
+fn infer_says_which_host_lacks_a_framework_and_why() {
+    let slurm = Slurm::new();
+    std::fs::write(slurm.path("broken.onnx"), "no model").unwrap();
+    let args = "infer --framework candle --model broken.onnx --batch-sizes 1 2 --output-dir raw --model-dir models --on slurm";
+    let done = slurm.run("n1", &args.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let said = format!("Benchmark: broken.onnx on {}: not available: ", host.trim());
+    assert_eq!(done.stdout.matches(&said).count(), 1, "{}", done.stdout);
+}
+
+#[test]
 fn one_node_has_one_part_at_a_time_and_outside_of_an_allocation_nodes_are_whole() {
     let slurm = Slurm::new();
     // The srun of this test fails where a node has two.
