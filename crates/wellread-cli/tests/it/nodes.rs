@@ -243,6 +243,32 @@ fn a_part_that_fails_is_not_hidden_by_its_earlier_results_and_other_tasks_stay()
 }
 
 #[test]
+fn runs_of_a_commit_that_a_branch_has_left_are_moved_and_that_is_said() {
+    let slurm = Slurm::new();
+    let repo = repository_of_two(&slurm);
+    std::fs::write(slurm.path("tasks.csv"), "branch,experiment\nmain,e\n").unwrap();
+    let run = || {
+        let args = "tasks train --config tasks.csv --output out.json --repo repo --on slurm --resume";
+        let done = slurm.run("n1", &args.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stderr
+    };
+    let commits = |name: &str| -> Vec<String> {
+        let entries = read(&slurm.path(name));
+        let of = |entry: &Value| entry["git_info"]["commit_hash"].as_str().unwrap().to_owned();
+        entries.as_array().unwrap().iter().map(of).collect()
+    };
+    run();
+    let before = commits("out.json");
+    git(&repo, &["commit", "--quiet", "--allow-empty", "-m", "moved"]);
+    let said = run();
+    assert!(said.contains("moved to out.earlier.json"), "{said}");
+    assert_eq!((before.len(), commits("out.earlier.json")), (1, before.clone()));
+    let now = commits("out.json");
+    assert!(now.len() == 1 && now != before, "{now:?}");
+}
+
+#[test]
 fn without_slurm_it_is_said_how_to_get_on() {
     let slurm = Slurm::new();
     std::fs::remove_file(slurm.path("bin/srun")).unwrap();
