@@ -342,7 +342,7 @@ fn is_described_alike(
     Err(Error::new(part.path(), cause).row(row).hint(hint))
 }
 
-/// What a format keeps of the descriptions of images: it writes such images and reads them back.
+/// The descriptions of images as a format keeps them: it writes such images and reads them back.
 fn as_kept(
     images: &[(ImageMetadata, RowInfo)],
     format: &Format,

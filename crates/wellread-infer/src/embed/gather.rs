@@ -70,7 +70,7 @@ impl<'a> Gatherer<'a> {
         let model = ModelRecord {
             name: options.model.to_string(),
             sha256: opened.sha256.clone(),
-            // What its node has opened says it.
+            // The line that the node made has it.
             data: None,
             backend: opened.backend.clone(),
         };
