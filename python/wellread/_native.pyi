@@ -72,8 +72,8 @@ def is_table_format(format: str) -> bool:
 def write_part(dataset: Dataset, path: str, format: str, options: dict[str, Any], memory: int, check: bool) -> int:
     """Writes all images of a set as the part at `path`; with `check` it is read back. The bytes of their pixels."""
 
-def part_holds(dataset: Dataset, path: str, format: str, jobs: int) -> bool:
-    """Whether the part at `path` holds the images of a set, pixels and all."""
+def part_holds(dataset: Dataset, path: str, format: str, options: dict[str, Any]) -> bool:
+    """Whether the part at `path` holds the images of a set, pixels and all. Other names of channels are an error."""
 
 @final
 class StatsSum:

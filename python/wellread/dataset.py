@@ -50,6 +50,7 @@ class Dataset(OpenSet):
             fills the missing part with 0.
         unmatched: files whose names do not fit the chosen layout or pattern: "error" fails, "skip" leaves them out.
         path_map: beginnings of paths in a table of files (load_data.csv), each with its replacement on this machine.
+            A relative replacement begins at the folder of the table, whatever the working folder of a process.
         skip_null: leave out rows of a table that hold no image; otherwise reading such a row is an error. Looks at
             the shape of every row.
 
@@ -194,7 +195,7 @@ class Dataset(OpenSet):
 
         Args:
             path: the table.
-            path_map: beginnings of paths in the table, each with its replacement on this machine.
+            path_map: beginnings of paths in the table, each with its replacement, as for :class:`Dataset`.
             missing: images that lack one of their files, as for :class:`Dataset`.
             cache: the cache of images that were read, as for :class:`Dataset`.
         """

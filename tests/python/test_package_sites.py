@@ -83,6 +83,21 @@ def test_a_table_of_another_machine(tmp_path):
         wr.Dataset(table, path_map="/there=/here")
 
 
+def test_a_relative_replacement_begins_at_the_folder_of_the_table_on_every_node(tmp_path, monkeypatch):
+    from wellread.ray import _sets
+
+    plate, node = tmp_path / "plate", tmp_path / "node"
+    write(plate / "here", ["a.tif", "b.tif"])
+    # A process of a cluster may have such a folder in its own working folder.
+    write(node / "here", ["a.tif", "b.tif"], first=7)
+    table = "FileName_OrigDNA,PathName_OrigDNA\na.tif,/there/plate\nb.tif,/there/plate\n"
+    (plate / "load_data.csv").write_text(table)
+    monkeypatch.chdir(tmp_path)
+    sent = pickle.dumps(_sets.of(wr.Dataset("plate/load_data.csv", path_map={"/there/plate": "here"})))
+    monkeypatch.chdir(node)
+    assert [int(image[0, 0, 0]) for image in pickle.loads(sent)[:]] == [0, 1]
+
+
 def test_a_stray_file_is_told_and_left_out_on_request(plate):
     write(plate, ["overlay.tif"], first=9)
     with pytest.warns(UserWarning, match=r"6 of 7 names are harmony's; overlay\.tif is not"):

@@ -1,9 +1,11 @@
 """Tasks that no node of a cluster can run: what a program says while it waits. Ray is a stand-in here."""
 
+import sys
 import types
+from pathlib import Path
 
 import pytest
-from wellread.ray import _cluster
+from wellread.ray import _cluster, _commands
 
 
 class Ray:
@@ -65,3 +67,50 @@ def test_slow_tasks_and_short_waits_are_not_told(monkeypatch, capsys):
     monkeypatch.setattr(_cluster, "WAIT_SECONDS", 3600)
     assert results(0, 5) == [2, 4, 6]
     assert capsys.readouterr().err == ""
+
+
+class Commands(Ray):
+    """Ray with one node of eight processors, of which another job holds six unless a command `begins`."""
+
+    def __init__(self, waits, begins):
+        super().__init__(8, waits)
+        self.begins = begins
+
+    def remote(self, function):
+        def start(line, log, folder, environment):
+            if self.begins:
+                Path(log).touch()
+            return log
+
+        return types.SimpleNamespace(options=lambda **choices: types.SimpleNamespace(remote=start))
+
+    def nodes(self):
+        return [{"NodeID": "a", "NodeManagerHostname": "n1", "Alive": True, "Resources": {"CPU": 8, "GPU": 1}}]
+
+    def available_resources(self):
+        return {"CPU": 2.0}
+
+    def get(self, reference):
+        return None
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_command_that_waits_for_its_node_says_what_is_asked_and_free(monkeypatch, capsys, tmp_path, begins):
+    strategies = types.SimpleNamespace(NodeAffinitySchedulingStrategy=lambda name, soft: None)
+    monkeypatch.setitem(sys.modules, "ray.util.scheduling_strategies", strategies)
+    log = tmp_path / "log.txt"
+    # Of an earlier run: it tells nothing of this one.
+    log.touch()
+    commands = [{"line": ["wellread"], "log": str(log)}]
+
+    monkeypatch.setattr(_cluster, "WAIT_SECONDS", 3600)
+    assert _commands.run(Commands(3, begins), commands, None) == [None]
+    assert capsys.readouterr().err == ""
+
+    monkeypatch.setattr(_cluster, "WAIT_SECONDS", 0)
+    assert _commands.run(Commands(3, begins), commands, None) == [None]
+    expected = (
+        "note: waiting for the node n1, which has other work: a command asks for its 8 processors and 1 GPUs; "
+        "the cluster has 2 processors and 0 GPUs free\n"
+    )
+    assert capsys.readouterr().err == ("" if begins else expected)

@@ -150,7 +150,7 @@ fn start(model: &Model, config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Ve
 }
 
 /// Name for people: the framework's, and the way it is run.
-fn label(framework: &str, variant: &str) -> String {
+pub fn label(framework: &str, variant: &str) -> String {
     let known = crate::backend::named(framework).map_or(framework, |backend| backend.label());
     crate::runner::name(framework, variant).replacen(framework, known, 1)
 }

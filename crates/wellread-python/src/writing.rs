@@ -144,17 +144,18 @@ pub(crate) fn write_part(
     })
 }
 
-/// Whether the part at `path` holds the images of a set, pixels and all.
+/// Whether the part at `path` holds the images of a set, pixels and all. Other names of channels or sizes of pixels are an error.
 #[pyfunction]
 pub(crate) fn part_holds(
     py: Python<'_>,
     dataset: PyRef<'_, Dataset>,
     path: PathBuf,
     format: String,
-    jobs: usize,
+    options: WriteChoice,
 ) -> PyResult<bool> {
+    let options = options.options()?;
     dataset.opened().long(py, Activity::Reading, move |dataset, _| {
-        Ok(parted::holds(dataset.store(), &path, &format, jobs))
+        parted::holds(dataset.store(), &path, &format, &options)
     })
 }
 

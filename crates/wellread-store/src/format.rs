@@ -38,7 +38,7 @@ pub struct OpenOptions {
     pub missing: Missing,
     /// The treatment of files whose names the requested layout or pattern does not fit.
     pub unmatched: Unmatched,
-    /// Beginnings of paths in a table of files, each with what it is here.
+    /// Beginnings of paths in a table of files, each with what it is here. A relative one begins at the folder of the table.
     pub path_map: Vec<(String, String)>,
 }
 

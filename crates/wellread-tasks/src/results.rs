@@ -3,6 +3,8 @@
 //! To upstream's keys come `repeats` (every run with all its samples), `statistics` (of the repeated phases, steady state
 //! apart from warm-up) and `environment`. `metrics` are those of the median run.
 
+pub mod earlier;
+
 use crate::hardware::State;
 use crate::metrics;
 use crate::phases::PhaseReport;
@@ -292,14 +294,6 @@ fn target(path: &Path) -> Result<PathBuf> {
         }
     }
     bail!("{} is a link that leads nowhere", path.display())
-}
-
-/// The results of an earlier run that is gone on with; none where `resume` is not asked for.
-///
-/// # Errors
-/// A file that is something else.
-pub fn earlier(path: &Path, resume: bool) -> Result<Vec<Entry>> {
-    if resume { Ok(read(path)?.unwrap_or_default()) } else { Ok(Vec::new()) }
 }
 
 /// The results of an earlier run; `None` when there is no file.

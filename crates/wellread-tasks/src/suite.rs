@@ -10,6 +10,7 @@ use crate::phases::PhaseReport;
 use crate::plan::{self, Planned, Ready};
 use crate::process::{self, FinishedProcess};
 use crate::repository::{self, Repository};
+use crate::results::earlier::Earlier;
 use crate::results::{self, Entry, Repeat};
 use crate::search_path::SearchPath;
 use crate::task::{TASK, Task};
@@ -17,6 +18,7 @@ use crate::{stop, table};
 use anyhow::{Context as _, Result, bail};
 use claimed::OutputClaim;
 use serde_json::Map;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
@@ -59,6 +61,8 @@ pub struct Outcome {
     pub stopped: Option<String>,
     /// Notes on oddities that are no error.
     pub notes: Vec<String>,
+    /// Keeps other runs from the output: of a dry run whose tasks run [on other machines](Config::on_other_machines).
+    pub lock: Option<File>,
 }
 
 /// Runs everything that `config` asks for.
@@ -85,7 +89,7 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
         Err(error) => return Err(error),
     };
     refuse(config, &planned)?;
-    let notes = plan::notes(config.mode, config.baseline.as_deref(), &planned);
+    let mut notes = plan::notes(config.mode, config.baseline.as_deref(), &planned);
     for note in &notes {
         tell(&Event::Note(note));
     }
@@ -107,13 +111,16 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
         let preparing = labelled(Kind::Section, || "prepare branches".to_owned());
         suite.sites = prepare(config, &planned, repository.as_ref(), &mut pythons, tell)?;
         drop(preparing);
-        suite.begin(&planned)?;
+        let moved = suite.begin(&planned)?;
+        moved.iter().for_each(|note| tell(&Event::Note(note)));
+        notes.extend(moved);
         output.keep();
         suite.write()?;
         stopped = suite.rounds(&planned, tell)?;
     }
     let Suite { environment, entries, resumed, .. } = suite;
-    Ok(Outcome { planned, entries, environment, resumed, stopped, notes })
+    let lock = output.end().filter(|_| config.on_other_machines);
+    Ok(Outcome { planned, entries, environment, resumed, stopped, notes, lock })
 }
 
 /// Every row that cannot run is an error, unless those are skipped.
@@ -190,23 +197,22 @@ struct Suite<'c> {
 }
 
 impl Suite<'_> {
-    /// An entry per task: that of an earlier run where it is to be gone on with.
-    fn begin(&mut self, planned: &[Planned]) -> Result<()> {
-        let mut earlier = results::earlier(&self.config.output, self.config.resume)?;
+    /// An entry per task: that of an earlier run where it is to be gone on with. Returns a note on what else that had.
+    fn begin(&mut self, planned: &[Planned]) -> Result<Option<String>> {
+        let mut earlier = Earlier::read(&self.config.output, self.config.resume)?;
         for (task, site) in planned.iter().zip(&self.sites) {
             let git = task.git_info();
             let is_known = |e: &Entry| {
                 e.is_of(&task.config, git.commit_hash.as_deref())
                     && e.is_on_kind_of(self.config.node.as_ref())
             };
-            let known = earlier.iter().position(is_known);
+            let known = earlier.take(is_known);
             let python =
                 site.as_ref().and_then(|site| site.as_ref().ok()).and_then(|(_, python)| python.as_ref());
             let environment = results::environment(&self.environment, python);
             let mut entry = Entry::new(task.config.clone(), git, environment);
             entry.node.clone_from(&self.config.node);
-            if let Some(known) = known {
-                let old = earlier.remove(known);
+            if let Some(old) = known {
                 // Where they were measured; the state of the machine is with every run.
                 if old.good().next().is_some() {
                     entry.environment = old.environment.clone();
@@ -224,11 +230,10 @@ impl Suite<'_> {
             entry.error = refused.or(entry.error);
             self.entries.push(entry);
         }
-        self.others = earlier
-            .into_iter()
-            .filter(|old| planned.iter().all(|task| task.config != old.task_config))
-            .collect();
-        Ok(())
+        let is_planned = |old: &Entry| planned.iter().any(|task| task.config == old.task_config);
+        let (others, note) = earlier.put_aside(&self.config.output, is_planned)?;
+        self.others = others;
+        Ok(note)
     }
 
     fn write(&self) -> Result<()> {

@@ -120,6 +120,12 @@ def lacking(ray: Any, num_cpus: float) -> str | None:
     return f"note: waiting for a node of the cluster with {num_cpus:g} free processors or more: {has}"
 
 
+def tell(note: str) -> None:
+    """Prints a note, if somebody reads it."""
+    with contextlib.suppress(OSError, ValueError):
+        print(note, file=sys.stderr, flush=True)
+
+
 def alive(ray: Any) -> set[str]:
     """The names of the nodes that the cluster has."""
     return {str(node["NodeID"]) for node in ray.nodes() if node.get("Alive")}
@@ -246,8 +252,7 @@ def run(
                 waited_since = time.monotonic()
                 if (note := lacking(ray, num_cpus)) is not None:
                     is_told = True
-                    with contextlib.suppress(OSError, ValueError):
-                        print(note, file=sys.stderr, flush=True)
+                    tell(note)
             for reference in ready:
                 number = waiting.pop(reference)
                 try:

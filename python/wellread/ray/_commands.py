@@ -7,9 +7,11 @@ commands ──▶ a free node ──▶ a task that takes all its processors an
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,6 +50,18 @@ def whole_nodes(ray: Any) -> list[tuple[str, float, float]]:
     return sorted(found)
 
 
+def waiting(ray: Any, node: tuple[str, float, float]) -> str:
+    """The note that a command waits for a node: what it asks for, and what the cluster has free."""
+    name, processors, gpus = node
+    hosts = {str(one["NodeID"]): str(one.get("NodeManagerHostname", name)) for one in ray.nodes()}
+    free = ray.available_resources()
+    return (
+        f"note: waiting for the node {hosts.get(name, name)}, which has other work: a command asks for its "
+        f"{processors:g} processors and {gpus:g} GPUs; the cluster has {free.get('CPU', 0):g} processors and "
+        f"{free.get('GPU', 0):g} GPUs free"
+    )
+
+
 def run(
     ray: Any,
     commands: Sequence[dict[str, Any]],
@@ -55,7 +69,8 @@ def run(
     done: Callable[[int], None] | None = None,
 ) -> list[str | None]:
     """How each command failed, or None. Each is ``{"line": words, "log": path}``. A node has one at a time, and no
-    other task of Ray: it takes all processors and GPUs of the node. A command whose node is lost has failed.
+    other task of Ray: it takes all processors and GPUs of the node. A command whose node is lost has failed. One that
+    waits for its node is told of after a while.
 
     Raises:
         wellread.Error: the cluster has no node with processors.
@@ -69,6 +84,7 @@ def run(
     ends: list[str | None] = [None] * len(commands)
     left = list(range(len(commands)))[::-1]
     running: dict[Any, tuple[int, tuple[str, float, float]]] = {}
+    asked: dict[Any, float] = {}
     try:
         while left or running:
             while left and free:
@@ -83,8 +99,12 @@ def run(
                     scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(name, soft=False),
                 )
                 command = commands[number]
+                # It is there again as soon as the command has begun.
+                with contextlib.suppress(OSError):
+                    os.remove(command["log"])
                 reference = task.remote(command["line"], command["log"], folder, environment)
                 running[reference] = (number, node)
+                asked[reference] = time.monotonic()
             if not running:
                 for number in left:
                     ends[number] = "no node of the cluster is left"
@@ -92,6 +112,7 @@ def run(
             ready, _ = ray.wait(list(running), num_returns=1, timeout=1.0)
             for reference in ready:
                 number, node = running.pop(reference)
+                asked.pop(reference, None)
                 try:
                     ends[number] = ray.get(reference)
                     free.append(node)
@@ -101,6 +122,12 @@ def run(
                         free.append(node)
                 if done is not None:
                     done(1)
+            late = time.monotonic() - _cluster.WAIT_SECONDS
+            for reference in [one for one, since in asked.items() if since <= late]:
+                del asked[reference]
+                number, node = running[reference]
+                if not os.path.exists(commands[number]["log"]):
+                    _cluster.tell(waiting(ray, node))
     finally:
         for reference in running:
             ray.cancel(reference, force=True)

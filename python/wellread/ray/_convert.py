@@ -34,7 +34,7 @@ def part_task(job: tuple[Any, ...]) -> tuple[tuple[int, bool], int]:
     """Writes a range of rows as a part: bytes of pixels, and whether an interrupted run had left it."""
     how, start, end, path, format, choices, memory, check, resume = job
     images = _sets.opened(how)._native.select(list(range(start, end)))
-    if resume and _native.part_holds(images, path, format, 1):
+    if resume and _native.part_holds(images, path, format, choices):
         return (0, True), end - start
     return (_native.write_part(images, path, format, choices, memory, check), False), end - start
 

@@ -22,8 +22,8 @@ pub struct SiteArgs {
     /// Files whose names do not fit the chosen layout or pattern: error fails, skip leaves them out.
     #[arg(long, value_name = "WHAT", default_value = "error", value_parser = parse_unmatched)]
     pub unmatched: Unmatched,
-    /// Replace the beginning FROM of paths in a table (load_data.csv) of another machine with TO. Repeat the option for
-    /// several.
+    /// Replace the beginning FROM of paths in a table (load_data.csv) of another machine with TO. A relative TO
+    /// begins at the folder of the table, on all nodes of a cluster. Repeat the option for several.
     #[arg(long, value_name = "FROM=TO", value_parser = parse_path_map)]
     pub path_map: Vec<(String, String)>,
 }

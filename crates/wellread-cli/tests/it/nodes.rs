@@ -140,6 +140,18 @@ fn infer_gives_each_model_a_node_of_the_allocation_of_its_own() {
 }
 
 #[test]
+fn infer_says_which_host_lacks_a_framework_and_why() {
+    let slurm = Slurm::new();
+    std::fs::write(slurm.path("broken.onnx"), "no model").unwrap();
+    let args = "infer --framework candle --model broken.onnx --batch-sizes 1 2 --output-dir raw --model-dir models --on slurm";
+    let done = slurm.run("n1", &args.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let said = format!("Benchmark: broken.onnx on {}: not available: ", host.trim());
+    assert_eq!(done.stdout.matches(&said).count(), 1, "{}", done.stdout);
+}
+
+#[test]
 fn one_node_has_one_part_at_a_time_and_outside_of_an_allocation_nodes_are_whole() {
     let slurm = Slurm::new();
     // The srun of this test fails where a node has two.
@@ -228,6 +240,32 @@ fn a_part_that_fails_is_not_hidden_by_its_earlier_results_and_other_tasks_stay()
     // All runs that are asked for are there.
     let (_, entries) = run("f", &["--resume", "--skip-failed"]);
     assert_eq!(entries, [good("f"), good("e")]);
+}
+
+#[test]
+fn runs_of_a_commit_that_a_branch_has_left_are_moved_and_that_is_said() {
+    let slurm = Slurm::new();
+    let repo = repository_of_two(&slurm);
+    std::fs::write(slurm.path("tasks.csv"), "branch,experiment\nmain,e\n").unwrap();
+    let run = || {
+        let args = "tasks train --config tasks.csv --output out.json --repo repo --on slurm --resume";
+        let done = slurm.run("n1", &args.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stderr
+    };
+    let commits = |name: &str| -> Vec<String> {
+        let entries = read(&slurm.path(name));
+        let of = |entry: &Value| entry["git_info"]["commit_hash"].as_str().unwrap().to_owned();
+        entries.as_array().unwrap().iter().map(of).collect()
+    };
+    run();
+    let before = commits("out.json");
+    git(&repo, &["commit", "--quiet", "--allow-empty", "-m", "moved"]);
+    let said = run();
+    assert!(said.contains("moved to out.earlier.json"), "{said}");
+    assert_eq!((before.len(), commits("out.earlier.json")), (1, before.clone()));
+    let now = commits("out.json");
+    assert!(now.len() == 1 && now != before, "{now:?}");
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! The sources of a table, in a line: the set, the model to the byte, and all choices that its values depend on. A run
 //! goes on only with what has the same.
 
-use super::options::EmbedOptions;
+use super::options::{EmbedOptions, ModelName};
 use crate::protocol::Opened;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+use wellread_model::infer::onnx::external_files;
 use wellread_store::{Error, Result};
 
 /// The model, as the table tells of it.
@@ -17,19 +18,23 @@ pub(super) struct ModelRecord {
     pub name: String,
     /// SHA-256 of its file; of a user's own class that of the file of its code, where there is one.
     pub sha256: Option<String>,
+    /// SHA-256 of the sums of the files of its external data; `None` where an ONNX file has none.
+    pub data: Option<String>,
     /// Its backend, in words.
     pub backend: String,
 }
 
 impl ModelRecord {
-    /// Reads the file.
+    /// Reads the file, and those of its external data.
     ///
     /// # Errors
     /// A file that cannot be read.
     pub fn new(options: &EmbedOptions, file: Option<&Path>, opened: &Opened) -> Result<Self> {
         let file = file.or(opened.source.as_deref());
         let sha256 = file.map(sha256_of).transpose()?;
-        Ok(Self { name: options.model.to_string(), sha256, backend: opened.backend.clone() })
+        let onnx = file.filter(|_| matches!(options.model, ModelName::Onnx(_)));
+        let data = onnx.map(data_sum).transpose()?.flatten();
+        Ok(Self { name: options.model.to_string(), sha256, data, backend: opened.backend.clone() })
     }
 }
 
@@ -45,7 +50,7 @@ pub(super) fn fingerprint(
     } = options;
     let said: Value = json!({
         "set": source, "images": images, "batch": batch, "part": part,
-        "model": model.name, "sha256": model.sha256, "output": output, "pool": pool.name(),
+        "model": model.name, "sha256": model.sha256, "data": model.data, "output": output, "pool": pool.name(),
         "transform": format!("{transform:?}"), "skip": skip, "allow_nan": allow_nan,
         "columns": columns, "features": layout.name(),
         "device": device, "provider": frameworks.provider, "dtype": frameworks.dtype,
@@ -65,7 +70,24 @@ fn sha256_of(path: &Path) -> Result<String> {
             n => hasher.update(&buffer[..n]),
         }
     }
-    Ok(hasher.finalize().iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}")))
+    Ok(hexadecimal(hasher))
+}
+
+/// One sum of all files that hold tensors of an ONNX file.
+fn data_sum(model: &Path) -> Result<Option<String>> {
+    let files = external_files(model).map_err(|e| Error::new(model, e))?;
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let mut hasher = Sha256::new();
+    for file in &files {
+        hasher.update(sha256_of(file)?);
+    }
+    Ok(Some(hexadecimal(hasher)))
+}
+
+fn hexadecimal(hasher: Sha256) -> String {
+    hasher.finalize().iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
 #[cfg(test)]
@@ -104,6 +126,7 @@ mod tests {
         let model = |sha: &str| ModelRecord {
             name: "m.onnx".to_owned(),
             sha256: Some(sha.to_owned()),
+            data: None,
             backend: "onnxruntime".to_owned(),
         };
         let of = |options: &EmbedOptions| fingerprint(options, &model("a"), [12, 4, 8], "cpu");
@@ -130,6 +153,8 @@ mod tests {
             assert_ne!(of(&other), first, "{other:?}");
         }
         assert_ne!(fingerprint(&options(), &model("b"), [12, 4, 8], "cpu"), first);
+        let with_data = ModelRecord { data: Some("a".to_owned()), ..model("a") };
+        assert_ne!(fingerprint(&options(), &with_data, [12, 4, 8], "cpu"), first);
         assert_ne!(fingerprint(&options(), &model("a"), [13, 4, 8], "cpu"), first);
         assert_ne!(fingerprint(&options(), &model("a"), [12, 4, 12], "cpu"), first);
         assert_ne!(fingerprint(&options(), &model("a"), [12, 4, 8], "cuda"), first);
@@ -140,12 +165,35 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("m.onnx");
         std::fs::write(&file, "abc").unwrap();
-        let record = ModelRecord::new(&options(), Some(&file), &Opened::default()).unwrap();
+        let options = EmbedOptions { model: ModelName::BuiltIn("resnet50".into()), ..options() };
+        let record = ModelRecord::new(&options, Some(&file), &Opened::default()).unwrap();
         let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(record.sha256.as_deref(), Some(sum));
         let of_code = Opened { source: Some(file), ..Opened::default() };
-        assert_eq!(ModelRecord::new(&options(), None, &of_code).unwrap().sha256.as_deref(), Some(sum));
-        assert_eq!(ModelRecord::new(&options(), None, &Opened::default()).unwrap().sha256, None);
-        assert!(ModelRecord::new(&options(), Some(&dir.path().join("no")), &Opened::default()).is_err());
+        assert_eq!(ModelRecord::new(&options, None, &of_code).unwrap().sha256.as_deref(), Some(sum));
+        assert_eq!(ModelRecord::new(&options, None, &Opened::default()).unwrap().sha256, None);
+        assert!(ModelRecord::new(&options, Some(&dir.path().join("no")), &Opened::default()).is_err());
+    }
+
+    #[test]
+    fn weights_beside_an_onnx_file_are_part_of_the_model() {
+        let field =
+            |number: u8, content: &[u8]| [&[number << 3 | 2, content.len() as u8][..], content].concat();
+        let entry = [field(1, b"location"), field(2, b"m.onnx.data")].concat();
+        // The last field says that the data are in another file.
+        let tensor = [field(13, &entry), vec![14 << 3, 1]].concat();
+        let dir = tempfile::tempdir().unwrap();
+        let (file, data) = (dir.path().join("m.onnx"), dir.path().join("m.onnx.data"));
+        std::fs::write(&file, field(7, &field(5, &tensor))).unwrap();
+        let line = || {
+            let record = ModelRecord::new(&options(), Some(&file), &Opened::default())?;
+            Ok::<_, Error>(fingerprint(&options(), &record, [12, 4, 8], "cpu"))
+        };
+        assert!(line().unwrap_err().to_string().contains("m.onnx.data"));
+        std::fs::write(&data, "weights").unwrap();
+        let first = line().unwrap();
+        assert_eq!(line().unwrap(), first);
+        std::fs::write(&data, "weighty").unwrap();
+        assert_ne!(line().unwrap(), first);
     }
 }

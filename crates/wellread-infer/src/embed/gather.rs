@@ -70,6 +70,8 @@ impl<'a> Gatherer<'a> {
         let model = ModelRecord {
             name: options.model.to_string(),
             sha256: opened.sha256.clone(),
+            // The line that the node made has it.
+            data: None,
             backend: opened.backend.clone(),
         };
         if let Some(found) = complete(options, &opened.made_of, store)? {

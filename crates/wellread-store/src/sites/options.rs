@@ -19,7 +19,7 @@ pub struct SiteOptions {
     /// The treatment of files that do not fit.
     #[serde(skip_serializing_if = "is_default")]
     pub unmatched: Unmatched,
-    /// Beginnings of paths in a table of files, each with what it is here.
+    /// Beginnings of paths in a table of files, each with what it is here. A relative one begins at the folder of the table.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path_map: Vec<(String, String)>,
 }

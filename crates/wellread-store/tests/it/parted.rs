@@ -4,7 +4,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
 use wellread_store::parted::{PartedSet, holds, write_part};
 use wellread_store::subset::Subset;
@@ -136,14 +136,17 @@ fn what_a_run_has_left_is_gone_on_with_where_it_is_asked_for() {
     part(&set, &first, "parquet", &name);
     drop(set);
     let set = begin(Some("rows 0 to 23"));
-    assert!(holds(&first, &path, "parquet", 1));
-    assert!(!holds(&rows(&source, 1, 11), &path, "parquet", 1), "of other rows");
+    assert!(holds(&first, &path, "parquet", &WriteOptions::default()).unwrap());
+    assert!(
+        !holds(&rows(&source, 1, 11), &path, "parquet", &WriteOptions::default()).unwrap(),
+        "of other rows"
+    );
     drop(set);
     let other = PartedSet::begin(&target, "parquet", false, Some("of something else")).err().unwrap();
     assert!(other.to_string().contains("repeat the same command"), "{other}");
     // A run that does not go on removes it.
     let set = begin(None);
-    assert!(!holds(&first, &path, "parquet", 1));
+    assert!(!holds(&first, &path, "parquet", &WriteOptions::default()).unwrap());
     let error = set.commit(&[name], &WriteOptions::default()).unwrap_err().to_string();
     assert!(error.contains("part-00000.parquet"), "{error}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the source alone");
@@ -183,11 +186,62 @@ fn a_part_whose_columns_are_others_now_is_written_again() {
         let name = set.part_name(0);
         let path = set.part(&name);
         part(&set, &rows(&wells, 0, 10), format, &name);
-        let holds = |source: &Arc<dyn Store>| holds(&rows(source, 0, 10), &path, format, 1);
+        let options = WriteOptions::default();
+        let holds = |source: &Arc<dyn Store>| holds(&rows(source, 0, 10), &path, format, &options).unwrap();
         // A format that has a file for each image writes all columns in the end.
         let is_table = format == "parquet";
         assert!(holds(&wells), "{format}");
         assert_eq!([holds(&others), holds(&plain)], [!is_table; 2], "{format}");
+        set.discard();
+    }
+}
+
+/// An image of one channel of this name, with pixels of this size.
+fn described(folder: &Path, channel: &str, micrometres: f64) -> Arc<dyn Store> {
+    let path = folder.join(format!("{channel}-{micrometres}.parquet"));
+    let size = Some(PhysicalSize { value: micrometres, unit: "µm".to_owned() });
+    let metadata = ImageMetadata {
+        channels: vec![Channel { id: "ch-0".to_owned(), name: channel.to_owned(), ..Channel::default() }],
+        physical_size_x: size.clone(),
+        physical_size_y: size,
+        ..ImageMetadata::named("a")
+    };
+    let mut writer = create(&path, "parquet", &WriteOptions::default()).unwrap();
+    let (shape, dtype) = (Shape::plane(5, 7), PixelType::U8);
+    writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[7; 35] }).unwrap();
+    writer.finish().unwrap();
+    open(&path, &OpenOptions::default()).unwrap().into()
+}
+
+/// A format that keeps neither names of channels nor sizes has nothing that could differ.
+#[test]
+fn a_part_with_other_names_of_channels_or_sizes_of_pixels_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, renamed, resized] = [("DNA", 0.5), ("RNA", 0.5), ("DNA", 0.25)]
+        .map(|(channel, micrometres)| described(dir.path(), channel, micrometres));
+    for (format, ending, keeps) in [
+        ("parquet", ".parquet", true),
+        ("tiff", "", true),
+        ("ome-zarr", "", true),
+        ("image-folder", "", false),
+    ] {
+        let target = dir.path().join(format!("{format}-set{ending}"));
+        let set = PartedSet::begin(&target, format, false, Some("row 0")).unwrap();
+        let name = set.part_name(0);
+        let path = set.part(&name);
+        part(&set, &*first, format, &name);
+        let options = WriteOptions::default();
+        let holds = |source: &Arc<dyn Store>| holds(&**source, &path, format, &options);
+        assert!(holds(&first).unwrap(), "{format}");
+        for (other, wanted) in [(&renamed, "\"RNA\""), (&resized, "0.25 µm")] {
+            match holds(other) {
+                Ok(is_held) => assert!(is_held && !keeps, "{format}"),
+                Err(error) => {
+                    let error = error.to_string();
+                    assert!(keeps && error.contains(wanted) && error.contains("resume"), "{format}: {error}");
+                }
+            }
+        }
         set.discard();
     }
 }

@@ -31,6 +31,7 @@ use crate::stop;
 use anyhow::{Context as _, Result, bail};
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, TryLockError};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Name of the lock in a repository's folder of the cache.
@@ -129,10 +130,18 @@ impl Drop for Repository {
 /// Another process has it; a file that cannot be made.
 pub fn lock(path: &Path, held: impl Fn() -> String) -> Result<File> {
     let file = File::options().create(true).truncate(false).write(true).open(path);
-    let file = file.with_context(|| format!("cannot make {}", path.display()))?;
+    let mut file = file.with_context(|| format!("cannot make {}", path.display()))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => bail!("{}: wait until it has ended", held()),
+        Ok(()) => {
+            // Only for the message to others: a lock without its owner's number is a lock.
+            let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
+            Ok(file)
+        }
+        Err(TryLockError::WouldBlock) => {
+            let owner = std::fs::read_to_string(path).ok().filter(|owner| !owner.is_empty());
+            let owner = owner.map_or_else(String::new, |owner| format!(" (process {owner})"));
+            bail!("{}{owner}: wait until it has ended", held())
+        }
         Err(TryLockError::Error(error)) => {
             Err(error).with_context(|| format!("cannot lock {}", path.display()))
         }

@@ -59,6 +59,11 @@ impl OutputClaim {
         probe(&folder)
     }
 
+    /// Removes what was made for the proof and is not kept; returns the lock.
+    pub fn end(mut self) -> Option<File> {
+        self.lock.take()
+    }
+
     /// Something is run: all of it stays.
     pub fn keep(&mut self) {
         self.file = None;

@@ -263,5 +263,15 @@ fn two_runs_do_not_measure_each_other() {
     let said = refused(&config);
     assert!(said.contains("another `wellread tasks` is measuring"), "{said}");
     drop(held);
+    // Other machines write the results as long as the outcome of their plan is there.
+    let planning = Config { dry_run: true, on_other_machines: true, ..config.clone() };
+    let planned = run(&planning).unwrap();
+    let owner = format!("(process {})", std::process::id());
+    for config in [&config, &planning] {
+        let said = refused(config);
+        assert!(said.contains("another `wellread tasks` writes to") && said.contains("out.json"), "{said}");
+        assert!(said.contains(&owner), "{said}");
+    }
+    drop(planned);
     assert!(run(&config).unwrap().entries[0].success);
 }

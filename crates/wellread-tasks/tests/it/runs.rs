@@ -252,6 +252,18 @@ fn an_interrupted_run_is_gone_on_with() {
     let fourth = run(&wellread_tasks::config::Config { repeats: 1, ..resumed.clone() }).unwrap();
     assert_eq!(fourth.entries[0].repeats.len(), 1);
     assert_ne!(fourth.entries[0].git_info, third.entries[0].git_info);
+    // The runs of the commit before are moved, which is said, and a file has one commit of a task.
+    let aside = config.output.with_extension("earlier.json");
+    let moved = results::read(&aside).unwrap().unwrap();
+    assert_eq!(moved.len(), 1);
+    assert_eq!(
+        (&moved[0].git_info, begun(&moved[0])),
+        (&third.entries[0].git_info, begun(&third.entries[0]))
+    );
+    let moved = format!("1 result of another commit or an unlike node: moved to {}", aside.display());
+    assert!(fourth.notes.contains(&moved), "{:?}", fourth.notes);
+    let kept = results::read(&config.output).unwrap().unwrap();
+    assert_eq!(kept.iter().filter(|entry| entry.branch == "main").count(), 1);
     let other = run(&wellread_tasks::config::Config { seed: 8, ..resumed }).unwrap();
     assert_eq!(other.resumed, 0);
     // Results that the table no longer asks for are not lost.

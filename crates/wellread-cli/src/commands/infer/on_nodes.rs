@@ -1,6 +1,7 @@
 //! `infer --on`: a model is a part, so that what is compared with each other, frameworks and batch sizes, is of one node.
 
 use super::super::nodes::{self, Cluster};
+use super::text::failed_on_nodes;
 use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::path::Path;
@@ -26,11 +27,18 @@ pub fn take_part(config: &mut Config, (number, folder, node): (usize, &Path, Nod
     Ok(())
 }
 
-/// Whether a part has a result of the framework and batch size of `row`.
+/// Whether a part has a row of the framework, its variant and the batch size of `row`.
 fn is_measured(row: &Row, measured: &[Record]) -> bool {
-    measured
-        .iter()
-        .any(|known| known.row.framework == row.framework && known.row.batch_size == row.batch_size)
+    let key = |row: &Row| (row.framework.clone(), row.variant.clone(), row.batch_size);
+    measured.iter().any(|known| key(&known.row) == key(row))
+}
+
+/// Leaves of `missing` the records that a part lacks, each with the node that its other rows name.
+fn keep_lacking(missing: &mut Vec<Record>, measured: &[Record]) {
+    missing.retain(|record| !is_measured(&record.row, measured));
+    if let Some(node) = measured.iter().find_map(|known| known.row.on_node()) {
+        missing.iter_mut().for_each(|record| record.row.set_node(&node));
+    }
 }
 
 /// Has a cluster measure, and writes the results of all parts as those of one run.
@@ -63,12 +71,15 @@ pub fn run(cluster: &Cluster, config: &Config, program: &[OsString], ui: Ui) -> 
         }
         let why = end.unwrap_or_else(|| "its node gave no results of it".to_owned());
         let mut missing = suite::unusable(&part.name, &why, &run).map_err(|e| failed(&e))?;
-        missing.retain(|record| !is_measured(&record.row, &measured));
+        keep_lacking(&mut missing, &measured);
         is_whole &= missing.is_empty();
         run.records.extend(measured);
         run.records.extend(missing);
     }
     files.write(&run).map_err(|e| failed(&e))?;
+    for line in failed_on_nodes(run.rows()) {
+        ui.say(line);
+    }
     if is_whole {
         let _ = std::fs::remove_dir_all(&folder);
     } else {
@@ -97,15 +108,30 @@ mod tests {
     }
 
     #[test]
-    fn a_framework_without_a_result_is_missing_beside_one_of_the_same_size() {
-        let row = |framework: &str, batch_size| Row {
-            framework: framework.to_owned(),
-            batch_size,
-            ..Row::default()
+    fn a_framework_or_variant_without_a_result_is_missing_beside_one_of_the_same_size() {
+        let record = |framework: &str, variant: &str, batch_size| {
+            let (framework, variant) = (framework.to_owned(), variant.to_owned());
+            Record { row: Row { framework, variant, batch_size, ..Row::default() }, ..Record::default() }
         };
-        let measured = [Record { row: row("pytorch", 8), ..Record::default() }];
-        assert!(is_measured(&row("pytorch", 8), &measured));
-        assert!(!is_measured(&row("onnxruntime", 8), &measured));
-        assert!(!is_measured(&row("pytorch", 16), &measured));
+        let mut known = record("pytorch", "eager", 8);
+        known.row.set_node(&Node { host: Some("n1".to_owned()), cores: 4, ..Node::default() });
+        let asked = [
+            record("pytorch", "eager", 8),
+            record("pytorch", "compile", 8),
+            record("onnxruntime", "", 8),
+            record("pytorch", "eager", 16),
+        ];
+        let mut missing = asked.to_vec();
+        keep_lacking(&mut missing, &[known]);
+        let keys: Vec<_> = missing
+            .iter()
+            .map(|r| (r.row.framework.as_str(), r.row.variant.as_str(), r.row.batch_size))
+            .collect();
+        assert_eq!(keys, [("pytorch", "compile", 8), ("onnxruntime", "", 8), ("pytorch", "eager", 16)]);
+        assert!(missing.iter().all(|record| record.row.node.as_deref() == Some("n1")), "{missing:?}");
+        // A part without any row has no node to name.
+        let mut missing = asked.to_vec();
+        keep_lacking(&mut missing, &[]);
+        assert!(missing.len() == 4 && missing.iter().all(|record| record.row.node.is_none()));
     }
 }

@@ -8,6 +8,7 @@ use wellread_infer::Event;
 use wellread_infer::config::Config;
 use wellread_infer::protocol::Opened;
 use wellread_infer::results::{Row, Status};
+use wellread_infer::suite::label;
 use wellread_store::surface::{option, option_as};
 use wellread_store::words::counted;
 
@@ -69,6 +70,21 @@ pub(super) fn tell(event: &Event<'_>, missing: &Missing, bar: &ProgressBar, ui: 
 fn missing_text(name: &str, model: &str, reason: &str) -> String {
     let reason: Vec<&str> = reason.split_whitespace().collect();
     format!("{name} Benchmark: {model}: not available: {}", reason.join(" "))
+}
+
+/// Says of each configuration of a cluster that failed which host lacks it, and why; that of several batch sizes once.
+pub(super) fn failed_on_nodes<'r>(rows: impl Iterator<Item = &'r Row>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in rows.filter(|row| row.status == Status::Failed) {
+        let name = label(&row.framework, &row.variant);
+        let place = row.node.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
+        let reason = row.reason.as_deref().unwrap_or_default();
+        let line = missing_text(&name, &format!("{}{place}", row.model), reason);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 fn opened_text(opened: &Opened) -> String {
@@ -148,6 +164,30 @@ mod tests {
         }
         let failed = Row { reason: Some("torch cannot be imported".into()), ..Row::default() };
         assert!(row_text("PyTorch", &failed).ends_with("Failed: torch cannot be imported"));
+    }
+
+    #[test]
+    fn a_host_that_lacks_a_variant_is_named_once() {
+        let failed = |variant: &str, batch_size, node: Option<&str>| Row {
+            framework: "pytorch".into(),
+            variant: variant.into(),
+            model: "resnet50".into(),
+            batch_size,
+            node: node.map(str::to_owned),
+            reason: Some("no compiler\nhere".into()),
+            ..Row::default()
+        };
+        let rows = [
+            Row { status: Status::Ok, ..failed("eager", 1, Some("n1")) },
+            failed("compile", 1, Some("n1")),
+            failed("compile", 8, Some("n1")),
+            failed("eager", 1, None),
+        ];
+        let expected = [
+            "PyTorch (compile) Benchmark: resnet50 on n1: not available: no compiler here",
+            "PyTorch Benchmark: resnet50: not available: no compiler here",
+        ];
+        assert_eq!(failed_on_nodes(rows.iter()), expected);
     }
 
     #[test]

@@ -52,7 +52,8 @@ pub fn with_log(why: &str, log: &Path) -> String {
     }
 }
 
-/// The only JSON file of results in a part's folder; `None` where the part wrote none.
+/// The results in a part's folder; `None` where the part wrote none. They are the last JSON file by name: measurements that
+/// were put aside are called `results.earlier.json`.
 pub fn results_of(part: &Part) -> Option<Value> {
     let entries = std::fs::read_dir(&part.folder).ok()?.flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> =

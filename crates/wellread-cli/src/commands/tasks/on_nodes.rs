@@ -7,7 +7,8 @@ use std::path::Path;
 use wellread_measure::Environment;
 use wellread_measure::environment::Node;
 use wellread_tasks::config::Config;
-use wellread_tasks::plan;
+use wellread_tasks::plan::{self, Planned};
+use wellread_tasks::results::earlier::Earlier;
 use wellread_tasks::results::{self, Entry, TaskConfig};
 use wellread_tasks::suite::{self, Event};
 
@@ -30,10 +31,10 @@ fn is_same(a: &TaskConfig, b: &TaskConfig) -> bool {
     *a == TaskConfig { trainer: a.trainer, adapter: a.adapter.clone(), ..b.clone() }
 }
 
-/// A task of a part that ended in this way. Results of a part that failed may be of an earlier run, at another commit or fewer
-/// than are asked for. The failure is the error of the task then.
-fn ended(mut entry: Entry, commit: Option<&str>, repeats: usize, end: Option<&str>) -> Entry {
-    let is_whole = entry.good().count() >= repeats && entry.git_info.commit_hash.as_deref() == commit;
+/// A task of a part that ended in this way. Results of a part that failed may be of an earlier run, and fewer than are asked
+/// for. The failure is the error of the task then.
+fn ended(mut entry: Entry, repeats: usize, end: Option<&str>) -> Entry {
+    let is_whole = entry.good().count() >= repeats;
     if !is_whole
         && entry.error.is_none()
         && let Some(why) = end
@@ -44,17 +45,30 @@ fn ended(mut entry: Entry, commit: Option<&str>, repeats: usize, end: Option<&st
     entry
 }
 
-/// Results of an earlier run that goes on, of tasks that are not planned.
-///
-/// # Errors
-/// A file that is something else.
-fn kept(config: &Config, planned: &[plan::Planned]) -> Outcome<Vec<Entry>> {
-    let earlier = results::earlier(&config.output, config.resume).map_err(|e| failed(&e))?;
-    let is_other = |old: &Entry| planned.iter().all(|task| !is_same(&task.config, &old.task_config));
-    Ok(earlier.into_iter().filter(is_other).collect())
+/// The results of a task: of its part, else of an earlier run at the same commit. A branch may have moved while its part waited.
+/// The results of a part that went well count then. Results of an earlier run that these replace are taken, too.
+fn results_of(
+    task: &Planned,
+    part: &mut Vec<Entry>,
+    earlier: &mut Earlier,
+    end: Option<&str>,
+) -> Option<Entry> {
+    let is_own = |entry: &Entry| is_same(&task.config, &entry.task_config);
+    let commit = task.git_info().commit_hash;
+    let at = part.iter().position(|entry| is_own(entry) && entry.git_info.commit_hash == commit);
+    let at = at.or_else(|| part.iter().position(is_own).filter(|_| end.is_none()));
+    let new = at.map(|at| part.remove(at));
+    let commit = new.as_ref().map_or(commit, |new| new.git_info.commit_hash.clone());
+    let old = earlier.take(|old| {
+        is_own(old)
+            && old.git_info.commit_hash == commit
+            && new.as_ref().is_none_or(|new| old.is_on_kind_of(new.node.as_ref()))
+    });
+    new.or(old)
 }
 
-/// Has a cluster run the tasks, and writes the results of all parts as those of one run.
+/// Has a cluster run the tasks, and writes the results of all parts as those of one run. The plan's lock keeps other runs
+/// from the results and the folders of the parts, until the outcome is dropped.
 ///
 /// # Errors
 /// A fault of the whole run, no cluster, or results that cannot be written. A part that failed is the error of its
@@ -62,7 +76,7 @@ fn kept(config: &Config, planned: &[plan::Planned]) -> Outcome<Vec<Entry>> {
 pub fn run(cluster: &Cluster, config: &Config, tell: &dyn Fn(&Event<'_>), ui: Ui) -> Outcome<suite::Outcome> {
     let planning = Config { dry_run: true, on_other_machines: true, ..config.clone() };
     let mut outcome = suite::run(&planning, tell).map_err(|e| failed(&e))?;
-    let others = kept(config, &outcome.planned)?;
+    let mut earlier = Earlier::read(&config.output, config.resume).map_err(|e| failed(&e))?;
     let experiments = plan::experiments(&outcome.planned);
     let folder = config.output.with_extension("nodes");
     let parts = nodes::parts(experiments.iter().map(|(name, _)| name.clone()), &folder)?;
@@ -79,18 +93,15 @@ pub fn run(cluster: &Cluster, config: &Config, tell: &dyn Fn(&Event<'_>), ui: Ui
         let mut found: Vec<Entry> = found.unwrap_or_default();
         for &place in places {
             let task = &outcome.planned[place];
-            let at = found.iter().position(|entry| is_same(&task.config, &entry.task_config));
-            entries[place] = Some(at.map_or_else(
+            let entry = results_of(task, &mut found, &mut earlier, end.as_deref());
+            entries[place] = Some(entry.map_or_else(
                 || {
                     let mut entry = Entry::new(task.config.clone(), task.git_info(), Value::Null);
                     let why = end.clone().unwrap_or_else(|| "its node gave no results of it".to_owned());
                     entry.error = Some(why);
                     entry
                 },
-                |at| {
-                    let commit = task.git_info().commit_hash;
-                    ended(found.remove(at), commit.as_deref(), config.repeats, end.as_deref())
-                },
+                |entry| ended(entry, config.repeats, end.as_deref()),
             ));
         }
         if let (Some(why), false) = (end, config.skip_failed) {
@@ -103,6 +114,9 @@ pub fn run(cluster: &Cluster, config: &Config, tell: &dyn Fn(&Event<'_>), ui: Ui
     if let Some(machine) = machine {
         outcome.environment = machine;
     }
+    let is_planned = |old: &Entry| outcome.planned.iter().any(|task| is_same(&task.config, &old.task_config));
+    let (others, note) = earlier.put_aside(&config.output, is_planned).map_err(|e| failed(&e))?;
+    outcome.notes.extend(note);
     results::write(&config.output, outcome.entries.iter().chain(&others)).map_err(|e| failed(&e))?;
     Ok(outcome)
 }

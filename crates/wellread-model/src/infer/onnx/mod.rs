@@ -8,9 +8,13 @@
 //! |---|---|
 //! | `proto` | messages of protobuf |
 //! | `graph` | nodes, constants and attributes of an ONNX graph |
+//! | `external` | files beside any ONNX file that hold its tensors |
 
+mod external;
 mod graph;
 mod proto;
+
+pub use external::external_files;
 
 use super::network::{BATCH_NORM_EPSILON, Conv, Linear, Node, Op};
 use super::{Architecture, Dtype, Weights};

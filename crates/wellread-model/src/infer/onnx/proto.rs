@@ -1,4 +1,4 @@
-//! Just enough of protobuf to write an ONNX file: fields of a message, one after the other.
+//! Just enough of protobuf for an ONNX file: fields of a message, one after the other.
 //!
 //! Field numbers are those of `onnx.proto3` (<https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>), the
 //! encoding that of <https://protobuf.dev/programming-guides/encoding/>.
@@ -95,7 +95,8 @@ pub(super) fn end_of_fields(head: &[u8], length: u64) -> Option<u64> {
     Some(at)
 }
 
-fn read_varint(rest: &mut &[u8]) -> Option<u64> {
+/// The number at the beginning of `rest`, which then begins behind it; `None` where it is cut short.
+pub(super) fn read_varint(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let (&byte, tail) = rest.split_first()?;
