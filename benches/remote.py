@@ -110,7 +110,7 @@ def limit_of_link(a, job, environment):
     with tempfile.TemporaryDirectory() as out:
         path = f"s3://{BUCKET}/{job['set']}/{FORMATS[job['format']]}"
         command = [a.wellread, "bench", "dataloader", "--input", path, "--in-place", "--repeats", "1", "--workers",
-                   str(a.threads - 1), "--batch-sizes", str(BATCH), "--framework", "rust", "--no-cold",
+                   str(a.threads), "--batch-sizes", str(BATCH), "--framework", "rust", "--no-cold",
                    "--out", out]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, env=environment)
         if done.returncode:
@@ -246,7 +246,7 @@ def main():
         return None
     facts = {"date": datetime.date.today().isoformat(), "machine": peers_compare.machine(), "rounds": a.rounds,
              "commit": peers_compare.commit(), "mbit": a.mbit, "threads": a.threads, "rules": remote_page.RULES,
-             "versions": peers_compare.versions(COMPARED),
+             "readers": a.threads, "versions": peers_compare.versions(COMPARED),
              "command": peers_compare.command(sys.argv[1:], "remote.py")}  # fmt: skip
     result = {"facts": facts, "links": {}}
     with tempfile.TemporaryDirectory() as drawn, Loopback(program(data), "serve", data, mbit=a.mbit) as server:

@@ -38,8 +38,8 @@ def scale(job):
 
 
 class Wellread:
-    """A set in one of wellread's formats, in a bucket, in the folder, or kept on disk; the thread that waits for a
-    batch reads too."""
+    """A set in one of wellread's formats, in a bucket, in the folder, or kept on disk. The thread that waits for a
+    batch reads files of the folder too. It never waits for a network, so that a set behind one has a thread more."""
 
     def __init__(self, job):
         import wellread as wr
@@ -51,7 +51,7 @@ class Wellread:
         if self.kept is not None:
             images = images.select(self.kept)
         self.loader = wr.DataLoader(images, job["batch"], shuffle=True, seed=job["seed"], as_="torch", shard=False,
-                                    num_workers=job["threads"] - 1)  # fmt: skip
+                                    num_workers=job["threads"] - job["local"])  # fmt: skip
 
     def epoch(self, e):
         if e > 0:

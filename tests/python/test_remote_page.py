@@ -50,7 +50,7 @@ def result(rounds=6):
         },
     }
     facts = {"command": "remote.py", "commit": "abc", "date": "2026-01-01", "machine": "one", "threads": 2}
-    facts |= {"versions": {"Python": "3"}, "rounds": rounds, "mbit": 1000, "rules": 2}
+    facts |= {"versions": {"Python": "3"}, "rounds": rounds, "mbit": 1000, "rules": 2, "readers": 2}
     return {"facts": facts, "links": {"a": {"about": "images", "latencies": {"20": at}}}}
 
 
@@ -80,6 +80,16 @@ def test_first_epochs_of_rules_of_before_are_left_out(page):
     assert "Withdrawn until they are measured again" in text and "Withdrawn" not in page.section(result())
     assert "zarr-python + obstore" not in text and "CPU of an image" not in text
     assert "rate of the second epoch, disk cache / folder" in text
+
+
+def test_rates_of_unlike_numbers_of_threads_are_not_compared(page):
+    before = result()
+    del before["facts"]["readers"]
+    text = page.section(before)
+    assert page.ONE_READER in text and page.ONE_READER not in page.section(result())
+    about = "rate of the second epoch, disk cache / folder"
+    assert about not in text and about in page.section(result())
+    assert "CPU of an image in the first epoch, link / folder" in text
 
 
 def test_a_verdict_needs_more_than_the_noise(page):
