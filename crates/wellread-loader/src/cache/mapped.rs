@@ -278,6 +278,7 @@ impl CacheBackend for Mapped {
     }
 
     fn size(&self) -> (usize, usize) {
+        mapping::before_reading();
         let images = (0..self.checked.len()).filter(|&row| self.pixels(row).is_some()).count();
         // Another process may have a larger limit; bytes beyond this one's are not used.
         let taken = self.number(USED_BYTES_OFFSET).load(Ordering::Relaxed).min(self.limit);
