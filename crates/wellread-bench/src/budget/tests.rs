@@ -40,7 +40,7 @@ fn benchmarks_share_what_is_left() {
 #[test]
 fn the_time_left_is_what_the_benchmarks_have_at_most() {
     let ms = Duration::from_millis;
-    // What each took, its part, and what was left of all when it began.
+    // Each has its time, its part, and the time left of all when it began.
     let recorded =
         [(1200, 2000, 10_000), (2800, 2200, 8800), (5700, 2000, 6000), (500, 500, 1000), (500, 500, 500)];
     let (all, mut gone) = (recorded.len(), 0);

@@ -22,7 +22,8 @@ use lance_encoding::format::metadata::compressive_encoding::Compression;
 use lance_encoding::format::metadata::full_zip_layout::Details;
 use lance_encoding::format::metadata::page_layout::Layout;
 use lance_encoding::format::metadata::{
-    CompressionScheme, CompressiveEncoding, ConstantLayout, FullZipLayout, MiniBlockLayout, PageLayout,
+    BufferCompression, CompressionScheme, CompressiveEncoding, ConstantLayout, FullZipLayout,
+    MiniBlockLayout, PageLayout,
 };
 use lance_encoding::format::pb;
 use lance_encoding::format::pb::array_encoding::ArrayEncoding as Array;
@@ -43,7 +44,7 @@ const SHORT: Fault = Irregular("values longer than their page");
 pub(crate) struct Claims(Box<[Box<[AtomicBool]>]>);
 
 impl Claims {
-    /// Of a file with these columns.
+    /// The pages of a file with these columns, of which none was looked at.
     pub fn new(columns: &[Arc<ColumnInfo>]) -> Self {
         let pages =
             |column: &Arc<ColumnInfo>| column.page_infos.iter().map(|_| AtomicBool::new(false)).collect();
@@ -69,10 +70,12 @@ impl Claims {
         let is_by_row = sum == Some(rows as u64)
             && pages.clone().all(|page| matches!(page.encoding, PageEncoding::Structural(_)));
         let mut start = 0;
-        for (page, known) in pages.zip(known) {
+        for (page, known) in pages.zip(known.iter()) {
             let end = if is_by_row { start + page.num_rows } else { u64::MAX };
             let first = positions.partition_point(|&row| u64::from(row) < start);
-            let is_wanted = !is_by_row || positions.get(first).is_some_and(|&row| u64::from(row) < end);
+            let is_wanted = !is_by_row
+                || is_decoded_ahead(&page.encoding)
+                || positions.get(first).is_some_and(|&row| u64::from(row) < end);
             start = end;
             if is_wanted && !known.load(Ordering::Relaxed) {
                 check_page(input, column, page)?;
@@ -80,6 +83,16 @@ impl Claims {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether Lance decodes compressed parts of a page when it opens the column, whichever rows it then reads.
+fn is_decoded_ahead(encoding: &PageEncoding) -> bool {
+    let PageEncoding::Structural(layout) = encoding else { return true };
+    match &layout.layout {
+        Some(Layout::MiniBlockLayout(chunks)) => !matches!(general(chunks.dictionary.as_ref()), Ok(None)),
+        Some(Layout::FullZipLayout(_)) => false,
+        _ => true,
     }
 }
 
@@ -110,7 +123,7 @@ fn general(encoding: Option<&CompressiveEncoding>) -> Result<Option<General>, Fa
     match encoding.and_then(|encoding| encoding.compression.as_ref()) {
         Some(Compression::General(general)) => {
             if matches!(self::general(general.values.as_deref()), Ok(None)) {
-                Ok(Some(match general.compression.as_ref().map(|compression| compression.scheme()) {
+                Ok(Some(match general.compression.as_ref().map(BufferCompression::scheme) {
                     Some(CompressionScheme::CompressionAlgorithmLz4) => General::Lz4,
                     _ => General::Zstd,
                 }))
@@ -183,7 +196,7 @@ fn check_zipped(input: &Input, layout: &FullZipLayout, extents: &[Extent], rows:
         return Ok(());
     };
     let [data, index, ..] = extents else { return Err(NO_BUFFER) };
-    let wide = match bits {
+    let wide = match *bits {
         32 => 4,
         64 => 8,
         _ => return Err(Irregular("lengths of an odd size")),

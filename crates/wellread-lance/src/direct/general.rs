@@ -140,7 +140,7 @@ mod tests {
                 let packed = BareCodec::named(name).unwrap().unwrap().compress(&bytes).unwrap();
                 let piece = |said: u64| [&said.to_le_bytes()[..kind.prefix()], &packed].concat();
                 assert!(is_believable(&piece(count as u64), kind), "{name}, {count} bytes");
-                for wrong in [1 << 31, 1 << 45 | 1 << 31, u64::MAX] {
+                for wrong in [1 << 31, (1 << 45) | (1 << 31), u64::MAX] {
                     assert!(!is_believable(&piece(wrong), kind), "{name}, {count} bytes that say {wrong}");
                 }
             }

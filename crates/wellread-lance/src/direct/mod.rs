@@ -13,7 +13,7 @@
 //! A page of another kind is left to Lance ([`Direct::new`] gives `None`), and so are rows with irregular bytes
 //! ([`wellread_store::direct::Stop`]): Lance gives their error. Bytes compressed by zstd or LZ4 are not left to Lance.
 //! It asks for as much memory as they declare, and the process ends where there is not so much
-//! ([`Direct::has_prefixes`]). What they declare is looked at before Lance reads a page of another kind ([`claims`]).
+//! ([`Direct::has_prefixes`]). [`claims`] looks at these sizes before Lance reads a page of another kind.
 
 mod ahead;
 mod chunk;

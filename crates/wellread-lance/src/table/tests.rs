@@ -211,8 +211,8 @@ fn null_rows_do_not_keep_this_crate_from_reading_the_others() {
     }
 }
 
-/// A dataset compressed by zstd with names so long that they are compressed too, its data file, and where the sizes stand
-/// that compressed pieces claim.
+/// A dataset compressed by zstd with names so long that they are compressed too. Beside it its data file, and the places
+/// of the sizes that compressed pieces claim.
 fn compressed(folder: &Path) -> (PathBuf, PathBuf, Vec<usize>) {
     let path = folder.join("a.lance");
     let options =
