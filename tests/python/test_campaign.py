@@ -44,6 +44,23 @@ def test_a_small_campaign_finds_nothing(campaign, tmp_path, capsys):
     assert document["children"] == {"idle": [0] * 20, "in an epoch": [0] * 20}
 
 
+def test_one_in_a_hundred_is_the_most_of_a_set_and_of_all(campaign):
+    def row(tried, other, checked=True, crashes=0):
+        read = dict.fromkeys(campaign.OUTCOMES, 0) | {"other": other, "crash": crashes}
+        read["error"] = tried - other - crashes
+        return campaign.Row(campaign.Way("tiff", "set", checked=checked), read=read)
+
+    every = "all sets with checksums"
+    assert campaign.faults_of([row(600, 6), row(3, 0)]) == {}
+    assert campaign.faults_of([row(600, 7), row(600, 0)]) == {"tiff set": {"other": 7}}
+    # A few pieces of damage to a set are judged with those of the others.
+    assert campaign.faults_of([row(60, 1), row(60, 0)]) == {}
+    assert campaign.faults_of([row(60, 1), row(39, 0)]) == {every: {"other": 1}}
+    # Other pixels are no fault of what has no checksums, a crash is.
+    assert campaign.faults_of([row(600, 500, checked=False)]) == {}
+    assert campaign.faults_of([row(600, 0, checked=False, crashes=1)]) == {"tiff set": {"crash": 1}}
+
+
 # A package whose loaders, dropped in another process than made them, end it.
 CRASHES = """
 import os, signal

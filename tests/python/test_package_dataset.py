@@ -5,6 +5,8 @@ import json
 import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -166,6 +168,36 @@ def test_a_cache_file_is_of_one_image_column(parquet, tmp_path, monkeypatch):
             ds = wr.Dataset(path, column=name, cache="file")
             assert np.array_equal(ds[:], wanted)
             assert ds.cache_report["misses"] == misses
+
+
+# Its own process: pytest has enabled faulthandler long before.
+SHORTENED = """
+import faulthandler, os, pathlib, sys, time
+import wellread
+
+images = wellread.Dataset(sys.argv[1], cache="file")
+whole = images[:]
+assert (images[:] == whole).all()
+files = (path for path in pathlib.Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file())
+file = max(files, key=lambda path: path.stat().st_size)
+faulthandler.enable()
+# The handler is looked for once a millisecond.
+time.sleep(0.01)
+os.truncate(file, whole.nbytes // 4)
+try:
+    images[:]
+except wellread.Error as error:
+    print(error)
+"""
+
+
+def test_a_shortened_cache_file_is_an_error_after_faulthandler_was_enabled(parquet, tmp_path):
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONFAULTHANDLER"}
+    command = [sys.executable, "-c", SHORTENED, parquet]
+    environment = {**variables, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "was shortened" in done.stdout and "leave cache files alone" in done.stdout, done.stdout
 
 
 def test_it_says_what_it_is(parquet):

@@ -112,9 +112,12 @@ mod signals {
         // Libraries that panic where they find no memory end as those that abort.
         let print = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let is_of_memory =
-                info.payload_as_str().is_some_and(|text| text.contains("failed to allocate memory"));
-            if is_of_memory && FAILED_ALLOCATION_BYTES.try_with(Cell::get).is_ok_and(|bytes| bytes > 0) {
+            let text = info.payload_as_str().unwrap_or_default();
+            let is_of_memory = text.contains("failed to allocate memory")
+                && FAILED_ALLOCATION_BYTES.try_with(Cell::get).is_ok_and(|bytes| bytes > 0);
+            // The standard library's word on a thread that begins without room for its stack for signals.
+            let is_of_thread = text.contains("failed to allocate an alternative stack") && is_limited();
+            if is_of_memory || is_of_thread {
                 std::process::abort();
             }
             print(info);

@@ -3,24 +3,23 @@
 //! The plan of a set of columns in a fragment is worked out once and kept: the pages, the open file, Lance's
 //! reader. So a read is looking rows up and reading their bytes.
 
+mod by_engine;
 mod ends;
 mod plan;
 mod ranges;
 
-use crate::bridge::{import, import_schema};
+use crate::bridge::import_schema;
 use crate::dataset::{self, DATA, Dataset};
-use crate::direct::{self, Direct, Input};
-use crate::fragment::FragmentReader;
+use crate::direct::{self, Claims, Direct, Input};
 use crate::rows::DatasetRows;
 use crate::runtime::wait;
 use crate::{dataset_folder, footer};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use futures::StreamExt;
 use lance_core::datatypes::{Field, Schema};
 use lance_encoding::decoder::ColumnInfo;
 use lance_file::version::ConcreteFileVersion;
-use lance_table::format::{self, Manifest};
+use lance_table::format::Manifest;
 use plan::{DataFile, Fragment, FragmentPlan, Plan};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -153,7 +152,8 @@ impl LanceTable {
             let columns =
                 pairs.filter_map(|(id, column)| Some((*id, usize::try_from(*column).ok()?))).collect();
             let input = Input::open(&file_path).ok().map(Arc::new);
-            files.push(DataFile { name: file.path.clone(), input, metadata, columns });
+            let claims = Claims::new(&metadata.column_infos);
+            files.push(DataFile { name: file.path.clone(), input, metadata, columns, claims });
         }
         Ok(fragment.files.get_or_init(|| files))
     }
@@ -190,41 +190,6 @@ impl LanceTable {
             Direct::new(&plan.columns, &plan.schema, &plan.projection.fields, rows, &locate)
         };
         plan.fragments[index].direct.get_or_init(make).as_ref()
-    }
-
-    /// Lance's reader for a fragment.
-    fn engine<'a>(&self, plan: &'a Plan, index: usize) -> Result<&'a FragmentReader> {
-        let kept = &plan.fragments[index].engine;
-        if let Some(reader) = kept.get() {
-            return Ok(reader);
-        }
-        let fragment = &self.fragments[index];
-        // The files whose footers were looked at.
-        let files = self.data_files(fragment)?;
-        let known = |file: &format::DataFile| {
-            let same = |f: &&DataFile| file.base_id.is_none() && f.name == file.path;
-            files.iter().find(same).map(|f| Arc::clone(&f.metadata))
-        };
-        let opening = FragmentReader::open(&self.dataset, &fragment.lance, &plan.projection, known);
-        let reader = wait(&self.path, "cannot open a data file", opening)?;
-        Ok(kept.get_or_init(|| reader))
-    }
-
-    /// Reads rows of a fragment by Lance.
-    fn read_by_engine(
-        &self,
-        plan: &Plan,
-        index: usize,
-        positions: &[u32],
-        each: &mut dyn FnMut(RecordBatch) -> Result<()>,
-    ) -> Result<()> {
-        let reader = self.engine(plan, index)?;
-        let what = "cannot read";
-        let mut batches = wait(&self.path, what, reader.read(positions))?;
-        while let Some(batch) = wait(&self.path, what, async { batches.next().await.transpose() })? {
-            each(import(batch).map_err(|why| Error::new(&self.path, format_args!("{what}: {why}")))?)?;
-        }
-        Ok(())
     }
 }
 
@@ -330,9 +295,7 @@ impl ImageTable for LanceTable {
                 && direct.has_prefixes()
                 && !(why == UNREADABLE && wellread_store::place::is_remote(&self.path))
             {
-                let what = format_args!("cannot read: the data file is damaged: {why}");
-                return Err(Error::new(&self.path, what)
-                    .hint("the dataset is probably corrupt or incomplete; copy or write it again"));
+                return Err(self.damaged(why));
             }
             rest_by_library(read, each, |done, each| {
                 self.read_by_engine(&plan, index, &positions[done..], each)

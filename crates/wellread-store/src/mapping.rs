@@ -122,8 +122,9 @@ impl Mapping {
     }
 }
 
-/// Sees to it that shortened files end no process that was forked since they were mapped. Workers of torch's `DataLoader`
-/// install a handler of their own when they start. To be called before mappings are read.
+/// Sees to it that shortened files end no process in which somebody has installed another handler since they were mapped.
+/// Python's `faulthandler` does so, and so does a worker of torch's `DataLoader` when it starts. That handler gets what is
+/// not ours. To be called before mappings are read. It asks the system once a millisecond, and in a forked process at once.
 pub fn before_reading() {
     #[cfg(unix)]
     guard::keep_handler();

@@ -36,6 +36,22 @@ fn benchmarks_share_what_is_left() {
     assert_eq!(left_of_all(s(10), s(9), s(3), 0, 5), s(3));
 }
 
+/// Five benchmarks with ten seconds: one ends early, one takes its part, one is very late, and the others have the least.
+#[test]
+fn the_time_left_is_what_the_benchmarks_have_at_most() {
+    let ms = Duration::from_millis;
+    // Each has its time, its part, and the time left of all when it began.
+    let recorded =
+        [(1200, 2000, 10_000), (2800, 2200, 8800), (5700, 2000, 6000), (500, 500, 1000), (500, 500, 500)];
+    let (all, mut gone) = (recorded.len(), 0);
+    for (i, (took, part, left)) in recorded.into_iter().enumerate() {
+        let current = share(ms(10_000), ms(gone), all - i, all);
+        assert_eq!(current, ms(part), "benchmark {i}");
+        assert_eq!(left_of_all(ms(10_000), ms(gone), current, all - i - 1, all), ms(left), "benchmark {i}");
+        gone += took;
+    }
+}
+
 #[test]
 fn a_loop_that_fits_is_not_cut() {
     let plan = LoopPlan::of(&asked(), &[(Mode::Train, 1e-5), (Mode::Inference, 1e-6)], &sets(0.0), 120.0);

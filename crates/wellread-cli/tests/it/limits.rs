@@ -1,7 +1,7 @@
 //! Refusals of the system: address space, disk space.
 #![cfg(target_os = "linux")]
 
-use crate::support::{arg, formats, generate, json};
+use crate::support::{arg, formats, generate, has_format, json};
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -120,14 +120,45 @@ fn too_little_address_space_is_an_error() {
             }
         }
         for command in commands {
-            let (code, said) = limited(libc::RLIMIT_AS, megabytes << 20, &command);
-            assert!(code == 0 || code == 1, "{command:?} within {megabytes} MiB: exit code {code}: {said}");
-            assert!(code != 1 || said.contains("error:"), "{command:?} within {megabytes} MiB: {said}");
-            // The standard library's word on a thread that begins without room for its stack for signals.
-            let excused = said.contains("failed to allocate an alternative stack");
-            assert!(excused || !said.contains("panicked"), "{command:?} within {megabytes} MiB: {said}");
-            done[usize::from(code == 0)] += 1;
-            nothing_left(&target, code == 0);
+            let is_done = is_done_within(megabytes, &command);
+            done[usize::from(is_done)] += 1;
+            nothing_left(&target, is_done);
+        }
+    }
+    assert!(done[0] > 0 && done[1] > 0, "{done:?}");
+}
+
+/// Whether a command ends well with so much address space. If not, it is an error with exit code 1.
+fn is_done_within(megabytes: u64, command: &[&str]) -> bool {
+    let (code, said) = limited(libc::RLIMIT_AS, megabytes << 20, command);
+    assert!(code == 0 || code == 1, "{command:?} within {megabytes} MiB: exit code {code}: {said}");
+    assert!(code != 1 || said.contains("error:"), "{command:?} within {megabytes} MiB: {said}");
+    assert!(!said.contains("panicked"), "{command:?} within {megabytes} MiB: {said}");
+    code == 0
+}
+
+/// Vortex, whose library decodes in threads of this program. In a build without it the test ends at once.
+#[test]
+fn too_little_address_space_for_an_engine_is_an_error() {
+    if !has_format("vortex") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    let words = ["--images", "4", "--size", "900x900", "--kind", "noise", "--formats", "parquet,vortex"];
+    json(&[&["generate", arg(&set)], &words[..]].concat());
+    let (parquet, vortex) = (set.join("images.parquet"), set.join("images.vortex"));
+    let target = dir.path().join("target");
+    let least = least_to_load();
+    let mut done = [0; 2];
+    for more in [1, 4, 16, 64, 2048] {
+        for command in [
+            &["verify", arg(&vortex), "--jobs", "2"][..],
+            &["convert", arg(&parquet), arg(&target), "--format", "vortex", "--jobs", "2"],
+        ] {
+            let is_done = is_done_within(least + more, command);
+            done[usize::from(is_done)] += 1;
+            nothing_left(&target, is_done);
         }
     }
     assert!(done[0] > 0 && done[1] > 0, "{done:?}");

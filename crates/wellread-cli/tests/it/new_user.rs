@@ -58,6 +58,61 @@ fn a_short_budget_cuts_the_work_and_says_what_was_cut() {
     assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
 }
 
+/// Seconds that a sentence has as `4 s`, `12 minutes` or `3 hours`.
+fn seconds_of(said: &str) -> f64 {
+    let mut words = said.split([' ', ')']);
+    let number: f64 = words.next().unwrap().parse().unwrap();
+    let unit = match words.next().unwrap() {
+        "s" => 1.0,
+        "minutes" => 60.0,
+        "hours" => 3600.0,
+        other => panic!("{other} in {said}"),
+    };
+    number * unit
+}
+
+/// Few images, but large ones: nothing of the loop fits in full. Only counts and the run's own figures are compared, for a
+/// machine may be as slow as it likes.
+#[test]
+fn three_large_images_keep_to_ten_seconds_and_say_what_was_cut() {
+    const PHASES: [&str; 5] = ["storage", "dataset", "dataloader", "loop", "conversion"];
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let images = ["--images", "3", "--size", "1080x1080"];
+    let done =
+        wellread(&[&["bench", "all"], &images[..], &["--time-budget", "10", "--out", arg(&out)]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let said = done.stderr.lines().filter_map(|line| line.split([' ', ':']).next());
+    let said: Vec<&str> = said.filter(|word| PHASES.contains(word)).collect();
+    assert_eq!(said, PHASES, "{}", done.stderr);
+    for phase in PHASES {
+        let table = Table::read_parquet(out.join(format!("{phase}.parquet"))).unwrap();
+        assert!(table.rows() > 0, "{phase}");
+    }
+    let warnings = ReportInput::from_dir(&out).unwrap().warnings;
+    let table = Table::read_parquet(out.join("loop.parquet")).unwrap();
+    let Some(cut) = warnings.iter().find_map(|said| said.strip_prefix("loop: cut to fit its ")) else {
+        let late = |row| {
+            table.str("reason", row).is_some_and(|why| why.starts_with("left out for want of time: one step"))
+        };
+        assert!((0..table.rows()).all(late), "{warnings:?}");
+        return;
+    };
+    let (_, in_full) = cut.split_once("in full it would take about ").unwrap();
+    let part = seconds_of(cut);
+    assert!(part <= 10.0 && seconds_of(in_full) > part, "{cut}");
+    // No run has more steps than were left of those that were asked for.
+    let (steps, _) = cut.split_once(" steps").unwrap();
+    let (before, asked) = steps.rsplit_once(" of ").unwrap();
+    let (left, asked): (usize, usize) =
+        (before.rsplit(' ').next().unwrap().parse().unwrap(), asked.parse().unwrap());
+    assert!(left < asked, "{cut}");
+    if let Some(samples) = Samples::read_parquet(out.join("samples/loop.parquet")) {
+        // And one that fills what is read ahead.
+        assert!(samples.seconds().iter().all(|run| run.len() <= left + 1), "{cut}");
+    }
+}
+
 /// Starts a benchmark whose second phase never ends, and waits until the first is finished.
 fn until_the_first_phase_ends(out: &Path) -> (Child, BufReader<std::process::ChildStderr>) {
     until("storage: 1 round of ", &["storage", "loop"], out)

@@ -67,10 +67,55 @@ impl Decompressed {
     }
 }
 
-/// Whether a piece is a frame of zstd without a prefix, as older files have them, or may be one.
+const ZSTD_FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Whether Lance takes a piece for a frame of zstd without a prefix, as older files have them.
 pub(super) fn is_frame(piece: &[u8], kind: General) -> bool {
-    const ZSTD_FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-    kind == General::Zstd && piece.starts_with(&ZSTD_FRAME)
+    // A bit that is not set in any frame.
+    const RESERVED: u8 = 0x10;
+    kind == General::Zstd
+        && piece.starts_with(&ZSTD_FRAME)
+        && piece.get(ZSTD_FRAME.len()).is_none_or(|descriptor| descriptor & RESERVED == 0)
+}
+
+/// The fault of a piece that is not [`is_believable`].
+pub(super) const WRONG_SIZE: Fault = Irregular("a compressed piece that says it is larger than it can be");
+
+/// Whether a piece may become as many bytes as it declares, which Lance asks for before it decodes the piece. A frame
+/// that tells its own size must tell the same.
+pub(super) fn is_believable(piece: &[u8], kind: General) -> bool {
+    // Lance takes so few bytes for a frame without a prefix.
+    if piece.len() < kind.prefix() || is_frame(piece, kind) {
+        return true;
+    }
+    let (said, packed) = piece.split_at(kind.prefix());
+    let said = little_endian(said);
+    let length = packed.len() as u64;
+    match kind {
+        // Four bytes at least make a block, which becomes 128 KiB at most.
+        General::Zstd => {
+            said <= (length / 4 + 1) << 17 && frame_content(packed).is_none_or(|content| content == said)
+        }
+        // A byte of a length stands for 255 bytes at most.
+        General::Lz4 => said <= (length + 1) * 255,
+    }
+}
+
+/// The number of bytes that a frame of zstd says it becomes.
+fn frame_content(frame: &[u8]) -> Option<u64> {
+    let after = frame.strip_prefix(&ZSTD_FRAME)?;
+    let (&descriptor, after) = after.split_first()?;
+    let is_single = descriptor & 0x20 > 0;
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let wide = match descriptor >> 6 {
+        0 if is_single => 1,
+        0 => return None,
+        power => 1 << power,
+    };
+    // A byte tells the window, unless the content is a single segment.
+    let at = usize::from(!is_single) + dictionary;
+    let said = little_endian(after.get(at..at + wide)?);
+    Some(if wide == 2 { said + 256 } else { said })
 }
 
 /// Whether a piece declares that it becomes no more than `bytes`, and the overhead of packing.
@@ -85,6 +130,30 @@ pub(super) fn is_plausible(piece: &[u8], kind: General, bytes: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_is_believed_that_the_bytes_can_become() {
+        use General::{Lz4, Zstd};
+        for (kind, name) in [(Zstd, "zstd"), (Lz4, "lz4")] {
+            for count in [1usize, 200, 300, 70_000, 5 << 20] {
+                let bytes = vec![7u8; count];
+                let packed = BareCodec::named(name).unwrap().unwrap().compress(&bytes).unwrap();
+                let piece = |said: u64| [&said.to_le_bytes()[..kind.prefix()], &packed].concat();
+                assert!(is_believable(&piece(count as u64), kind), "{name}, {count} bytes");
+                for wrong in [1 << 31, (1 << 45) | (1 << 31), u64::MAX] {
+                    assert!(!is_believable(&piece(wrong), kind), "{name}, {count} bytes that say {wrong}");
+                }
+            }
+        }
+        // Lance asks for less than this without the frame's own size.
+        let packed = BareCodec::named("zstd").unwrap().unwrap().compress(&[7; 300]).unwrap();
+        assert_eq!(frame_content(&packed), Some(300));
+        assert!(!is_believable(&[301u64.to_le_bytes().as_slice(), &packed].concat(), Zstd));
+        // A frame without a prefix, and one that Lance takes for a prefix, for it has a bit that no frame has.
+        assert!(is_believable(&packed, Zstd) && is_frame(&packed, Zstd));
+        let prefix = [0x28, 0xb5, 0x2f, 0xfd, 0x30, 0, 0, 9];
+        assert!(!is_frame(&prefix, Zstd) && !is_believable(&prefix, Zstd));
+    }
 
     #[test]
     fn a_piece_is_believed_only_if_it_says_what_it_can_be() {

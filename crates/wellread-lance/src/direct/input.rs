@@ -63,7 +63,7 @@ impl Input {
     }
 
     /// Whether each read may wait for a network.
-    pub(super) fn is_remote(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         self.file.local().is_none()
     }
 }

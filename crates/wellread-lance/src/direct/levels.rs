@@ -9,7 +9,7 @@
 use super::packing::{PACK, packed};
 use lance_bitpacking::BitPacking;
 use lance_encoding::buffer::LanceBuffer;
-use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
+use lance_encoding::compression::BlockDecompressor;
 use lance_encoding::data::DataBlock;
 use lance_encoding::format::metadata::compressive_encoding::Compression;
 use lance_encoding::format::metadata::{CompressiveEncoding, RepDefLayer};
@@ -69,8 +69,7 @@ impl LevelCodec {
         {
             return Some(Self::PackedOnce);
         }
-        let codec = DefaultDecompressionStrategy::default().create_block_decompressor(encoding).ok()?;
-        Some(Self::Engine(Arc::from(codec)))
+        block_decompressor(encoding).map(Self::Engine)
     }
 
     /// Appends the runs of the levels in a chunk that says it has so many, modulo 65,536.

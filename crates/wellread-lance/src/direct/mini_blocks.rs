@@ -6,12 +6,13 @@
 //! ```
 
 use super::chunk::{ALIGNMENT, Parts};
+use super::claims::block_decompressor;
 use super::input::Input;
 use super::levels::{LevelCodec, Starts, Wanted, mark_absent, null_level};
 use super::room::{Extent, LeafWidths, Room, fetched};
 use super::values::{Dictionary, ValueCodec};
 use arrow_buffer::MutableBuffer;
-use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
+use lance_encoding::compression::BlockDecompressor;
 use lance_encoding::format::metadata::{CompressiveEncoding, MiniBlockLayout};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -161,10 +162,8 @@ impl Chunks {
         let defined = codec(&layout.def_compression)?;
         let dictionary = match &layout.dictionary {
             Some(encoding) => {
-                let codec =
-                    DefaultDecompressionStrategy::default().create_block_decompressor(encoding).ok()?;
                 let count = u32::try_from(layout.num_dictionary_items).ok()? as usize;
-                Some((*extents.get(2)?, Arc::from(codec), count))
+                Some((*extents.get(2)?, block_decompressor(encoding)?, count))
             }
             None => None,
         };

@@ -13,10 +13,11 @@
 //! A page of another kind is left to Lance ([`Direct::new`] gives `None`), and so are rows with irregular bytes
 //! ([`wellread_store::direct::Stop`]): Lance gives their error. Bytes compressed by zstd or LZ4 are not left to Lance.
 //! It asks for as much memory as they declare, and the process ends where there is not so much
-//! ([`Direct::has_prefixes`]).
+//! ([`Direct::has_prefixes`]). [`claims`] looks at these sizes before Lance reads a page of another kind.
 
 mod ahead;
 mod chunk;
+mod claims;
 mod constant;
 mod constant_page;
 mod encoding;
@@ -32,6 +33,7 @@ mod room;
 mod tree;
 mod values;
 
+pub(crate) use claims::Claims;
 pub(crate) use constant::only_value;
 pub(crate) use encoding::encoding;
 pub(crate) use input::Input;

@@ -60,6 +60,11 @@ impl ValueCodec {
         let engine = Arc::from(codec);
         Some(match encoding.compression.as_ref()? {
             Compression::General(general) => {
+                // Only the outer of two pieces is looked at.
+                let inner = general.values.as_deref().and_then(|inner| inner.compression.as_ref());
+                if matches!(inner, Some(Compression::General(_))) {
+                    return None;
+                }
                 let kind = match general.compression.as_ref()?.scheme() {
                     CompressionScheme::CompressionAlgorithmLz4 => General::Lz4,
                     _ => General::Zstd,

@@ -1,7 +1,7 @@
 //! The kept state of a dataset from read to read: data files of fragments, and the plans of some columns in
 //! each.
 
-use crate::direct::{Direct, Input};
+use crate::direct::{Claims, Direct, Input};
 use crate::fragment::FragmentReader;
 use arrow_schema::SchemaRef;
 use lance_core::datatypes::Schema;
@@ -40,4 +40,6 @@ pub(super) struct DataFile {
     pub metadata: Arc<CachedFileMetadata>,
     /// Columns by fields.
     pub columns: HashMap<i32, usize>,
+    /// Which of its pages Lance may decode.
+    pub claims: Claims,
 }

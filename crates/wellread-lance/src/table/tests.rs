@@ -210,3 +210,70 @@ fn null_rows_do_not_keep_this_crate_from_reading_the_others() {
         assert!(ours.iter().zip(&rows).all(|(text, row)| (text == "null") == is_null(*row as usize)));
     }
 }
+
+/// A dataset compressed by zstd with names so long that they are compressed too. Beside it its data file, and the places
+/// of the sizes that compressed pieces claim.
+fn compressed(folder: &Path) -> (PathBuf, PathBuf, Vec<usize>) {
+    let path = folder.join("a.lance");
+    let options =
+        WriteOptions { compression: wellread_store::Compression::Zstd(3), ..WriteOptions::default() };
+    let mut writer = crate::writer::create(&path, &options).unwrap();
+    let shape = Shape::plane(50, 60);
+    for row in 0..5u8 {
+        let pixels: Vec<u8> = (0..shape.pixels() * 2).map(|i| (i / 7 % 97) as u8 + row).collect();
+        let name: String = (0..40_000).map(|i| char::from(b'a' + (i * i / 7 % 23) as u8)).collect();
+        let metadata = ImageMetadata { name: format!("{row}{name}"), ..ImageMetadata::default() };
+        let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U16, pixels: &pixels };
+        writer.write(&image).unwrap();
+    }
+    writer.finish().unwrap();
+    let file = std::fs::read_dir(path.join(DATA)).unwrap().next().unwrap().unwrap().path();
+    let bytes = std::fs::read(&file).unwrap();
+    // Each stands before a frame.
+    let frames = bytes.windows(12).enumerate();
+    let frames = frames.filter(|(_, bytes)| bytes[8..] == [0x28, 0xb5, 0x2f, 0xfd] && bytes[4..8] == [0; 4]);
+    let claims: Vec<usize> = frames.map(|(at, _)| at).collect();
+    assert!(!claims.is_empty());
+    (path, file, claims)
+}
+
+/// Reads a column of all rows by Lance, whoever else could read it.
+fn read_by_lance(path: &Path, column: &[&str]) -> Result<usize> {
+    let table = LanceTable::open(path, &OpenOptions::default())?;
+    let columns = [column.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()];
+    let plan = table.plan(&columns)?;
+    let _ = plan.fragments[0].direct.set(None);
+    let mut bytes = 0;
+    table.read(Rows::Range(0..5), &columns, &mut FormatContext::default(), &mut |batch| {
+        bytes += batch.get_array_memory_size();
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+/// Lance asks for as many bytes, and the process ends where there are not so many.
+#[test]
+fn pieces_that_claim_more_than_they_become_are_errors_before_lance_decodes_them() {
+    const PIXELS: &[&str] = &["ome_image", "chunks", "pixels"];
+    const NAME: &[&str] = &["ome_image", "name"];
+    let dir = tempfile::tempdir().unwrap();
+    let (path, file, claims) = compressed(dir.path());
+    let good = std::fs::read(&file).unwrap();
+    assert!(read_by_lance(&path, PIXELS).unwrap() >= 5 * 50 * 60 * 2);
+    assert!(read_by_lance(&path, NAME).unwrap() >= 5 * 40_000);
+    let mut found = [0; 2];
+    for at in claims {
+        let mut bytes = good.clone();
+        // 32 TiB more.
+        bytes[at + 5] = 0x20;
+        std::fs::write(&file, &bytes).unwrap();
+        for (column, found) in [PIXELS, NAME].into_iter().zip(&mut found) {
+            if let Err(error) = read_by_lance(&path, column) {
+                let error = error.to_string();
+                assert!(error.contains("a.lance") && error.contains("larger than it can be"), "{error}");
+                *found += 1;
+            }
+        }
+    }
+    assert!(found.iter().all(|&found| found > 0), "{found:?}");
+}

@@ -163,9 +163,8 @@ impl Mapped {
             }
             self.needed.fetch_max(self.data_offset + end, Ordering::Relaxed);
         }
-        // SAFETY: within the map, which lives as long as `self`. Published pixels are never written again, and
-        // pixels that another process takes away by shortening the file stay readable; the check behind them finds
-        // it.
+        // SAFETY: within the map, which lives as long as `self`. Published pixels are never written again, and those
+        // that another process takes away by shortening the file stay readable; the check behind them finds it.
         let pixels =
             unsafe { std::slice::from_raw_parts(self.data.as_ptr().add(offset as usize), bytes as usize) };
         // SAFETY: as above; a multiple of its size from the beginning of a page, as just made.
@@ -278,6 +277,7 @@ impl CacheBackend for Mapped {
     }
 
     fn size(&self) -> (usize, usize) {
+        mapping::before_reading();
         let images = (0..self.checked.len()).filter(|&row| self.pixels(row).is_some()).count();
         // Another process may have a larger limit; bytes beyond this one's are not used.
         let taken = self.number(USED_BYTES_OFFSET).load(Ordering::Relaxed).min(self.limit);

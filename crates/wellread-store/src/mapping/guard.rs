@@ -81,18 +81,39 @@ pub(super) fn register(start: usize, len: usize, written: bool) -> io::Result<&'
     Ok(slot)
 }
 
-/// The handlers that were installed before, for signals that are not ours; never freed.
-static PREVIOUS_HANDLERS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
-/// The process in which the handler was last seen to be ours.
+/// A handler that ours was installed over, for signals that are not ours.
+struct Previous {
+    action: libc::sigaction,
+    /// The one that ours was installed over before.
+    next: *const Previous,
+}
+
+/// Those handlers, the latest first; never freed.
+static PREVIOUS_HANDLERS: AtomicPtr<Previous> = AtomicPtr::new(ptr::null_mut());
+/// The process in which the handler was last seen to be ours, and the millisecond.
 static INSTALLED_IN: AtomicU32 = AtomicU32::new(0);
+static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
 static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// Looks for the handler where a process was forked since.
+/// Looks for the handler, once a millisecond: somebody may have installed another.
 pub(super) fn keep_handler() {
-    if INSTALLED_IN.load(Ordering::Relaxed) != crate::process::id() {
-        // A failure is ignored: the handler was installed before the fork.
+    let now = milliseconds();
+    if INSTALLED_IN.load(Ordering::Relaxed) != crate::process::id()
+        || LOOKED_AT.load(Ordering::Relaxed) != now
+    {
+        LOOKED_AT.store(now, Ordering::Relaxed);
+        // A failure is ignored: the handler was installed with the first mapping.
         let _ = install();
     }
+}
+
+/// A clock that is read without a system call, from any time on.
+fn milliseconds() -> u32 {
+    // SAFETY: zeros are a valid time.
+    let mut now: libc::timespec = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: writes the time to `now`.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    (now.tv_sec as u32).wrapping_mul(1000).wrapping_add((now.tv_nsec / 1_000_000) as u32)
 }
 
 fn install() -> io::Result<()> {
@@ -113,7 +134,15 @@ fn install() -> io::Result<()> {
         ours.sa_sigaction = handler;
         // On the thread's own stack for signals, where it has one.
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        PREVIOUS_HANDLERS.store(Box::into_raw(Box::new(now)), Ordering::Release);
+        let latest = PREVIOUS_HANDLERS.load(Ordering::Acquire).cast_const();
+        // SAFETY: null, or a handler that is never freed.
+        let is_known = unsafe { latest.as_ref() }.is_some_and(|latest| {
+            (latest.action.sa_sigaction, latest.action.sa_flags) == (now.sa_sigaction, now.sa_flags)
+        });
+        if !is_known {
+            let previous = Box::new(Previous { action: now, next: latest });
+            PREVIOUS_HANDLERS.store(Box::into_raw(previous), Ordering::Release);
+        }
         // SAFETY: the handler does nothing that a handler must not do.
         if unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, ptr::null_mut()) } != 0 {
             return Err(io::Error::last_os_error());
@@ -133,8 +162,8 @@ fn lock<T>(mutex: &'static Mutex<T>) -> Option<MutexGuard<'static, T>> {
 }
 
 thread_local! {
-    /// Whether this thread has handed on a signal: one that is then sent again comes from the handler before.
-    static PREVIOUS_CALLED: Cell<bool> = const { Cell::new(false) };
+    /// The address whose signal this thread has handed on last, and to how many handlers.
+    static HANDED_ON: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 /// Calls nothing but what may be called in a handler: atomics, `mmap`, `sigaction`, `raise`.
@@ -145,7 +174,7 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
     if code > 0 && slots().any(|slot| made_zeros(slot, address)) {
         return;
     }
-    call_previous_handler(signal, code, info, context);
+    call_previous_handler(signal, code, address, info, context);
 }
 
 /// Puts zeros from the page of `address` to the mapping's end, where `address` lies in that.
@@ -172,12 +201,23 @@ fn made_zeros(slot: &Slot, address: usize) -> bool {
 fn call_previous_handler(
     signal: libc::c_int,
     code: libc::c_int,
+    address: usize,
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
-    // SAFETY: null, or an action that is never freed.
-    let before = unsafe { PREVIOUS_HANDLERS.load(Ordering::Acquire).as_ref() };
-    let again = PREVIOUS_CALLED.try_with(|handed_on| handed_on.replace(true)).unwrap_or(true);
+    let (last, count) = HANDED_ON.try_with(Cell::get).unwrap_or((address, usize::MAX));
+    let again = count > 0;
+    // A handler that hands the same access back here, or that leaves it as it is, gets it once. Then the one before does.
+    let skipped = if code > 0 && last == address { count } else { 0 };
+    let _ = HANDED_ON.try_with(|handed_on| handed_on.set((address, skipped.saturating_add(1))));
+    // SAFETY: null, or a handler that is never freed.
+    let mut before = unsafe { PREVIOUS_HANDLERS.load(Ordering::Acquire).cast_const().as_ref() };
+    for _ in 0..skipped {
+        let Some(skipped) = before else { break };
+        // SAFETY: as above.
+        before = unsafe { skipped.next.as_ref() };
+    }
+    let before = before.map(|previous| &previous.action);
     let action = before.map_or(libc::SIG_DFL, |before| before.sa_sigaction);
     if action == libc::SIG_IGN && code <= 0 {
         return;

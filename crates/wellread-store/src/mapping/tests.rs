@@ -151,3 +151,72 @@ fn one_that_sends_the_signal_again_ends_the_process() {
     let byte = unsafe { map.as_ptr().read_volatile() };
     unreachable!("read {byte}");
 }
+
+/// Waits until the handler is looked for again.
+fn next_look() {
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    before_reading();
+}
+
+#[test]
+fn a_handler_that_is_installed_later_gets_only_what_is_not_ours() {
+    let this = "a_handler_that_is_installed_later_gets_only_what_is_not_ours";
+    if !is_within(this) {
+        let output = within(this);
+        assert_eq!(output.status.code(), Some(42), "{:?}", output.status);
+        return;
+    }
+    extern "C" fn theirs(_: libc::c_int) {
+        // SAFETY: may be called in a handler.
+        unsafe { libc::_exit(42) }
+    }
+    let (_dir, path, file) = file(1);
+    let ours = Mapping::of(&file).unwrap();
+    // SAFETY: `theirs` may be a handler.
+    unsafe { libc::signal(libc::SIGBUS, theirs as extern "C" fn(_) as libc::sighandler_t) };
+    next_look();
+    file.set_len(0).unwrap();
+    let is_error = ours.as_ref()[0] == 0 && ours.check(&file, &path, 1).is_err();
+    // Ends otherwise than by their handler.
+    assert!(is_error);
+    let _ = std::io::stdout().flush();
+    let map = plain_behind_the_end();
+    // SAFETY: the process ends here.
+    let byte = unsafe { map.as_ptr().read_volatile() };
+    unreachable!("read {byte}");
+}
+
+#[test]
+fn a_later_handler_that_calls_the_one_before_ends_the_process() {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+    static BEFORE: AtomicUsize = AtomicUsize::new(0);
+    let this = "a_later_handler_that_calls_the_one_before_ends_the_process";
+    if !is_within(this) {
+        let output = within(this);
+        assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{:?}", output.status);
+        return;
+    }
+    extern "C" fn theirs(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+        // SAFETY: the handler of this crate, which has three arguments.
+        let before = unsafe { std::mem::transmute::<usize, Handler>(BEFORE.load(Ordering::Relaxed)) };
+        before(signal, info, context);
+    }
+    let (_dir, _, file) = file(1);
+    let _ours = Mapping::of(&file).unwrap();
+    // SAFETY: zeros are a valid action.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = theirs as Handler as libc::sighandler_t;
+    action.sa_flags = libc::SA_SIGINFO;
+    // SAFETY: zeros are a valid action.
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: `theirs` may be a handler.
+    unsafe { libc::sigaction(libc::SIGBUS, &raw const action, &raw mut before) };
+    BEFORE.store(before.sa_sigaction, Ordering::Relaxed);
+    next_look();
+    let map = plain_behind_the_end();
+    // SAFETY: the process ends here.
+    let byte = unsafe { map.as_ptr().read_volatile() };
+    unreachable!("read {byte}");
+}
