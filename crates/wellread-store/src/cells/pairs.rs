@@ -10,7 +10,7 @@
 //! ```
 
 use crate::each_row;
-use crate::features::{Comparison, Index};
+use crate::features::{Comparison, Index, refuse_shifted};
 use crate::masks::beginnings;
 use crate::profiles::{self, files_of_sites};
 use crate::surface::option;
@@ -47,6 +47,8 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         let (beside, rows) = of(beside.as_ref(), images);
         let (columns, labelled) = of(columns.as_ref(), labels);
         let compared = Comparison::of(labels.path(), (by, &columns), (by, &beside))?;
+        let own = (by, &columns[..], 0..labelled);
+        refuse_shifted(labels.path(), own, (by, &beside), &compared, "cells.by")?;
         let of_key = Index::new(&beside, &compared, rows);
         for label in 0..labelled {
             match compared.key(&columns, label).map_or(Ok(None), |key| of_key.find(&key)) {
