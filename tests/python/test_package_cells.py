@@ -655,14 +655,10 @@ def test_a_dark_field_is_not_subtracted_from_masked_pixels(sites, tmp_path, dtyp
         expected.append(crop(corrected, y[row], x[row], (41, 41), "pad"))
     illumination = (tmp_path / "flat.npy", tmp_path / "dark.npy")
     for workers in (0, 2):
-        loader = wr.DataLoader(
-            cells, 5, dtype=dtype, scale=None, illumination=illumination, num_workers=workers
-        )
+        loader = wr.DataLoader(cells, 5, dtype=dtype, scale=None, illumination=illumination, num_workers=workers)
         assert np.array_equal(np.concatenate(list(loader)), np.stack(expected).astype(dtype))
     scaled = wr.DataLoader(cells, 5, dtype=dtype, scale=2, illumination=illumination, crop=(9, 7))
-    assert np.array_equal(
-        np.concatenate(list(scaled)), (2 * np.stack(expected)[:, :, 16:25, 17:24]).astype(dtype)
-    )
+    assert np.array_equal(np.concatenate(list(scaled)), (2 * np.stack(expected)[:, :, 16:25, 17:24]).astype(dtype))
 
 
 def test_cells_of_several_sets_are_mixed_by_images(sites, tmp_path):
