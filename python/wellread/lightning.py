@@ -52,8 +52,8 @@ class WellreadDataModule(pl.LightningDataModule):
 
     Training is shuffled anew in every epoch, in the same way whatever the number of workers. All ranks get equally
     many batches. Training leaves out images that do not divide. Validation and test take every image exactly once, if
-    need be in batches of another size. With ``on_error="skip"`` these are the images that can be read and are like the
-    part's first. Where no image of a batch can be read, the rank's last batch comes in several parts.
+    need be in batches of another size. With ``on_error="skip"`` these are the images that can be read and are like
+    the part's first. Where no image of a batch can be read, the rank's last batch comes in several parts.
 
     A checkpoint holds the position of training, to the batch. A resumed run may have another number of workers or
     ranks, or another batch size.
@@ -207,7 +207,7 @@ class WellreadDataModule(pl.LightningDataModule):
         return loader(self.dataset, batch_size, rows=mine, shard=False, **self._choices)
 
     def _alike(self, part: str, rows: list[int]) -> list[int]:
-        """The rows whose images are like the first that has a shape: the same ones on each rank. No pixels are read."""
+        """The rows whose images are like the first that can be read, the same on each rank. No pixels are read."""
         choices = {name: choice for name, choice in self._choices.items() if name not in _BESIDE}
         batch_size = choices.get("crops_per_image", 1)
         first: tuple[str, Any] | None = None
@@ -257,8 +257,8 @@ class WellreadDataModule(pl.LightningDataModule):
 
 
 class _EqualBatches(DataLoader[Any]):
-    """The loader of one of several ranks, which deliver as many batches each. Where batches are not there since none of
-    their images could be read, the last one comes in several parts."""
+    """The loader of one of several ranks, which deliver as many batches each. Where no image of a batch can be read,
+    the last one comes in parts."""
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         count, held = 0, None

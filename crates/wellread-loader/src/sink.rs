@@ -21,7 +21,7 @@ use wellread_trace::{Kind, span};
 /// are a part of what is around them.
 const TRACED_BYTES: usize = 4 << 10;
 
-/// Of a pixel of which no mask has told yet whether it is left in.
+/// No mask has told yet whether a pixel is left in.
 pub(crate) const NOT_TOLD: u8 = 2;
 
 /// In what form pixels are put down.
