@@ -37,8 +37,9 @@ class Dataset(OpenSet):
         level: level of multiscale images (OME-Zarr); 0 is full resolution.
         cache: the cache of images that were read: "none", "memory[:SIZE]", "lru:SIZE", "compressed[:SIZE]",
             "compressed-lru:SIZE", "file[:SIZE]" (shared by all processes), "preload[:SIZE]" or "chunked:ROWS[:SIZE]",
-            with SIZE as "2GiB". For sets in a bucket also "disk:FOLDER:SIZE": it keeps bytes as they were fetched,
-            and all processes and later runs share it.
+            with SIZE as "2GiB". "file" also serves later runs: it knows files by path, size and modification time. If
+            a file is replaced and both stay the same, it delivers the old images. For sets in a bucket also
+            "disk:FOLDER:SIZE": it keeps bytes as they were fetched, and all processes and later runs share it.
         layout: how files of a folder make images: "harmony", "imagexpress", "cellvoyager", "cv1000", "columbus",
             "incell", "cellomics", or "files" for an image a file. By default the names decide, if all of them fit one
             layout. With ``format``, an image is a file.

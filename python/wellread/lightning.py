@@ -5,7 +5,8 @@ Works with ``lightning`` and with the older package ``pytorch_lightning``, which
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _check, _ranks
@@ -14,6 +15,7 @@ from ._tasks import phases
 from ._tasks.callback import PhaseTimer, pl
 from ._types import ImageChoices, OrderChoices, Path, TrainChoices
 from .dataset import Dataset
+from .errors import Error
 from .torch import DataLoader
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ __all__ = ["PhaseTimer", "WellreadDataModule"]
 _PARTS = ("train", "val", "test")
 # Choices that say which rows come when.
 _ORDER = {"shuffle", *OrderChoices.__annotations__}
+# Choices of what stands beside images.
+_BESIDE = {"labels", "classes", "columns", "features", "indices"}
 # Choices that a loader takes at all.
 _KNOWN = {"as_", *TrainChoices.__annotations__}
 
@@ -48,7 +52,8 @@ class WellreadDataModule(pl.LightningDataModule):
 
     Training is shuffled anew in every epoch, in the same way whatever the number of workers. All ranks get equally
     many batches. Training leaves out images that do not divide. Validation and test take every image exactly once, if
-    need be in batches of another size.
+    need be in batches of another size. With ``on_error="skip"`` these are the images that can be read and are like
+    the part's first. Where no image of a batch can be read, the rank's last batch comes in several parts.
 
     A checkpoint holds the position of training, to the batch. A resumed run may have another number of workers or
     ranks, or another batch size.
@@ -187,6 +192,9 @@ class WellreadDataModule(pl.LightningDataModule):
         if not rows:
             return []
         rank, ranks = self._ranks()
+        loader: type[DataLoader[Any]] = DataLoader
+        if ranks > 1 and self._choices.get("on_error") == "skip":
+            loader, rows = _EqualBatches, self._alike(part, rows)
         if len(rows) < ranks:
             raise ValueError(f"{len(rows)} images are in the part {part!r}, fewer than the {ranks} ranks")
         # Ranks whose numbers of batches differ would wait for each other for ever where a model synchronises.
@@ -196,7 +204,41 @@ class WellreadDataModule(pl.LightningDataModule):
         if batch_size % crops == 0:
             batch_size = crops * _equal_batches(batch_size // crops, len(rows) // ranks, len(rows) % ranks != 0)
         mine = rows[rank::ranks]
-        return DataLoader(self.dataset, batch_size, rows=mine, shard=False, **self._choices)
+        return loader(self.dataset, batch_size, rows=mine, shard=False, **self._choices)
+
+    def _alike(self, part: str, rows: list[int]) -> list[int]:
+        """The rows whose images are like the first that can be read, the same on each rank. No pixels are read."""
+        choices = {name: choice for name, choice in self._choices.items() if name not in _BESIDE}
+        batch_size = choices.get("crops_per_image", 1)
+        first: tuple[str, Any] | None = None
+        # By shape and type of stored images.
+        fit: dict[tuple[Any, ...], bool] = {}
+        alike = []
+        for row in rows:
+            try:
+                shape, dtype = self.dataset._native.info(row)
+            except Error:
+                continue
+            kind = (dtype, *shape)
+            if kind not in fit:
+                try:
+                    one = DataLoader(self.dataset, batch_size, rows=[row], shard=False, **choices)
+                    made = dtype, one._built.arrays
+                    first = first or made
+                    fit[kind] = made == first
+                except Error:
+                    fit[kind] = False
+            if fit[kind]:
+                alike.append(row)
+        if len(alike) < len(rows):
+            logging.getLogger("wellread").warning(
+                "%d of %d images of the part %r are left out: they cannot be read, or are not like the others",
+                len(rows) - len(alike),
+                len(rows),
+                part,
+            )
+        # Where none is, the loader says why.
+        return alike or rows
 
     def _ranks(self) -> tuple[int, int]:
         trainer = self.trainer
@@ -212,6 +254,49 @@ class WellreadDataModule(pl.LightningDataModule):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from a checkpoint with the next :meth:`train_dataloader`."""
         self._state = state_dict.get("train")
+
+
+class _EqualBatches(DataLoader[Any]):
+    """The loader of one of several ranks, which deliver as many batches each. Where no image of a batch can be read,
+    the last one comes in parts."""
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        count, held = 0, None
+        for batch in super().__iter__():
+            if count:
+                yield held
+            count, held = count + 1, batch
+        missing = len(self) - count
+        if missing <= 0:
+            yield held
+            return
+        crops = self._arguments["crops_per_image"]
+        rows = 0 if self._on_batch is not None else _images(held) // crops
+        if rows <= missing:
+            raise _ranks.wrong(
+                f"no image of {missing} of {len(self)} batches can be read, and without them this rank would have "
+                f"fewer batches than the others and leave them waiting; the first: {self.skipped[0][1]}",
+                "leave those rows out of the set, or take larger batches",
+            )
+        ends = [rows * part // (missing + 1) for part in range(missing + 2)]
+        for start, end in zip(ends, ends[1:], strict=False):
+            yield _cut(held, start, end, rows)
+
+
+def _images(batch: Any) -> int:
+    while isinstance(batch, (dict, tuple)):
+        batch = next(iter(batch.values() if isinstance(batch, dict) else batch))
+    return len(batch)
+
+
+def _cut(batch: Any, start: int, end: int, rows: int) -> Any:
+    """Rows `start` to `end` of a batch of so many rows, each of which is some images."""
+    if isinstance(batch, dict):
+        return {name: _cut(part, start, end, rows) for name, part in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(_cut(part, start, end, rows) for part in batch)
+    each = len(batch) // rows
+    return batch[start * each : end * each]
 
 
 def _equal_batches(batch_size: int, rows: int, some_have_more: bool) -> int:

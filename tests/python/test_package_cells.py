@@ -639,6 +639,28 @@ def test_illumination_is_that_of_the_whole_image(sites, tmp_path):
         wr.DataLoader(cells, 5, illumination=tmp_path / "small.npy")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_dark_field_is_not_subtracted_from_masked_pixels(sites, tmp_path, dtype):
+    folder, images = sites
+    np.save(tmp_path / "flat.npy", np.full(SHAPE[1:], 2, np.float32))
+    np.save(tmp_path / "dark.npy", np.full(SHAPE[1:], 96, np.float32))
+    cells = wr.Dataset(folder / "images").cells(folder / "labels", size=(41, 41), edge="pad", mask="zero")
+    names, numbers = cells.column("ImageName"), [cells.name(row).rsplit("-", 1)[1] for row in range(len(cells))]
+    y, x = cells.column("Location_Center_Y"), cells.column("Location_Center_X")
+    expected = []
+    for row, name in enumerate(names):
+        image, labels = images[name]
+        # Zeros of the image itself are corrected.
+        corrected = np.where(labels == int(numbers[row]), (image.astype(np.float64) - 96) / 2, 0)
+        expected.append(crop(corrected, y[row], x[row], (41, 41), "pad"))
+    illumination = (tmp_path / "flat.npy", tmp_path / "dark.npy")
+    for workers in (0, 2):
+        loader = wr.DataLoader(cells, 5, dtype=dtype, scale=None, illumination=illumination, num_workers=workers)
+        assert np.array_equal(np.concatenate(list(loader)), np.stack(expected).astype(dtype))
+    scaled = wr.DataLoader(cells, 5, dtype=dtype, scale=2, illumination=illumination, crop=(9, 7))
+    assert np.array_equal(np.concatenate(list(scaled)), (2 * np.stack(expected)[:, :, 16:25, 17:24]).astype(dtype))
+
+
 def test_cells_of_several_sets_are_mixed_by_images(sites, tmp_path):
     folder, images = sites
     sets = []

@@ -8,6 +8,7 @@ from array import array
 
 import numpy as np
 import pytest
+import tifffile
 import torch
 import wellread as wr
 import wellread.torch
@@ -169,6 +170,46 @@ def test_ranks_have_equally_many_batches_of_crops(parquet):
     assert lengths == [3, 3, 3] and images == [44, 40, 40]
     with pytest.raises(ValueError, match="cannot hold"):
         WellreadDataModule(parquet, 6, val=range(9), crops_per_image=4, random_crop=8).val_dataloader()
+
+
+def test_ranks_have_equally_many_batches_of_what_can_be_read(tmp_path, caplog):
+    """The second rank's first image is larger than all others, and no image of one of its batches can be read."""
+
+    class Ranks:
+        current_epoch, world_size = 0, 2
+
+    for number in range(13):
+        path = tmp_path / f"image-{number:02}.tif"
+        size = (16, 16) if number == 1 else (8, 8)
+        tifffile.imwrite(path, np.full(size, number, np.uint8), compression="zlib")
+        if number in (6, 8):
+            with tifffile.TiffFile(path) as file:
+                [start], [count] = file.pages[0].dataoffsets, file.pages[0].databytecounts
+            pixels = bytearray(path.read_bytes())
+            pixels[start : start + count] = b"\xff" * count
+            path.write_bytes(pixels)
+    images = wr.Dataset(tmp_path, layout="files")
+
+    def batches(rank, batch_size, **choices):
+        labels = np.arange(13)
+        module = WellreadDataModule(
+            images, batch_size, val=range(13), labels=labels, dtype="stored", on_error="skip", **choices
+        )
+        module.trainer = Ranks()
+        module.trainer.global_rank = rank
+        loader = module.val_dataloader()
+        found = [(pixels.amax((1, 2, 3)).tolist(), labels.tolist()) for pixels, labels in loader]
+        assert len(found) == len(loader) and all(pixels == labels for pixels, labels in found)
+        return [pixels for pixels, _ in found]
+
+    assert batches(0, 2) == [[0, 3], [5, 7], [9, 11]]
+    assert batches(1, 2) == [[2, 4], [10], [12]]
+    assert "1 of 13 images of the part 'val' are left out" in caplog.text
+    # All sizes fit where crops do.
+    assert batches(0, 3, crop=(8, 8)) == [[0, 2, 4], [10, 12]]
+    assert batches(1, 3, crop=(8, 8)) == [[1, 3, 5, 7], [9, 11]]
+    with pytest.raises(wr.ChoiceError, match="no image of 2 of 6 batches can be read.* larger batches"):
+        batches(1, 1)
 
 
 def test_a_state_that_was_loaded_is_kept_until_training_goes_on(parquet):

@@ -63,6 +63,10 @@ impl PixelSink for Repeated<'_> {
         }
         Ok(())
     }
+
+    fn put_own(&mut self, request: usize, own: &Block<'_>) {
+        self.sink.put_own(request, own);
+    }
 }
 
 impl Store for Colors {

@@ -21,6 +21,9 @@ use wellread_trace::{Kind, span};
 /// are a part of what is around them.
 const TRACED_BYTES: usize = 4 << 10;
 
+/// No mask has told yet whether a pixel is left in.
+pub(crate) const NOT_TOLD: u8 = 2;
+
 /// In what form pixels are put down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PixelDestination {
@@ -51,6 +54,8 @@ pub(crate) struct Target {
     pub(crate) affine: usize,
     /// Where pixels go within each plane.
     pub(crate) orientation: Orientation,
+    /// The float of the intermediate buffer from which on bytes tell the pixels that a mask left in, where they are told.
+    pub(crate) own: Option<usize>,
     /// Pixels still to come.
     pub(crate) missing: usize,
 }
@@ -225,5 +230,39 @@ impl PixelSink for FusedSink<'_, '_> {
         let bytes = shared.pixels() * block.dtype.size();
         self.put_served(served, row, block, &Part { region: shared, within }, bytes);
         Ok(())
+    }
+
+    fn put_own(&mut self, request: usize, own: &Block<'_>) {
+        for target in &self.targets[self.serves[request].clone()] {
+            if let Some(start) = target.own {
+                tell_own(target, own, bytes_of(&mut self.intermediate[start..]));
+            }
+        }
+    }
+}
+
+/// Notes in `told`, a byte for each pixel of a channel of a target, which pixels a mask left in. Where the maximum over depth is
+/// taken, one plane that has the pixel will do.
+fn tell_own(target: &Target, own: &Block<'_>, told: &mut [u8]) {
+    let Region { start, size: [times, _, depth, height, width] } = target.region;
+    let mut plane = own.region;
+    plane.start[..3].copy_from_slice(&start[..3]);
+    plane.size[..3].copy_from_slice(&target.region.size[..3]);
+    let Some(shared) = plane.intersection(&target.region) else { return };
+    let ([_, _, _, y0, x0], [_, _, own_depth, own_height, own_width]) = (own.region.start, own.region.size);
+    let along =
+        |axis: usize, i: usize| i.saturating_sub(own.region.start[axis]).min(own.region.size[axis] - 1);
+    let kept = if matches!(target.destination, PixelDestination::Maximum { .. }) { 1 } else { depth };
+    for (t, z) in (0..times).flat_map(|t| (0..depth).map(move |z| (t, z))) {
+        let from = (along(0, start[0] + t) * own_depth + along(2, start[2] + z)) * own_height;
+        let to = (t * kept + z.min(kept - 1)) * height;
+        for y in shared.start[3]..shared.start[3] + shared.size[3] {
+            let first = (from + y - y0) * own_width + shared.start[4] - x0;
+            let source = &own.data[first..first + shared.size[4]];
+            let first = (to + y - start[3]) * width + shared.start[4] - start[4];
+            for (told, own) in told[first..first + shared.size[4]].iter_mut().zip(source) {
+                *told = if *told == NOT_TOLD { *own } else { *told | *own };
+            }
+        }
     }
 }

@@ -57,6 +57,10 @@ impl PixelSink for KeptSink<'_> {
     fn put_part(&mut self, request: usize, block: &Block<'_>, part: &Region, to: [usize; 2]) -> Result<()> {
         self.error.keep(self.sink.put_part(request, block, part, to))
     }
+
+    fn put_own(&mut self, request: usize, own: &Block<'_>) {
+        self.sink.put_own(request, own);
+    }
 }
 
 /// Reads an inner store by `read`, whose errors then name rows by `row_of`; errors of `sink` stay as they are.

@@ -84,6 +84,10 @@ impl PixelSink for ShiftSink<'_> {
             Region { start: [0, 0, 0, y0, x0], size: [1, 1, 1, block.region.size[3], block.region.size[4]] };
         self.sink.put(request, &Block { region, data: &block.data[at..at + plane_bytes], dtype: block.dtype })
     }
+
+    fn put_own(&mut self, request: usize, own: &Block<'_>) {
+        self.sink.put_own(request, own);
+    }
 }
 
 impl Store for PlaneStore {

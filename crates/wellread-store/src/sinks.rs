@@ -33,4 +33,8 @@ impl PixelSink for NumberedSink<'_> {
     fn put_part(&mut self, request: usize, block: &Block<'_>, part: &Region, to: [usize; 2]) -> Result<()> {
         self.sink.put_part(self.numbers[request], block, part, to)
     }
+
+    fn put_own(&mut self, request: usize, own: &Block<'_>) {
+        self.sink.put_own(self.numbers[request], own);
+    }
 }

@@ -1,10 +1,9 @@
 //! The `Store` trait: how pixels leave a format. [`crate::write`] has the way into one; [`crate::hints`] has the facts
 //! that only make reading faster, or stand beside the pixels.
 //!
-//! Reading is push, not pull. The store decodes a piece (a strip, tile, chunk, page slice) and gives it to a
-//! [`PixelSink`] as a [`Block`]. This may borrow straight from a memory map. The sink takes the pixels that
-//! its region needs. So the same reader fills native arrays ([`CopySink`]) and, in `wellread-loader`, scaled
-//! floats in a batch slot, without an intermediate image.
+//! Reading is push, not pull. The store decodes a piece (a strip, tile, chunk, page slice) and gives it to a [`PixelSink`] as a
+//! [`Block`]. This may borrow straight from a memory map. The sink takes the pixels that its region needs. So the same reader fills
+//! native arrays ([`CopySink`]) and, in `wellread-loader`, scaled floats in a batch slot, without an intermediate image.
 
 use crate::ahead::Fetching;
 use crate::hints::{Hints, RowHints};
@@ -56,6 +55,10 @@ pub trait PixelSink {
         region.start[3..].copy_from_slice(&to);
         self.put(request, &Block { region, data: &data, dtype: block.dtype })
     }
+
+    /// Says which pixels of a request a mask left in: a block of one channel of `u8`, 1 there. The others are put as 0. One time point or
+    /// plane serves all of them.
+    fn put_own(&mut self, _request: usize, _own: &Block<'_>) {}
 }
 
 /// Buffers a reader reuses between calls, one set per thread, so that steady state allocates nothing.
@@ -196,8 +199,7 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// Reads rows `rows` in storage order, calling `each(row, info, pixels)` with the whole image in C order.
-    /// The default reads row by row; formats that stream better override it.
+    /// Reads rows `rows` in storage order, calling `each(row, info, pixels)` with the whole image in C order. The default reads row by row.
     fn scan(&self, rows: std::ops::Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
         scan_ahead(self, rows, each)
     }

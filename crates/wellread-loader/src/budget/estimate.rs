@@ -76,7 +76,10 @@ impl MemoryEstimate<'_> {
                 && array.compiled.post_process.is_none();
             // Labels of eight bytes take twice as much as floats.
             let floats = info.dtype.size().div_ceil(4);
-            if is_direct { 0 } else { crop(array, info).saturating_mul(crops).saturating_mul(floats) }
+            let pixels = crop(array, info);
+            let own = if transform.tells_own() { pixels.div_ceil(4) } else { 0 };
+            let each = pixels.saturating_mul(floats).saturating_add(own);
+            if is_direct { 0 } else { each.saturating_mul(crops) }
         };
         let each = self.arrays.iter().map(of_array).fold(0, usize::saturating_add);
         let floats = each.max(each.saturating_mul(slice).min(MAX_INTERMEDIATE_FLOATS));

@@ -4,6 +4,7 @@
 //! ```text
 //!   Maximum ──▶ Straight ──▶ Turned ──▶ resize, rotate ──▶ finish ──▶ half precision ──▶ drop
 //!   (stored)    × field      × affine    (when asked for)
+//!               0 by a mask
 //! ```
 //!
 //! An image enters where its [`PixelDestination`] put it; each step writes to the batch itself when it is the last.
@@ -12,6 +13,7 @@ use super::{Item, Job, PostReadBuffers, grow};
 use crate::compiled_transform::CompiledTransform;
 use crate::draw::{Draws, Purpose};
 use crate::dtype::Output;
+use crate::kernels::plane::zero_others;
 use crate::kernels::{Affine, Patch, bytes_of, convert, convert_patch, narrow};
 use crate::postprocess::Origin;
 use crate::resample::{nearest, rotate};
@@ -153,7 +155,8 @@ impl PostReadBuffers {
         let pixels = item.info.shape.t() * channels * depth * plane;
         let Self { straight, turned, floats, fields, .. } = self;
         let mut dtype = PixelType::F32;
-        let mut source: &mut [f32] = read;
+        let (mut source, own_pixels) = read.split_at_mut(read.len() - item.own);
+        let own_pixels = &*bytes_of(own_pixels);
         if matches!(item.destination, PixelDestination::Maximum { .. }) {
             if compiled.transform.is_corrected() {
                 grow(straight, pixels, job.dataset)?;
@@ -183,6 +186,10 @@ impl PostReadBuffers {
                 let start =
                     [lit.start[0] + item.placement.top as i64, lit.start[1] + item.placement.left as i64];
                 field.correct(level, own[channel], start, width, plane);
+                if item.own > 0 {
+                    let number = number / (channels * depth) * depth + number % depth;
+                    zero_others(&own_pixels[number * plane.len()..], plane);
+                }
             }
         }
         let (target, output) = match to {

@@ -121,6 +121,8 @@ struct Item {
     destination: PixelDestination,
     /// Floats of the intermediate buffer that it takes.
     intermediate: usize,
+    /// The last floats of these, whose bytes tell the pixels that a mask left in: a byte for each pixel of a channel.
+    own: usize,
     /// Whether its channels go by name, and stand elsewhere than in the first image.
     is_moved: bool,
     /// Where the factors of its channels begin.
@@ -343,6 +345,7 @@ impl ItemContext {
             }
             PixelDestination::Turned { .. } | PixelDestination::Straight { .. } => pixels,
         };
+        let own = if transform.tells_own() { (pixels / compiled.channels.len()).div_ceil(4) } else { 0 };
         let jitter = transform.jitter;
         let brightness = |c| factor(jitter, jitter.brightness, Purpose::Brightness, draws, c);
         let [own, last] = compiled.own_factors(compiled.group(row)?, brightness, &mut self.affine);
@@ -360,7 +363,8 @@ impl ItemContext {
             orientation,
             resampled,
             destination,
-            intermediate,
+            intermediate: intermediate + own,
+            own,
             is_moved,
             affine,
             last,

@@ -4,12 +4,24 @@ use super::{ItemContext, Job};
 use crate::kernels::{bytes_of, plane};
 use crate::pool::RowMemory;
 use crate::simd::Level;
-use crate::sink::{FusedSink, PixelDestination, Target};
+use crate::sink::{FusedSink, NOT_TOLD, PixelDestination, Target};
 use std::ops::Range;
 use wellread_image::Region;
 use wellread_store::cover::Rectangle;
 use wellread_store::place::bytes_read;
 use wellread_store::{Request, Result, RowHints};
+
+impl super::Item {
+    /// Where the floats begin whose bytes tell the pixels that a mask left in.
+    fn own_start(&self) -> Option<usize> {
+        match self.destination {
+            PixelDestination::Straight { start } | PixelDestination::Maximum { start } if self.own > 0 => {
+                Some(start + self.intermediate - self.own)
+            }
+            _ => None,
+        }
+    }
+}
 
 impl ItemContext {
     /// The requests that reading some rows comes to, as they will be made; nothing is read but what tells what the rows are.
@@ -63,6 +75,7 @@ impl ItemContext {
                         first_channel: run.to,
                         affine: item.affine,
                         orientation: item.orientation,
+                        own: item.own_start(),
                         missing: region.pixels(),
                     });
                 }
@@ -85,9 +98,12 @@ impl ItemContext {
         self.find_requests(job, group.clone())?;
         for item in &self.items[group] {
             if let PixelDestination::Maximum { start } = item.destination {
-                let planes = &mut self.intermediate[start..start + item.intermediate];
+                let planes = &mut self.intermediate[start..start + item.intermediate - item.own];
                 let whole = planes.len() * 4 / item.info.dtype.size() * item.info.dtype.size();
                 plane::fill_lowest(item.info.dtype, &mut bytes_of(planes)[..whole]);
+            }
+            if let Some(start) = item.own_start() {
+                bytes_of(&mut self.intermediate[start..start + item.own]).fill(NOT_TOLD);
             }
         }
         let (store, shared) = (job.dataset.store(), &job.arrays[0].compiled);

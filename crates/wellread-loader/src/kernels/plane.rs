@@ -126,6 +126,13 @@ pub(crate) fn correct(level: Level, field: FieldPart<'_>, width: usize, plane: &
     dispatch(level, Correct { field, width, plane });
 }
 
+/// Makes the pixels of a plane 0 that a mask did not leave in: those of which `own` has 0.
+pub(crate) fn zero_others(own: &[u8], plane: &mut [f32]) {
+    for (value, own) in plane.iter_mut().zip(own) {
+        *value = if *own == 0 { 0.0 } else { *value };
+    }
+}
+
 struct Correct<'a> {
     field: FieldPart<'a>,
     width: usize,

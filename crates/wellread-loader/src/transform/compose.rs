@@ -205,6 +205,11 @@ impl Transform {
         self.illumination.is_some() || self.fields.is_some()
     }
 
+    /// Whether pixels that a mask made 0 are told from others: a correction leaves them at 0.
+    pub(crate) fn tells_own(&self) -> bool {
+        self.is_cut && self.is_corrected()
+    }
+
     /// Takes a random part of 8 % to all of the image's area, between 3:4 and 4:3 in proportion, and resizes it:
     /// torchvision's `RandomResizedCrop`. For other ranges see [`Crop::RandomResized`].
     pub fn random_resized_crop(mut self, height: usize, width: usize) -> Self {

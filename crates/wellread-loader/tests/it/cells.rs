@@ -4,9 +4,11 @@ use crate::support::{TestStore, bits, images};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_loader::{Cache, Dataset, Grouping, Loader, Order, Transform};
+use wellread_loader::dataset::CellsFrom;
+use wellread_loader::{Cache, Dataset, Field, Grouping, Loader, MemoryStore, Order, Transform};
 use wellread_store::cells::{CellOptions, Edge, Mask};
 use wellread_store::{ImageView, OpenOptions, WriteOptions, read_image};
 
@@ -178,6 +180,68 @@ fn written(path: &Path, value: impl Fn(usize, usize) -> u8) -> Dataset {
     }
     writer.finish().unwrap();
     Dataset::open_with(path, &OpenOptions::default()).unwrap()
+}
+
+/// Pixels outside of the cell are 0 after the correction too: of several planes, as their maximum, in parts of channels.
+#[test]
+fn a_dark_field_leaves_masked_pixels_at_zero() {
+    const BOX: [usize; 2] = [14, 10];
+    let dir = tempfile::tempdir().unwrap();
+    // The second image's pixels are 0 inside of its cell, which is no mask.
+    let value = |z: usize, c: usize, y: usize, x: usize| (10 * (1 + c) + z + (y * 7 + x * 3) % 5) as u16;
+    for dtype in [PixelType::U8, PixelType::U16, PixelType::F32] {
+        let shape = Shape([1, 3, 2, SIDE, SIDE]);
+        let [mut images, mut labels] = ["images", "labels"].map(MemoryStore::new);
+        for (name, factor) in [("a", 1), ("b", 0)] {
+            let mut pixels = vec![];
+            for (c, z) in (0..3).flat_map(|c| [(c, 0), (c, 1)]) {
+                for i in 0..SIDE * SIDE {
+                    let value = factor * value(z, c, i / SIDE, i % SIDE);
+                    match dtype {
+                        PixelType::U8 => pixels.push(value as u8),
+                        PixelType::U16 => pixels.extend(value.to_le_bytes()),
+                        _ => pixels.extend(f32::from(value).to_le_bytes()),
+                    }
+                }
+            }
+            images.push(name, shape, dtype, pixels).unwrap();
+            let label = (0..SIDE * SIDE).map(|i| if i % SIDE < SIDE / 2 { 1 } else { 2 }).collect();
+            labels.push(name, Shape::plane(SIDE, SIDE), PixelType::U8, label).unwrap();
+        }
+        let [images, labels] = [images, labels].map(|store| Dataset::from_store(Box::new(store)));
+        let table = dir.path().join("cells.csv");
+        // The border of both labels is in the middle of each box, and one box goes over the border of the image.
+        let text = "image,x,y,ObjectNumber\na,30,30,1\na,30,2,2\nb,30,30,1\n";
+        std::fs::write(&table, text).unwrap();
+        let options = CellOptions { mask: Mask::Zero, ..options(Edge::Pad) };
+        let cells = images.cells_from(CellsFrom::Path(&table), Some(&labels), &options).unwrap();
+        let (gain, dark) = (vec![2.0; SIDE * SIDE], vec![3.0; SIDE * SIDE]);
+        let field = Arc::new(Field::new([1, SIDE, SIDE], &gain, Some(dark)).unwrap());
+        // Both channels of the middle, apart and in another order; the whole depth, or its maximum.
+        for (project, mirror) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut transform = Transform::default().channels([2, 0]).illumination(Arc::clone(&field));
+            transform.project = project;
+            if mirror {
+                transform = transform.flip(1.0, 0.0);
+            }
+            let loader = Loader::builder(&cells).batch_size(3).sequential().transform(transform);
+            let batch = loader.build().unwrap().iter().next().unwrap().unwrap();
+            let depth = if project { 1 } else { 2 };
+            for (number, &got) in batch.pixels().iter().enumerate() {
+                let [row, column] = [number / BOX[1] % BOX[0], number % BOX[1]];
+                let plane = number / (BOX[0] * BOX[1]);
+                let (z, c, cell) = (plane % depth, [2, 0][plane / depth % 2], plane / depth / 2);
+                let column = if mirror { BOX[1] - 1 - column } else { column };
+                let (y, x) = (row + [23, 0, 23][cell], column + 25);
+                let is_own = (x < SIDE / 2) == (cell != 1) && (cell != 1 || y >= 5);
+                // The first row of the box of the second cell lies five rows above the image.
+                let y = if cell == 1 { y.saturating_sub(5) } else { y };
+                let stored = if cell == 2 { 0 } else { value(if project { 1 } else { z }, c, y, x) };
+                let wanted = if is_own { (f32::from(stored) - 3.0) / 2.0 } else { 0.0 };
+                assert_eq!(got, wanted, "{dtype} {project} {mirror} cell {cell} {c} {z} {y} {x}");
+            }
+        }
+    }
 }
 
 /// Some cells, as a set, have the images' files and shapes: the boxes and the masks tell their cache files apart.

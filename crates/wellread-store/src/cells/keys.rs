@@ -9,7 +9,7 @@
 use super::options::CellOptions;
 use super::table::CellTable;
 use crate::each_row;
-use crate::features::{Comparison, Index, as_written, key_at};
+use crate::features::{Comparison, Index, as_written, key_at, refuse_shifted};
 use crate::profiles::{Profiles, Spread, files_of_sites, folders_of, parts};
 use crate::surface::option;
 use crate::{Error, Result, Store, threads};
@@ -237,6 +237,11 @@ fn by_columns(
     // The error is that of the first row that fails: it is in the first run that fails.
     for images in threads::in_runs(table.rows, ROWS_PER_THREAD, of_run) {
         found.append(&mut images?);
+    }
+    // Where all rows have an image, sites are counted alike.
+    if found.contains(&None) {
+        let rows = (0..table.rows).filter(|&row| !is_as_before(columns, row));
+        refuse_shifted(&table.path, (own, columns, rows), (theirs, beside), &compared, "cells.by")?;
     }
     Ok(found)
 }

@@ -53,8 +53,13 @@ impl OwnPixels {
 
     /// Whether a pixel in the box of a request is the cell's, by what was taken so far.
     pub fn has_some(&self, request: usize) -> bool {
-        let mask = self.boxes.get(request).copied().flatten();
-        mask.is_some_and(|MaskBox { region, at, .. }| self.bytes[at..at + region.pixels()].contains(&1))
+        self.of(request).is_some_and(|(_, bytes)| bytes.contains(&1))
+    }
+
+    /// The box of a request in its label image, and its bytes.
+    pub fn of(&self, request: usize) -> Option<(&Region, &[u8])> {
+        let MaskBox { region, at, .. } = self.boxes.get(request)?.as_ref()?;
+        Some((region, &self.bytes[*at..at + region.pixels()]))
     }
 
     /// Makes those pixels of a part of the image 0 that are not the cell's.
@@ -137,6 +142,7 @@ mod tests {
         assert!(!own.has_some(1));
         own.take(1, &region, PixelType::U8, &labels);
         assert!(own.has_some(1) && !own.has_some(0) && !own.has_some(2));
+        assert_eq!(own.of(1), Some((&region, &[0, 1, 1, 0, 1, 0][..])));
         // Two channels of three planes, of the second row alone.
         let part = Region { start: [0, 0, 0, 2, 2], size: [1, 2, 3, 1, 3] };
         let mut pixels: Vec<u8> = (1..=18u16).flat_map(u16::to_le_bytes).collect();

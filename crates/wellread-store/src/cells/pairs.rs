@@ -10,7 +10,7 @@
 //! ```
 
 use crate::each_row;
-use crate::features::{Comparison, Index};
+use crate::features::{Comparison, Index, refuse_shifted};
 use crate::masks::beginnings;
 use crate::profiles::{self, files_of_sites};
 use crate::surface::option;
@@ -47,6 +47,8 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         let (beside, rows) = of(beside.as_ref(), images);
         let (columns, labelled) = of(columns.as_ref(), labels);
         let compared = Comparison::of(labels.path(), (by, &columns), (by, &beside))?;
+        let own = (by, &columns[..], 0..labelled);
+        refuse_shifted(labels.path(), own, (by, &beside), &compared, "cells.by")?;
         let of_key = Index::new(&beside, &compared, rows);
         for label in 0..labelled {
             match compared.key(&columns, label).map_or(Ok(None), |key| of_key.find(&key)) {
@@ -73,12 +75,9 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
     let of_files = NameIndex::of(&files);
     // Whole names come first: a name that only looks alike then takes no image from them.
     let (mut rest, mut is_named) = (vec![], vec![false; images.len()]);
-    let of_images: HashSet<&str> = names.iter().filter_map(|name| folder_of(name)).collect();
-    let mut of_labels: HashSet<String> = HashSet::new();
-    for label in 0..labels.len() {
-        let name = labels.name(label)?;
-        of_labels.extend(folder_of(&name).map(str::to_owned));
-        match index.whole.get(&profiles::parts(&name).join("/")) {
+    let names_of_labels: Vec<String> = each_row::names(labels).collect::<Result<_>>()?;
+    for (label, name) in names_of_labels.iter().enumerate() {
+        match index.whole.get(&profiles::parts(name).join("/")) {
             Some(&image) => {
                 put(image, label)?;
                 is_named[image] = true;
@@ -86,18 +85,33 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
             None => rest.push((label, name)),
         }
     }
-    // Folders that both sets have tell images apart: P2/s1_mask is not of P1/s1, also where P2/s1 is not in the set.
-    let is_elsewhere = |image: usize, label: &str| match (folder_of(&names[image]), folder_of(label)) {
-        (Some(own), Some(other)) => own != other && (of_labels.contains(own) || of_images.contains(other)),
-        _ => false,
+    // Folders that both sets have tell images apart: P2/s1_mask is not of P1/s1, also where P2/s1 is not in the set. Nor is
+    // B/Images/s1_mask of A/Images/s1: the last folders that differ count.
+    let of_labels = endings_of_folders(&names_of_labels);
+    let mut of_images = endings_of_folders(&names);
+    of_images.extend(endings_of_folders(&files));
+    let is_elsewhere = |image: &str, label: &str| {
+        let [own, other] = [image, label].map(folders_of);
+        let alike = own.iter().rev().zip(other.iter().rev()).take_while(|(own, other)| own == other).count();
+        let endings = [own, other].map(|folders| {
+            let first = folders.len().checked_sub(alike + 1)?;
+            Some(folders[first..].join("/"))
+        });
+        match endings {
+            [Some(own), Some(other)] => of_labels.contains(&own) || of_images.contains(&other),
+            _ => false,
+        }
     };
     for (label, name) in rest {
-        let own = profiles::parts(&name);
+        let own = profiles::parts(name);
         // A file tells more than the words that its image's name shares with others.
         let image = match of_files.of_label(&own) {
-            Ok(Some(file)) => Ok(images_of_files.get(file).copied()),
-            Ok(None) | Err(_) => match index.of_labels_within(&own) {
-                Ok(None) => index.of_label(&own).map(|image| image.filter(|&at| !is_elsewhere(at, &name))),
+            Ok(Some(file)) if !is_elsewhere(&files[file], name) => Ok(images_of_files.get(file).copied()),
+            Ok(_) | Err(_) => match index.of_labels_within(&own) {
+                Ok(None) => match index.of_label(&own) {
+                    Err(two) if two.iter().all(|&at| is_elsewhere(&names[at], name)) => Ok(None),
+                    found => found.map(|image| image.filter(|&at| !is_elsewhere(&names[at], name))),
+                },
                 found => found,
             },
         };
@@ -156,10 +170,26 @@ pub(super) fn stem_of(name: &str) -> &str {
     profiles::parts(name).last().copied().unwrap_or_default()
 }
 
-/// The folder of a name: its last one.
-fn folder_of(name: &str) -> Option<&str> {
-    let parts = profiles::parts(name);
-    parts.len().checked_sub(2).map(|at| parts[at])
+/// The folders of a name.
+fn folders_of(name: &str) -> Vec<&str> {
+    let mut parts = profiles::parts(name);
+    parts.pop();
+    parts
+}
+
+/// The folders of these names, from each of them on to the last one: `Images` and `A/Images` of `A/Images/s1`.
+fn endings_of_folders(names: &[String]) -> HashSet<String> {
+    let (mut found, mut before) = (HashSet::new(), vec![]);
+    for name in names {
+        let folders = folders_of(name);
+        // Images of a folder mostly follow each other.
+        if folders != before {
+            let firsts = folders.len().saturating_sub(MAX_FOLDERS)..folders.len();
+            found.extend(firsts.map(|first| folders[first..].join("/")));
+            before = folders;
+        }
+    }
+    found
 }
 
 /// The digits that a name ends with.

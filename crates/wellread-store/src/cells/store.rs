@@ -23,7 +23,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wellread_image::{Channel, ImageMetadata, Region, Shape};
+use wellread_image::{Channel, ImageMetadata, PixelType, Region, Shape};
 
 /// Bytes of crops that are read in one call when all of them are.
 const SCAN_BYTES: usize = 32 << 20;
@@ -203,6 +203,14 @@ impl CellsStore {
             self.check_labels(requests, wanted_masks, own)?;
         }
         let is_zero = self.mask() == Mask::Zero;
+        if is_zero {
+            for &Wanted { request, start, .. } in wanted_masks {
+                if let Some((region, data)) = own.of(request) {
+                    let region = moved(region, start);
+                    sink.put_own(request, &Block { region, data, dtype: PixelType::U8 });
+                }
+            }
+        }
         let mut of_taker = TakerError::default();
         std::mem::swap(&mut scratch.context, of_images);
         let read = cutter.read(&*self.images, wanted, self.most, scratch, &mut |i, cut| {

@@ -121,6 +121,12 @@ impl Comparison {
         Ok(Self { exact })
     }
 
+    /// The same of all columns but one.
+    pub fn without(&self, column: usize) -> Self {
+        let others = self.exact.iter().enumerate().filter(|(at, _)| *at != column);
+        Self { exact: others.map(|(_, exact)| *exact).collect() }
+    }
+
     /// Whether both sides have texts in all columns.
     pub fn is_of_texts(&self) -> bool {
         self.exact.iter().all(|exact| *exact)

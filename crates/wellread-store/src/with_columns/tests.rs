@@ -101,6 +101,23 @@ fn some(values: &[&str]) -> Vec<Option<String>> {
 }
 
 #[test]
+fn sites_that_are_counted_from_other_numbers_are_refused() {
+    let plan = batch(vec![
+        ("well", texts(&["A01", "A01", "B02"])),
+        ("site", numbers(&[0, 1, 0])),
+        ("dose", numbers(&[7, 3, 5])),
+    ]);
+    for nulls in [false, true] {
+        let error =
+            joined(&images(), std::slice::from_ref(&plan), &on(&["well", "site"]), nulls).unwrap_err();
+        assert!(error.is_choice(), "{error}");
+        let words = "column \"site\" counts sites from 0 to 1, and the images' column \"site\" from 1 to 2";
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    assert!(joined(&images(), &[plan], &on(&["well"]), false).is_err(), "two rows of A01");
+}
+
+#[test]
 fn many_images_share_a_row() {
     let plan = batch(vec![("well", texts(&["B02", "A01"])), ("dose", numbers(&[7, 3]))]);
     let found = joined(&images(), &[plan], &on(&["well"]), false).unwrap();

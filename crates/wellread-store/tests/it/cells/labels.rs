@@ -161,6 +161,11 @@ fn label_images_of_another_folder_are_of_no_image() {
     assert_eq!(rows(&["P2/s2", "P1/s1"], &labels), [Some(3), Some(0)]);
     // That of P1/s1 was not made.
     assert_eq!(rows(&["P1/s1", "P2/s2"], &["P2/s1_mask", "P2/s2_mask"]), [None, Some(1)]);
+    // Folders of one name in folders of plates: B is not in the set, and the label image of A/Images/s1 was not made.
+    let labels = ["A/Images/s1_mask", "B/Images/s1_mask", "A/Images/s2_mask", "C/Images/s1_mask"];
+    assert_eq!(rows(&["A/Images/s2", "A/Images/s1"], &labels), [Some(2), Some(0)]);
+    assert_eq!(rows(&["A/Images/s1", "A/Images/s2"], &labels[1..]), [None, Some(1)]);
+    assert_eq!(rows(&["C/Images/s1", "A/Images/s1"], &labels), [Some(3), Some(0)]);
     // Folders of other names tell nothing.
     assert_eq!(rows(&["images/s1", "images/s2"], &["masks/s2_mask", "masks/s1_mask"]), [Some(1), Some(0)]);
 }

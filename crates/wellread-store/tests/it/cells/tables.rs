@@ -224,6 +224,34 @@ fn cells_are_joined_by_columns_and_have_them() {
     assert!(error.contains("row 1: could be of either of two images, p and q"), "{error}");
 }
 
+/// A table that counts sites from 1 is not joined to the next site of images whose sites begin at 0.
+#[test]
+fn cells_of_sites_that_begin_at_another_number_are_refused() {
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+    let mut random = ChaCha8Rng::seed_from_u64(14);
+    let images = ["p", "q"].map(|name| Image::noise(name, Shape::plane(30, 30), PixelType::U8, &mut random));
+    let dir = tempfile::tempdir().unwrap();
+    let sites: ArrayRef = Arc::new(Int64Array::from(vec![0, 1]));
+    let features = RecordBatch::try_from_iter([("Metadata_Site", sites)]).unwrap();
+    let options = WriteOptions { features: Some(features), ..WriteOptions::default() };
+    let set = dir.path().join("set.parquet");
+    drop(write(&set, "parquet", &options, &images));
+    let cells = |rows: &str, unmatched: Unmatched| {
+        let path = dir.path().join("cells.csv");
+        std::fs::write(&path, format!("Metadata_Site,x,y\n{rows}\n")).unwrap();
+        let options = CellOptions { size: [4, 4], unmatched, ..CellOptions::default() };
+        CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), &path, &options)
+    };
+    for unmatched in [Unmatched::Error, Unmatched::Skip] {
+        let error = cells("1,9,9\n1,8,8\n2,9,9", unmatched).err().unwrap();
+        assert!(error.is_choice(), "{error}");
+        let words = "counts sites from 1 to 2, and the images' column \"Metadata_Site\" from 0 to 1";
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    // Counted from 0, the site that is not in the set is left out alone.
+    assert_eq!(cells("0,9,9\n1,9,9\n2,9,9", Unmatched::Skip).unwrap().len(), 2);
+}
+
 /// Cells of several plates are not all of the images of one, which have no column of plates.
 #[test]
 fn cells_of_other_plates_are_of_no_image_without_a_plate() {
