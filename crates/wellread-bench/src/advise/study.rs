@@ -173,7 +173,7 @@ pub fn study(
         notes.push(format!("ways of cutting cells out could not be compared: {why:#}"));
         None
     });
-    // Of cells this is the whole answer: the format's rules know of one order only.
+    // This is the whole answer for cells: the rules of formats know one order only.
     let crops = crops.map(|(advice, choice)| {
         format = choice;
         advice

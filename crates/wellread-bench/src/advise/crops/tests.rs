@@ -91,7 +91,7 @@ fn images_are_drawn_with_all_of_their_cells() {
     }
     let cells = Cells::find(&store, &table(dir.path(), 20, 3), &options()).unwrap();
     let drawn = |least| WholeImages::draw(&store, &cells, least, 3).unwrap();
-    // A block of images has more than the fewest cells; of few cells are less images than a block; of all, all.
+    // A whole block of images. Fewer where that would be eight times the fewest cells. No more than there are.
     assert_eq!([12, 2, 1000].map(|least| drawn(least).rows.len()), [24, 18, 60]);
     let of = drawn(12);
     let mut each = [0; 20];
