@@ -86,11 +86,16 @@ impl OpenArgs {
 
     /// Opens once more what [`Self::open`] has opened, without repeating its remarks.
     pub fn open_again(&self, path: &Path) -> anyhow::Result<Box<dyn Store>> {
+        Ok(self.cells.of(self.open_images_again(path)?, None)?)
+    }
+
+    /// The same of the images, also where cells of them are asked for.
+    pub fn open_images_again(&self, path: &Path) -> anyhow::Result<Box<dyn Store>> {
         let store = wellread_store::open(path, &self.options())?;
         if !self.skip_null {
-            return Ok(self.cells.of(store, None)?);
+            return Ok(store);
         }
-        Ok(self.cells.of(Box::new(wellread_store::subset::Subset::without_nulls(store)?), None)?)
+        Ok(Box::new(wellread_store::subset::Subset::without_nulls(store)?))
     }
 
     /// Opens `path`, and says what the set lacks.

@@ -97,6 +97,53 @@ pub struct LinkAdvice {
     pub predictions: Vec<LinkPrediction>,
 }
 
+/// Where a loader has the crops of cells from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CropSource {
+    /// Cut out on the fly, in fully random order.
+    Random,
+    /// Cut out on the fly, in block order, of images that a cache keeps.
+    Block,
+    /// Stored beforehand, in fully random order.
+    Stored,
+}
+
+/// One way of bringing crops into batches.
+#[derive(Clone, Debug, Serialize)]
+pub struct CropResult {
+    /// Where they are from.
+    pub source: CropSource,
+    /// Its name in sentences.
+    pub name: String,
+    /// Cells per second, files in memory.
+    pub cells_per_s: Figure,
+    /// Bytes read of files for each byte of a crop; `None` where none were counted.
+    pub bytes_read_per_used: Option<f64>,
+    /// Bytes on disk that this takes beside the images, extrapolated to all cells.
+    pub bytes_on_disk: f64,
+    /// Time over that of the fastest.
+    pub versus_fastest: Option<Figure>,
+    /// Whether that is a difference.
+    pub verdict: Verdict,
+}
+
+/// The ways of bringing crops into batches, and the one to take.
+#[derive(Clone, Debug, Serialize)]
+pub struct CropAdvice {
+    /// Those that were measured.
+    pub tried: Vec<CropResult>,
+    /// The one to take.
+    pub recommended: CropSource,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// Images whose cells block order mixes at a time.
+    pub block: usize,
+    /// The cache of images in block order.
+    #[serde(serialize_with = "as_text")]
+    pub cache: Cache,
+}
+
 /// Everything the study found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice {
@@ -118,6 +165,8 @@ pub struct Advice {
     pub no_wait_from_ms: Figure,
     /// Images per second of the first epoch at most, when files come from the disk.
     pub first_epoch_images_per_s: Option<Figure>,
+    /// For cells: crops that are stored, or cut out on the fly. `None` of images, and without time for it.
+    pub crops: Option<CropAdvice>,
     /// For a set behind a network: the link, and the figures of each way of keeping the set there.
     pub link: Option<LinkAdvice>,
     /// Notes on parts that were left out or failed.

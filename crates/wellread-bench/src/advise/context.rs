@@ -22,7 +22,10 @@ pub(super) const ROUNDS: (usize, usize) = (3, 10);
 
 /// A study under way.
 pub(super) struct Study<'s> {
+    /// Opens the set, or the cells of it.
     pub(super) own: &'s Open<'s>,
+    /// Opens the images, of which cells may be cut out.
+    pub(super) images: &'s Open<'s>,
     pub(super) settings: &'s Settings,
     pub(super) sample: Sample,
     pub(super) how: LoaderSettings,

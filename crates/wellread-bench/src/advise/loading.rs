@@ -168,6 +168,11 @@ fn cache(
     notes: &mut Vec<String>,
 ) -> Result<(Cache, Vec<String>, Vec<SettingResult>)> {
     let sample = &study.sample;
+    if study.settings.cells.is_some() && best.is_there() {
+        // Here a cache would keep crops; one of a set of cells keeps the images, which is measured as block order.
+        let why = "no cache: in random order it would have to keep all images";
+        return Ok((Cache::None, vec![why.to_owned()], vec![]));
+    }
     if !study.has_time_for(RUNS_OF_CACHES * how.batch_size as f64 / sample.batch_size as f64, run) {
         notes.push(format!("caches: {NO_TIME}"));
         return Ok((Cache::None, vec![format!("no cache: caches were {NO_TIME}")], vec![]));

@@ -250,7 +250,7 @@ pub fn workers<'a>(
 ) -> Result<Vec<Vec<Speed>>> {
     let feeds: Vec<_> = counts.iter().map(|&n| (feed(n), n)).collect();
     let ranks: Vec<usize> = counts.iter().map(|n| n.abs_diff(usual)).collect();
-    let measure = |feed: &Feed<'a>, n: &usize, round| Probe::new(feed, *n).speed(round);
+    let measure = |(feed, n): &(Feed<'a>, usize), round| Probe::new(feed, *n).speed(round);
     by(&feeds, &ranks, measure, pace, progress)
 }
 
@@ -267,7 +267,7 @@ pub fn batch_sizes<'a>(
 ) -> Result<Series> {
     let feeds: Vec<_> = sizes.iter().map(|&size| (feed(size), size)).collect();
     let measure =
-        |feed: &Feed<'a>, size: &usize, round| Ok(Probe::new(feed, workers).batch(round)? / *size as f64);
+        |(feed, size): &(Feed<'a>, usize), round| Ok(Probe::new(feed, workers).batch(round)? / *size as f64);
     Ok(Series::of(by(&feeds, sizes, measure, pace, progress)?, pace.seed))
 }
 
@@ -282,8 +282,8 @@ pub fn caches<'a>(
     pace: MeasureBudget,
     progress: &dyn Fn(usize, usize),
 ) -> Result<(Series, Vec<f64>)> {
-    let feeds: Vec<_> = caches.iter().map(|cache| (feed(cache), ())).collect();
-    let measure = |feed: &Feed<'a>, (): &(), round| {
+    let feeds: Vec<_> = caches.iter().map(feed).collect();
+    let measure = |feed: &Feed<'a>, round| {
         let mut nothing = |_: &wellread_loader::Batch| Ok(());
         let few = feed.pass(BatchSource::Warm, RunLength::Steady(2), round, &mut nothing)?;
         let pass =
@@ -300,18 +300,17 @@ pub fn caches<'a>(
 
 /// Measures alternatives in rounds: one value of each per round. Alternatives that do not fit into the time are left
 /// out, those of the largest ranks first, and have no values. Any failure is an error.
-fn by<'a, A, M: Clone>(
-    alternatives: &[(Feed<'a>, A)],
+pub(super) fn by<A, M: Clone>(
+    alternatives: &[A],
     ranks: &[usize],
-    measure: impl Fn(&Feed<'a>, &A, u64) -> Result<M>,
+    measure: impl Fn(&A, u64) -> Result<M>,
     pace: MeasureBudget,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Vec<Vec<M>>> {
     let mut plan = Plan::new(pace.seed).rounds(pace.rounds).warmup(1).time_budget(pace.budget).fit();
-    for (number, ((feed, alternative), rank)) in alternatives.iter().zip(ranks).enumerate() {
+    for (number, (alternative, rank)) in alternatives.iter().zip(ranks).enumerate() {
         let measure = &measure;
-        plan =
-            plan.add_with_turn(number.to_string(), move |turn| measure(feed, alternative, turn.round as u64));
+        plan = plan.add_with_turn(number.to_string(), move |turn| measure(alternative, turn.round as u64));
         plan = plan.ranked(*rank);
     }
     let outcome = plan.run(|p| progress(p.turns_done, p.turns))?;

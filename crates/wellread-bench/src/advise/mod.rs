@@ -6,6 +6,7 @@
 //!                            │ screened: few rounds of all
 //!                            ▼ measured: many rounds of the best, the smallest and the set as it is
 //!                  choose: format ─▶ workers ─▶ batch size ─▶ cache       each measured with what was chosen before
+//!                            │ of cells: cut out at random, in block order, or stored
 //!                            ▼
 //!                  predict: data wait at a step time, checked in the same rounds against a real loop
 //! ```
@@ -20,6 +21,7 @@
 //! | [`candidates`] | writing the sample |
 //! | [`measure`] | interleaved rounds |
 //! | [`choose`] | the rules, and their reasons |
+//! | `crops` | of cells: crops that are stored, or cut out on the fly in two orders |
 //! | `loading` | sections of the loader: workers, batch sizes, caches |
 //! | [`predict`] | the equation of waiting, and its check |
 //! | `over_link`, `counted` | of a set behind a network: requests, bytes and images per second of each way of keeping it there |
@@ -30,6 +32,7 @@ pub mod candidates;
 pub mod choose;
 mod context;
 mod counted;
+mod crops;
 mod loading;
 pub mod measure;
 mod over_link;
@@ -37,6 +40,9 @@ pub mod predict;
 mod settings;
 pub mod study;
 
-pub use advice::{Advice, CandidateResult, LinkAdvice, LinkPrediction, Recommendation, SettingResult};
+pub use advice::{
+    Advice, CandidateResult, CropAdvice, CropResult, CropSource, LinkAdvice, LinkPrediction, Recommendation,
+    SettingResult,
+};
 pub use settings::Settings;
 pub use study::study;

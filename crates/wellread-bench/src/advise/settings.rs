@@ -1,5 +1,6 @@
 //! The settings of a study.
 
+use crate::data::SourceCells;
 use crate::sample::Limits;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +14,8 @@ pub struct Settings {
     pub batch_size: Option<usize>,
     /// Formats by name, or `all`.
     pub formats: Vec<String>,
+    /// Cells that are cut out of the images and studied in their place.
+    pub cells: Option<SourceCells>,
     /// Centre of each image that is taken, height and width.
     pub crop: Option<(usize, usize)>,
     /// Images and bytes of the sample.
@@ -33,6 +36,7 @@ impl Default for Settings {
             step: None,
             batch_size: None,
             formats: vec!["all".to_owned()],
+            cells: None,
             crop: None,
             limits: Limits { images: 256, bytes: 96 << 20 },
             time_budget: Duration::from_secs(90),

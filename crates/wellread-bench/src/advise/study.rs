@@ -4,17 +4,19 @@
 //!  Settings ─▶ Allowance ─▶ Sample ─▶ candidates ─▶ Figures ─▶ choose::format ─▶ loading::loader ─▶ predict ─▶ Advice
 //! ```
 
-use super::advice::{Advice, CandidateResult, Recommendation};
+use super::advice::{Advice, CandidateResult, CropSource, Recommendation};
 use super::allowance::{Allowance, batches_of_loop, batches_of_run};
 use super::candidates::{self, Candidate};
 use super::choose::{self, ChoiceContext};
 use super::context::{NO_TIME, ROUNDS, RUNS_OF_PREDICTING, Study, section};
+use super::crops;
 use super::loading;
 use super::measure::Figures;
 use super::over_link;
 use super::predict;
 use super::settings::Settings;
 use crate::core::words::{number, percent};
+use crate::data::SourceCells;
 use crate::feed::{LoaderSettings, Open};
 use crate::roofline::share_of_copy;
 use crate::sample::{Limits, Sample};
@@ -42,7 +44,7 @@ const UNSTEADY: f64 = 0.1;
 /// Step times (milliseconds) that are predicted where none is given.
 const STEPS_MS: [f64; 5] = [5.0, 20.0, 50.0, 100.0, 200.0];
 
-/// Studies the set that `open` opens.
+/// Studies the set that `open` opens: its images, or the cells of them that the settings name.
 ///
 /// # Errors
 /// A set that cannot be opened, read or batched; a scratch folder that cannot be written.
@@ -52,26 +54,30 @@ pub fn study(
     progress: &dyn Fn(&str, usize, usize),
 ) -> Result<Advice> {
     let clock = Stopwatch::start();
-    let own: &Open<'_> = &open;
+    let images: &Open<'_> = &open;
+    let of_images = || -> Result<Box<dyn wellread_store::Store>> {
+        Ok(SourceCells::of(settings.cells.as_ref(), images()?)?)
+    };
+    let own: &Open<'_> = &of_images;
     let store = own()?;
     let cores = wellread_worker::threads();
     // A core is left to what feeds the device.
     let workers = cores.saturating_sub(1).clamp(1, 8);
     let allowance = Allowance::probe(&*store, cores, settings.time_budget.as_secs_f64());
     let mut notes = Vec::new();
-    let images = store.len().max(1);
+    let rows = store.len().max(1);
     // A size that is asked for stays, however few images there are; the usual one is no larger than the set.
     let wanted = match settings.batch_size {
         Some(asked) => asked,
-        None => crate::sample::batch_size(&*store, settings.crop)?.min(images),
+        None => crate::sample::batch_size(&*store, settings.crop)?.min(rows),
     };
     // A step time is one of a batch: of the usual size, where none is asked for.
     let is_given = settings.batch_size.is_some() || settings.step.is_some();
-    let batches = allowance.batches(wanted, is_given, workers).of_set(images);
-    notes.extend(allowance.note(batches, wanted, is_given, images));
+    let batches = allowance.batches(wanted, is_given, workers).of_set(rows);
+    notes.extend(allowance.note(batches, wanted, is_given, rows));
     let is_cut = batches.meant < wanted;
-    let images = allowance.images(settings.limits.images, batches.measured);
-    let limits = Limits { images, ..settings.limits };
+    let limits =
+        Limits { images: allowance.images(settings.limits.images, batches.measured), ..settings.limits };
     let sample = Sample::draw(&*store, limits, batches.measured, settings.seed, settings.crop)?;
     if limits.images < settings.limits.images.min(sample.of) {
         notes.push(format!(
@@ -80,7 +86,7 @@ pub fn study(
         ));
     }
     let there = candidates::as_it_is(&*store)?;
-    let images = candidates::load(store, &sample)?;
+    let loaded = candidates::load(store, &sample)?;
     let mut transform = Transform::preset("none").context("the loader has no transform none")?;
     if let Some((height, width)) = settings.crop {
         transform.crop = Crop::Center { height, width };
@@ -102,12 +108,12 @@ pub fn study(
     let folder = scratch.create_dir()?;
     let report = |n, of| progress("writing candidates", n, of);
     let written =
-        section("writing candidates", 7, || candidates::write(&images, settings, folder, shape, &report))?;
-    drop(images);
+        section("writing candidates", 7, || candidates::write(&loaded, settings, folder, shape, &report))?;
+    drop(loaded);
     notes.extend(written.notes);
     let all: Vec<Candidate> = std::iter::once(there).chain(written.candidates).collect();
     notes.extend(kept_pages(&all, own, &sample));
-    let study = Study { own, settings, sample, how, progress, clock, batches, is_cut };
+    let study = Study { own, images, settings, sample, how, progress, clock, batches, is_cut };
     let memory = Environment::capture::<&str>(&[]);
     let memory = memory.memory.available.or_else(|| memory.usable_memory());
 
@@ -162,7 +168,16 @@ pub fn study(
         step / study.batches.meant as f64 * workers / (workers + 1.0)
     });
     let need = ChoiceContext { images: study.sample.of, memory, enough };
-    let format = choose::format(&chosen, figures, need).context("no candidate could be measured")?;
+    let mut format = choose::format(&chosen, figures, need).context("no candidate could be measured")?;
+    let crops = crops::compare(&study, &chosen, figures, enough, &mut notes).unwrap_or_else(|why| {
+        notes.push(format!("ways of cutting cells out could not be compared: {why:#}"));
+        None
+    });
+    // This is the whole answer for cells: the rules of formats know one order only.
+    let crops = crops.map(|(advice, choice)| {
+        format = choice;
+        advice
+    });
     let best = chosen[format.index];
 
     // The loader: one thing after the other, with what was chosen before.
@@ -220,6 +235,14 @@ pub fn study(
     }
     let first_epoch = Some(&figures.cold).filter(|cold| !cold.values[format.index].is_empty());
     let first_epoch_images_per_s = first_epoch.map(|cold| cold.figure(format.index, |s| 1.0 / s));
+    if let Some(crops) = crops.as_ref().filter(|crops| crops.recommended == CropSource::Block) {
+        loader.cache_reasons = vec![format!("{}: the images of two blocks", crops.cache)];
+        loader.cache = crops.cache.clone();
+        notes.push(
+            "workers, batch sizes and the wait of a step were measured in random order: block order waits less"
+                .to_owned(),
+        );
+    }
     let recommendation = Recommendation {
         format: best.format,
         compression: best.compression,
@@ -227,7 +250,7 @@ pub fn study(
         as_it_is: best.is_there(),
         workers: how.workers,
         batch_size: loader.batch_size,
-        cache: how.cache.clone(),
+        cache: loader.cache,
         reasons: [format.reasons, loader.workers.reasons, loader.batch_reasons, loader.cache_reasons],
     };
     let tried = tried(&study, &all, &screened, &finalists, figures);
@@ -244,6 +267,7 @@ pub fn study(
         predictions,
         no_wait_from_ms,
         first_epoch_images_per_s,
+        crops,
         link,
         notes,
         sample: study.sample.clone(),

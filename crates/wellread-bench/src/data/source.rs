@@ -97,7 +97,7 @@ pub struct SourceCells {
 
 impl SourceCells {
     /// These images, or the cells in them where some are asked for.
-    fn of(cells: Option<&Self>, images: Box<dyn Store>) -> wellread_store::Result<Box<dyn Store>> {
+    pub(crate) fn of(cells: Option<&Self>, images: Box<dyn Store>) -> wellread_store::Result<Box<dyn Store>> {
         let Some(Self { table, options }) = cells else { return Ok(images) };
         Ok(Box::new(CellsStore::open(images, table, options)?))
     }

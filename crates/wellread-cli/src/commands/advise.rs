@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wellread_bench::advise::choose::{is_never, no_wait};
 use wellread_bench::advise::{
-    Advice, CandidateResult, LinkAdvice, SettingResult, Settings, candidates, study,
+    Advice, CandidateResult, CropAdvice, CropSource, LinkAdvice, SettingResult, Settings, candidates, study,
 };
 use wellread_bench::data::no_masks;
 use wellread_bench::model_loop::utilisation_mark;
@@ -20,11 +20,12 @@ use wellread_store::words::counted;
 /// A short study of your own images: what to keep them in and how to load them, and what a model will wait for data.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Takes a sample of the set and writes it in every format, codec and chunk size into a scratch folder. Measures all of them in turns, then workers, batch sizes and caches. Predicts how long a step waits for data. The set stays unchanged; its files are dropped from the page cache to measure cold ones. The scratch folder is removed at the end, also on Ctrl-C.
+Takes a sample of the set and writes it in every format, codec and chunk size into a scratch folder. Measures all of them in turns, then workers, batch sizes and caches. Predicts how long a step waits for data. With --cells it compares crops that are cut out on the fly with stored ones. The set stays unchanged; its files are dropped from the page cache to measure cold ones. The scratch folder is removed at the end, also on Ctrl-C.
 
 Examples:
   wellread advise plate.parquet
   wellread advise plate.parquet --step-ms 40 --batch-size 32
+  wellread advise plate-tiff --cells cells.csv --cells-size 64x64
   wellread advise s3://bucket/plate.parquet --price-per-1000-requests 0.0004
   wellread advise tiff-folder --formats tiff,ome-zarr --time-budget 40 --json")]
 pub struct Args {
@@ -75,6 +76,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         step: args.step_ms.map(|ms| ms / 1e3),
         batch_size: args.batch_size,
         formats: distinct(&args.formats),
+        cells: args.open.cells.source(),
         crop: args.crop,
         limits: wellread_bench::sample::Limits { images: args.images, ..defaults.limits },
         time_budget: Duration::from_secs_f64(args.time_budget),
@@ -85,7 +87,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     // What is wrong with the path is said as everywhere.
     no_masks(&*args.open.open(&args.path, ui)?)?;
     let bar = ui.progress(0, "reading a sample");
-    let advice = study(|| args.open.open_again(&args.path), &settings, &shown_on(&bar))
+    let advice = study(|| args.open.open_images_again(&args.path), &settings, &shown_on(&bar))
         .map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
     let commands = commands(&advice, args);
@@ -127,11 +129,15 @@ fn commands(advice: &Advice, args: &Args) -> Vec<String> {
         cache => format!(", cache=\"{cache}\""),
     };
     let crop = args.crop.map_or(String::new(), |(height, width)| format!(", crop=({height}, {width})"));
+    let in_blocks = advice.crops.as_ref().filter(|crops| crops.recommended == CropSource::Block);
+    let order = in_blocks
+        .map_or_else(|| "shuffle=True".to_owned(), |crops| format!("order=\"block\", block={}", crops.block));
     commands.push(format!(
-        "wellread.DataLoader({}, batch_size={batch_size}, shuffle=True, num_workers={workers}{crop}, as_=\"torch\")",
+        "wellread.DataLoader({}, batch_size={batch_size}, {order}, num_workers={workers}{crop}, as_=\"torch\")",
         opening::python(&set, &open, &cache)
     ));
-    if opened_by_bench(&open) {
+    // The loop of bench has rows in random order.
+    if opened_by_bench(&open) && in_blocks.is_none() {
         let mut words = ["bench", "loop", "--input", &set, "--in-place"].map(str::to_owned).to_vec();
         words.extend(opening::words(&open));
         words.extend(["--batch-size", &batch_size, "--loop-workers", &workers].map(str::to_owned));
@@ -211,6 +217,9 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
     settings("batch size, time of an image", "us", &advice.batch_sizes);
     settings("cache, time of an image in later epochs", "us", &advice.caches);
 
+    if let Some(crops) = &advice.crops {
+        print_crops(crops, ui);
+    }
     let chosen = &advice.recommendation;
     ui.say("\nRecommended");
     for (what, reasons) in ["format", "workers", "batch size", "cache"].iter().zip(&chosen.reasons) {
@@ -260,6 +269,26 @@ fn parse_price(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(price) if price.is_finite() && price >= 0.0 => Ok(price),
         _ => Err(format!("{text:?} is no price")),
+    }
+}
+
+/// Prints the result of each way of bringing crops of cells into batches.
+fn print_crops(crops: &CropAdvice, ui: Ui) {
+    ui.say(format!(
+        "\n  {:<46} {:<24} {:>18} {:>16}  versus the fastest",
+        "crops of cells", "cells/s in batches", "bytes read of used", "MB more on disk"
+    ));
+    for one in &crops.tried {
+        let ratio =
+            one.versus_fastest.map(|ratio| format!("{} times the time", with_interval(&ratio, two_digits)));
+        let versus = ratio.unwrap_or_else(|| one.verdict.to_string());
+        ui.say(format!(
+            "  {:<46} {:<24} {:>18} {:>16.1}  {versus}",
+            one.name,
+            rate(&one.cells_per_s),
+            one.bytes_read_per_used.map_or("–".to_owned(), two_digits),
+            one.bytes_on_disk / 1e6
+        ));
     }
 }
 

@@ -3,6 +3,7 @@
 use super::size::parse_size;
 use crate::output::Ui;
 use std::path::{Path, PathBuf};
+use wellread_bench::data::SourceCells;
 use wellread_store::Store;
 use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched, file_and_table};
 
@@ -79,6 +80,11 @@ impl CellArgs {
             label: self.cells_label.clone(),
         };
         self.cells.as_deref().map(|table| (table, options))
+    }
+
+    /// The same as benchmarks take it.
+    pub fn source(&self) -> Option<SourceCells> {
+        self.chosen().map(|(table, options)| SourceCells { table: table.to_owned(), options })
     }
 
     /// Whether each cell has one more channel, its mask.

@@ -87,6 +87,54 @@ fn benchmarks_measure_cells_where_they_lie_and_stored() {
     }
 }
 
+/// Crops that are cut out at random, in block order, or stored: figures of each, one of them recommended, and commands that follow it.
+#[test]
+fn advice_compares_crops_that_are_cut_out_with_stored_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, table) = cells_of(dir.path());
+    let scratch = dir.path().join("scratch");
+    let set = ["advise", arg(&tiff), "--cells", arg(&table), "--cells-size", "8x8", "--batch-size", "4"];
+    let args = [&set[..], &["--formats", "parquet", "--scratch", arg(&scratch), "--time-budget"]].concat();
+    let within = |seconds: &str| json(&[&args[..], &[seconds]].concat());
+    let none = within("1e-6");
+    assert_eq!(none["crops"], serde_json::Value::Null, "{none}");
+    let note = "cells in block order, beside random order and stored crops: not tried within the time";
+    assert!(none["notes"].to_string().contains(note), "{none}");
+    // More time each try: how much of it is left depends on the machine.
+    let mut found = none;
+    for seconds in ["5", "10", "20", "40"] {
+        found = within(seconds);
+        if found["crops"]["tried"].as_array().is_some_and(|tried| tried.len() == 3) {
+            break;
+        }
+    }
+    assert_eq!(found["sample"]["of"], 12, "{found}");
+    let crops = &found["crops"];
+    let tried = crops["tried"].as_array().unwrap();
+    let sources: Vec<&str> = tried.iter().map(|way| way["source"].as_str().unwrap()).collect();
+    assert_eq!(sources, ["random", "block", "stored"], "{crops}");
+    assert!(tried.iter().all(|way| way["cells_per_s"]["value"].as_f64().unwrap() > 0.0), "{crops}");
+    assert!(tried.iter().all(|way| way["bytes_read_per_used"].as_f64().unwrap() > 0.0), "{crops}");
+    let on_disk: Vec<f64> = tried.iter().map(|way| way["bytes_on_disk"].as_f64().unwrap()).collect();
+    assert!(on_disk[..2] == [0.0, 0.0] && on_disk[2] > 0.0, "{crops}");
+    assert_eq!((&crops["block"], &crops["cache"]), (&8.into(), &"lru:1MiB".into()));
+    // Everything else follows the way that is recommended.
+    let recommended = crops["recommended"].as_str().unwrap();
+    let chosen = &found["recommendation"];
+    assert_eq!(chosen["reasons"][0], serde_json::json!([crops["reason"]]), "{found}");
+    assert_eq!(chosen["as_it_is"], recommended != "stored", "{found}");
+    let commands = found["commands"].to_string();
+    let (begins, order, said) = match recommended {
+        "random" => ("[\"wellread.DataLoader", "shuffle=True", "random order"),
+        "block" => ("[\"wellread.DataLoader", "block=8", "block order"),
+        _ => ("[\"wellread convert", "shuffle=True", "stored as parquet"),
+    };
+    assert!(commands.starts_with(begins) && commands.contains(order), "{commands}");
+    assert!(crops["reason"].as_str().unwrap().contains(said), "{crops}");
+    assert_eq!(chosen["cache"] == "lru:1MiB", recommended == "block", "{chosen}");
+    assert!(std::fs::read_dir(&scratch).unwrap().next().is_none(), "the copies are removed");
+}
+
 /// The hint about an image that cannot be read is for this program, and both of its ways work.
 #[test]
 fn cells_of_an_image_that_cannot_be_read_can_be_left_out() {

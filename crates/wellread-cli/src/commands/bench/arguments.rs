@@ -13,7 +13,7 @@ use crate::output::{Failure, Outcome};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, SampleTransform, Sweep, in_python};
-use wellread_bench::data::{Source, SourceCells};
+use wellread_bench::data::Source;
 use wellread_bench::{Config, suite};
 use wellread_loader::Cache;
 use wellread_store::Compression;
@@ -235,8 +235,7 @@ impl Args {
             if let Some(folder) = &self.data_dir {
                 outside_of(path, "--data-dir", folder)?;
             }
-            let cells = self.cells.chosen();
-            let cells = cells.map(|(table, options)| SourceCells { table: table.to_owned(), options });
+            let cells = self.cells.source();
             Source::Path { path: path.clone(), planes: self.planes.then_some(true), cells, sites }
         } else {
             if self.cells.cells.is_some() {
