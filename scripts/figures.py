@@ -76,7 +76,7 @@ def readme_table(peers, plates):
     lines = [HEAD, "|---|---|---|"]
     for peer, ours in ROWS:
         of_peer = [one for rows in phases.values() for one in rows if (one["peer"], one["ours"]) == (peer, ours)]
-        ratios = [peers_page.times(one["judgement"]).split(":")[0] for one in of_peer]
+        ratios = [peers_page.times(one["judgement"]) for one in of_peer]
         lines.append(f"| {peers_page.cell(of_peer[0]['about'])} | {' | '.join(ratios)} |")
     lines.append(sites_row(plates))
     runs = f"{peers_page.of_run(peers['facts'])}. The row of sites: {plate_run(plates['facts'])}."

@@ -109,13 +109,13 @@ def number(value):
 
 
 def times(judgement):
-    """A ratio with its interval, and why it is no verdict where it is none."""
-    if judgement.low is None:
-        return f"no verdict: {judgement.refused}"
-    ratio = f"{number(judgement.estimate)} ({number(judgement.low)}–{number(judgement.high)})"
+    """A ratio with its interval, or why there is no verdict: then no ratio."""
     if judgement.clear:
-        return ratio
-    return f"{ratio}, no verdict: {judgement.refused}; peer faster in {judgement.lost} of {judgement.rounds} rounds"
+        return f"{number(judgement.estimate)} ({number(judgement.low)}–{number(judgement.high)})"
+    said = f"no verdict: {judgement.refused}"
+    if judgement.low is None:
+        return said
+    return f"{said}; peer faster in {judgement.lost} of {judgement.rounds} rounds"
 
 
 def duration(seconds):

@@ -59,6 +59,12 @@ def test_another_figure_is_found(copy, page, old, new, said):
     assert done.returncode == 1 and said in done.stdout, done.stdout + done.stderr
 
 
+def test_a_ratio_without_a_verdict_is_in_no_page():
+    for page in ("README.md", "docs/peers.md", "docs/peers-plates.md"):
+        for line in (ROOT / page).read_text().splitlines():
+            assert "), no verdict" not in line and "no verdict: 0." not in line, f"{page}: {line}"
+
+
 def test_a_page_is_written_from_the_results(copy):
     text = (copy / "README.md").read_text()
     (copy / "README.md").write_text(text.replace("| 2.20 (", "| 2.30 (", 1))

@@ -3,8 +3,8 @@
 //! Each image has three clocks. `numpy_*` runs from asking for a row to its floats in a new host array. `conversion_*`
 //! runs from the host array to a tensor of the model's backend. `torch_*` (named as upstream's column) is both. Two paths:
 //! `copy` hands the backend a slice, which it copies; `zero_copy` gives it the array itself. The tensor's content is
-//! compared with the array's outside the clocks. Arrays and tensors of both paths lie in the same two buffers in turn,
-//! which `memory.rs` takes outside the clocks. A variant that would take more than its share of the time budget takes
+//! compared with the array's outside the clocks. Every array and every copy takes new memory, inside the clocks, as in
+//! the rows of Python; its return is outside. A variant that would take more than its share of the time budget takes
 //! fewer images.
 //!
 //! This program's own rows have the framework `candle`, which is the name of its backend; its tensors are plain
@@ -12,7 +12,6 @@
 //! rows of every other framework that `--framework` names. A note names the source of the rows.
 
 mod columns;
-mod memory;
 pub(crate) mod python;
 
 pub use columns::advice;
@@ -27,14 +26,13 @@ use crate::data::FormatSet;
 use crate::roofline::with_share_of_copy;
 use anyhow::Result;
 use columns::measurement;
-use memory::TurnMemory;
+use wellread_image::Shape;
 use wellread_loader::{Dataset, ItemContext};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
 use wellread_measure::samples::Samples;
-use wellread_model::{TensorHandle, tensor_from_slice_copy_into, tensor_from_vec};
+use wellread_model::{TensorHandle, tensor_from_slice_copy, tensor_from_vec};
 use wellread_report::{Cell, Finding, Severity, Table};
-use wellread_store::checksum::ImageChecksum;
 use wellread_trace::{Kind, span};
 
 /// The benchmark's registration.
@@ -105,7 +103,6 @@ fn convert(
     let rows = rows_of(Access::Random, n, session.config, round);
     let dataset = Dataset::from_store(session.open(set)?);
     let mut context = ItemContext::new();
-    let mut memory = TurnMemory::new();
     let (mut array_s, mut conversion_s) = (Samples::new(), Samples::new());
     let (mut copied, mut verified) = (0usize, true);
     let whole = Stopwatch::start();
@@ -113,48 +110,45 @@ fn convert(
         if array_s.len() >= MIN_IMAGES && whole.elapsed() > share {
             break;
         }
-        // By the list: the set would look into the image's file for its shape, outside of the clock of reading.
-        memory.prepare(floats(&session.prepared.expected, row))?;
-        let clock = Stopwatch::start();
-        let mut array = memory.take();
-        let shape = dataset.sample_into(row, &recipe, &mut array, &mut context)?;
-        let have_array = clock.elapsed();
-        let dims = [1, shape.t() * shape.c() * shape.z(), shape.y(), shape.x()];
-        let converting = span(Kind::Convert).with(size_of_val(array.as_slice()) as u64, 0);
-        let tensor = tensor_of(path, array, dims, &mut memory)?;
-        drop(converting);
-        let have_tensor = clock.elapsed();
-        array_s.push(have_array);
-        conversion_s.push(have_tensor - have_array);
+        let Converted { tensor, array, have_array_s, have_tensor_s } =
+            tensor_of(path, |array| Ok(dataset.sample_into(row, &recipe, array, &mut context)?))?;
+        array_s.push(have_array_s);
+        conversion_s.push(have_tensor_s - have_array_s);
         copied += tensor.copied_bytes();
         let _verify = span(Kind::Verify).with(1, 0);
         verified &= session.expected.agrees(Preset::None, row, tensor.values(), full);
-        memory.give_tensor(tensor);
+        drop((tensor, array));
     }
     let copied = copied as f64 / array_s.len().max(1) as f64;
     Ok(Measurement { verified, ..measurement(&array_s, &conversion_s, copied) })
 }
 
-/// Values of an image of the list; no crop takes more.
-fn floats(images: &[ImageChecksum], row: usize) -> usize {
-    images.get(row).map_or(0, |image| usize::try_from(image.pixels()).unwrap_or(usize::MAX))
+/// An image as a tensor, and when it was there.
+struct Converted {
+    tensor: TensorHandle,
+    /// The array that the tensor is a copy of.
+    array: Option<Vec<f32>>,
+    /// From asking for the image to its array.
+    have_array_s: f64,
+    /// From asking for the image to its tensor.
+    have_tensor_s: f64,
 }
 
-/// The tensor of an array; of the path that copies, the array's memory is free again.
-fn tensor_of(
-    path: TensorPath,
-    array: Vec<f32>,
-    dims: [usize; 4],
-    memory: &mut TurnMemory,
-) -> Result<TensorHandle> {
-    match path {
-        TensorPath::Copy => {
-            let tensor = tensor_from_slice_copy_into(memory.take(), &array, dims)?;
-            memory.give(array);
-            Ok(tensor)
-        }
-        TensorPath::ZeroCopy => Ok(tensor_from_vec(array, dims)?),
-    }
+/// Makes a tensor of the image that `read` puts into a new array. The memory of both is taken inside the clock.
+fn tensor_of(path: TensorPath, read: impl FnOnce(&mut Vec<f32>) -> Result<Shape>) -> Result<Converted> {
+    let clock = Stopwatch::start();
+    let mut array = Vec::new();
+    let shape = read(&mut array)?;
+    let have_array_s = clock.elapsed();
+    let dims = [1, shape.t() * shape.c() * shape.z(), shape.y(), shape.x()];
+    let converting = span(Kind::Convert).with(size_of_val(array.as_slice()) as u64, 0);
+    let (tensor, array) = match path {
+        TensorPath::Copy => (tensor_from_slice_copy(&array, dims)?, Some(array)),
+        TensorPath::ZeroCopy => (tensor_from_vec(array, dims)?, None),
+    };
+    drop(converting);
+    let have_tensor_s = clock.elapsed();
+    Ok(Converted { tensor, array, have_array_s, have_tensor_s })
 }
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
@@ -208,18 +202,36 @@ fn tensor_path(table: &Table, judge: &Judge) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ImageChecksum, advice, floats};
+    use super::{Converted, advice, tensor_of};
+    use crate::choices::TensorPath;
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+    use wellread_image::Shape;
 
     #[test]
-    fn memory_for_an_image_is_taken_without_a_look_at_its_set() {
-        let image = ImageChecksum {
-            row: 0,
-            name: String::new(),
-            shape_tczyx: [1, 2, 1, 3, 4],
-            dtype: "uint16".to_owned(),
-            sha256: String::new(),
-        };
-        assert_eq!((floats(std::slice::from_ref(&image), 0), floats(&[image], 1)), (24, 0));
+    fn each_image_takes_new_memory_inside_the_clock() {
+        for &path in TensorPath::ALL {
+            let copies = path == TensorPath::Copy;
+            let mut kept: Vec<Converted> = Vec::new();
+            for image in 0..6 {
+                let converted = tensor_of(path, |array| {
+                    assert_eq!(array.capacity(), 0, "memory was taken before the clock started");
+                    std::thread::sleep(Duration::from_millis(5));
+                    array.extend((0..6).map(|i| (10 * image + i) as f32));
+                    Ok(Shape([1, 1, 1, 2, 3]))
+                });
+                let converted = converted.unwrap();
+                let expected: Vec<f32> = (0..6).map(|i| (10 * image + i) as f32).collect();
+                assert_eq!(converted.tensor.values(), expected);
+                assert_eq!(converted.tensor.copied_bytes(), if copies { 24 } else { 0 });
+                assert!(converted.have_array_s > 0.004 && converted.have_tensor_s >= converted.have_array_s);
+                kept.push(converted);
+            }
+            let tensors = kept.iter().map(|c| c.tensor.values().as_ptr());
+            let arrays = kept.iter().filter_map(|c| c.array.as_ref().map(Vec::as_ptr));
+            let places: BTreeSet<*const f32> = tensors.chain(arrays).collect();
+            assert_eq!(places.len(), if copies { 12 } else { 6 }, "{path:?}");
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub const LEVEL: f64 = 0.05;
 /// How to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Slow-downs up to this share are no regression: 0.05 is 5 %.
+    /// A slower row is a regression where its interval reaches this share: 0.05 is 5 %.
     pub threshold: f64,
     /// Columns to compare, or `all`; of every table its headline when empty.
     pub quantities: Vec<String>,

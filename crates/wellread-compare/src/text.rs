@@ -42,8 +42,15 @@ pub fn verdict(c: &Comparison) -> String {
     }
     let rows = counted(c.rows.len(), "row");
     match c.regressions {
-        0 => format!("No regression beyond {limit}: of {rows} {}", counts.join(", ")),
-        n => format!("{} beyond {limit}: of {rows} {}", counted(n, "regression"), counts.join(", ")),
+        0 => format!(
+            "No regression: of {rows} {}; no slower one has an interval that reaches {limit}",
+            counts.join(", ")
+        ),
+        n => format!(
+            "{} (slower; the interval reaches {limit}): of {rows} {}",
+            counted(n, "regression"),
+            counts.join(", ")
+        ),
     }
 }
 
@@ -167,13 +174,14 @@ pub fn markdown(c: &Comparison) -> String {
             let _ = writeln!(out, "Only in {side}: {}{}\n", escaped(table), escaped(&list));
         }
     }
+    let limit = percent(c.threshold);
     let _ = writeln!(
         out,
         "Ratio: the time of B over that of A (for rates the inverse), with its 95 % interval: over processes, or over \
          rounds in turns. Slower or faster: beyond chance (Holm over each table, 5 %), and for rounds beyond the \
-         noise floor. Same: neither, and the whole interval within a factor of 1 + {}. Detects: the smallest \
-         slow-down that nine of ten repetitions would find in a table of this row alone.",
-        percent(c.threshold)
+         noise floor. Same: neither, and the whole interval within a factor of 1 + {limit}. A `!` marks a regression: \
+         slower, and the interval reaches {limit}; the slow-down may be smaller. Detects: the smallest \
+         slow-down that nine of ten repetitions would find in a table of this row alone."
     );
     if is_within(c) {
         let _ = writeln!(out, "\n{MORE_PROCESSES}");

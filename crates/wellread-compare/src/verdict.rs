@@ -81,7 +81,7 @@ pub struct Row {
     pub smallest_detectable: Option<f64>,
     /// The word.
     pub verdict: RowVerdict,
-    /// Slower, and by as much as the threshold as far as the interval tells.
+    /// Slower, and the interval reaches the threshold. The slow-down itself may be smaller.
     pub regression: bool,
     /// Why the verdict is unclear.
     pub reason: Option<String>,
@@ -120,7 +120,7 @@ pub struct Comparison {
     pub a: String,
     /// The candidate.
     pub b: String,
-    /// Slow-downs up to this share are no regression.
+    /// A slower row is a regression where its interval reaches this share.
     pub threshold: f64,
     /// Further differences.
     pub differences: Vec<Difference>,
@@ -130,7 +130,7 @@ pub struct Comparison {
     pub only_in_a: Vec<UnmatchedRow>,
     /// Rows that only B has.
     pub only_in_b: Vec<UnmatchedRow>,
-    /// Number of regressions.
+    /// Number of regressions: of slower rows whose interval reaches the threshold.
     pub regressions: usize,
     /// Whether the pixels of both were the same, as far as is known. If not, no verdict is given.
     pub comparable: bool,

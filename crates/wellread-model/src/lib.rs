@@ -53,4 +53,4 @@ mod training;
 pub use error::{Error, Result};
 pub use model::{Device, Model, ModelEntry, ModelOptions, NamedArray, Output, StateDict};
 pub use registry::{create, models};
-pub use tensor::{TensorHandle, tensor_from_slice_copy, tensor_from_slice_copy_into, tensor_from_vec};
+pub use tensor::{TensorHandle, tensor_from_slice_copy, tensor_from_vec};

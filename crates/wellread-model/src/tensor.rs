@@ -1,8 +1,7 @@
 //! The boundary between an array in host memory and a tensor that owns its memory, with and without a copy. The
 //! `conversion` benchmark measures it for this program.
 //!
-//! * [`tensor_from_slice_copy`] copies borrowed memory into new memory: every float once. [`tensor_from_slice_copy_into`] does so
-//!   into memory that is there, such as [a tensor's that is no longer needed](TensorHandle::into_values).
+//! * [`tensor_from_slice_copy`] copies borrowed memory into new memory: every float once.
 //! * [`tensor_from_vec`] takes a `Vec<f32>` over as the tensor's own memory: no pixel is touched, the address stays the
 //!   same. The vector belongs to the tensor from then on and is freed with it. So a caller pays for a fresh buffer per
 //!   batch instead of reusing one.
@@ -31,11 +30,6 @@ impl TensorHandle {
         self.copied_bytes
     }
 
-    /// The tensor's memory, to be used again.
-    pub fn into_values(self) -> Vec<f32> {
-        self.values
-    }
-
     /// The tensor's own memory, in C order: to check it or to sum it up.
     pub fn values(&self) -> &[f32] {
         &self.values
@@ -47,23 +41,8 @@ impl TensorHandle {
 /// # Errors
 /// A shape that does not fit.
 pub fn tensor_from_slice_copy(pixels: &[f32], shape: [usize; 4]) -> Result<TensorHandle> {
-    tensor_from_slice_copy_into(Vec::new(), pixels, shape)
-}
-
-/// Copies `pixels` into a tensor of `shape` (NCHW) that takes `memory` over: its content is replaced, and where it is
-/// large enough none is allocated.
-///
-/// # Errors
-/// A shape that does not fit.
-pub fn tensor_from_slice_copy_into(
-    mut memory: Vec<f32>,
-    pixels: &[f32],
-    shape: [usize; 4],
-) -> Result<TensorHandle> {
     check_batch(pixels, shape, shape[1])?;
-    memory.clear();
-    memory.extend_from_slice(pixels);
-    Ok(TensorHandle { values: memory, shape, copied_bytes: size_of_val(pixels) })
+    Ok(TensorHandle { values: pixels.to_vec(), shape, copied_bytes: size_of_val(pixels) })
 }
 
 /// Makes `pixels` a tensor of `shape` (NCHW) without copying; the tensor owns the memory from then on.
@@ -87,12 +66,6 @@ mod tests {
         let copy = tensor_from_slice_copy(&pixels, [2, 1, 3, 4]).unwrap();
         assert_eq!(copy.copied_bytes(), 96);
         assert!(copy.values() == pixels && copy.values().as_ptr() != address);
-
-        let kept = copy.into_values();
-        let there = kept.as_ptr();
-        let again = tensor_from_slice_copy_into(kept, &pixels[..12], [1, 1, 3, 4]).unwrap();
-        assert_eq!((again.copied_bytes(), again.values()), (48, &pixels[..12]));
-        assert_eq!(again.values().as_ptr(), there);
 
         let expected = pixels.clone();
         let moved = tensor_from_vec(pixels, [2, 1, 3, 4]).unwrap();

@@ -36,7 +36,7 @@ pub struct Args {
     /// the two sides. --history takes a single one, too.
     #[arg(value_name = "A B")]
     given: Vec<String>,
-    /// Largest slow-down that is no regression.
+    /// A slower row is a regression where its interval reaches this slow-down.
     #[arg(long, default_value = "5%", value_parser = parse_share)]
     threshold: f64,
     /// Columns to compare, such as p50_s,open_s, or all; by default each table's headline.

@@ -45,7 +45,10 @@ fn a_regression_ends_with_code_three_and_markdown_names_it() {
     assert!(done.stdout.contains("slower !") && done.stdout.contains("faster"), "{}", done.stdout);
     assert!(done.stdout.contains("no summary.json"), "{}", done.stdout);
     let page = fs::read_to_string(page).unwrap();
-    assert!(page.contains("1 regression beyond 5 %") && page.contains("| tiff random |"), "{page}");
+    assert!(
+        page.contains("1 regression (slower; the interval reaches 5 %)") && page.contains("| tiff random |"),
+        "{page}"
+    );
     // As Markdown on stdout, as JSON, and the other way round.
     let done = compared(&a, &b, &["--markdown", "-", "--quiet"]);
     assert!(done.code == 3 && done.stdout.trim() == page.trim(), "{}", done.stdout);
