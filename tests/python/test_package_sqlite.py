@@ -1,4 +1,7 @@
-"""Tables of cells in SQLite databases, as CellProfiler and cytominer-database write them."""
+"""Tables of cells in SQLite databases, in the forms of CellProfiler and of older versions of cytominer-database.
+
+Python's ``sqlite3`` writes them. What cytominer-database itself writes is in ``test_package_profiles.py``.
+"""
 
 import sqlite3
 from contextlib import closing
