@@ -33,10 +33,32 @@ def test_a_plate_is_read_by_site(plate):
     assert list(ds.column("Metadata_Well")) == ["A01", "A02", "B01"]
     assert list(ds.column("Metadata_Plate")) == ["P1"] * 3
     assert list(ds.column("Metadata_Site")) == [1, 1, 1]
-    parts = ds.split([0.5, 0.5], by="Metadata_Plate")
-    assert sorted(map(len, parts)) == [0, 3]
     assert len(wr.Dataset(plate, layout="files")) == 6
     assert len(pickle.loads(pickle.dumps(wr.Dataset(plate, layout="harmony")))) == 3
+
+
+def test_a_split_by_plate_shares_no_plate_and_no_well(tmp_path):
+    sites = [f"{well}f{field}" for well in ("r01c01", "r01c02", "r02c01") for field in ("01", "02")]
+    plates = ("BR1", "BR2", "BR3")
+    for name in plates:
+        folder = tmp_path / f"{name}__2020-11-02T19_54_45-Measurement1" / "Images"
+        write(folder, [f"{site}p01-ch{channel}sk1fk1fl1.tiff" for site in sites for channel in (1, 2)])
+    ds = wr.Dataset(tmp_path)
+    plate_of, well_of = ds.column("Metadata_Plate"), ds.column("Metadata_Well")
+    assert sorted(plate_of) == sorted(6 * plates) and len(ds) == 18
+    divided = 0
+    for seed in range(8):
+        with warnings.catch_warnings():
+            # Plates go to parts by chance: one may get none of three, which is warned of.
+            warnings.simplefilter("ignore")
+            parts = ds.split([0.5, 0.5], by="Metadata_Plate", seed=seed)
+        assert sorted(sum(parts, [])) == list(range(18)) and {len(part) % 6 for part in parts} == {0}
+        one, other = ({plate_of[row] for row in part} for part in parts)
+        assert not one & other and one | other == set(plates)
+        one, other = ({(plate_of[row], well_of[row]) for row in part} for part in parts)
+        assert not one & other and len(one | other) == 9
+        divided += all(parts)
+    assert divided, "no seed has plates in both parts"
 
 
 def test_batches_of_sites(plate):
