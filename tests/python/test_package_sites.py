@@ -61,6 +61,36 @@ def test_a_split_by_plate_shares_no_plate_and_no_well(tmp_path):
     assert divided, "no seed has plates in both parts"
 
 
+def test_jump_s_own_files_are_cells_with_their_treatment(shared, tmp_path):
+    """The steps of docs/tutorial-plate.md on what JUMP published: files, table of cells, plate map by well."""
+    pandas = pytest.importorskip("pandas")
+    jump = shared / "jump"
+    if not jump.is_dir():
+        pytest.skip("no JUMP images in the shared folder")
+    folder = tmp_path / "BR00117006__2020-11-02T19_54_45-Measurement1" / "Images"
+    folder.mkdir(parents=True)
+    files = sorted(jump.glob("*.tiff"))
+    for file in files:
+        (folder / file.name).symlink_to(file)
+    plan = pandas.DataFrame({"Metadata_Well": ["A01", "A02"], "gene": ["HSP90AA1", "none"]})
+    sites = wr.Dataset(folder.parent).with_columns(plan, on="Metadata_Well")
+    assert (len(sites), sites.image_shape(0)) == (1, (3, 1080, 1080))
+    told = {name: sites.column(name)[0] for name in sites.columns}
+    assert told == {
+        "Metadata_Plate": "BR00117006", "Metadata_Well": "A01", "Metadata_Site": 1, "gene": "HSP90AA1",
+    }  # fmt: skip
+    cells = sites.cells(jump / "profiles.parquet", size=(64, 64))
+    loader = wr.DataLoader(cells, 5, shuffle=False, labels="gene", classes=True, dtype="stored")
+    pixels, genes = next(iter(loader))
+    assert loader.classes == ["HSP90AA1"] and genes.tolist() == [0] * 5
+    image = np.stack([tifffile.imread(file) for file in files])
+    places = zip(cells.column("Nuclei_Location_Center_X"), cells.column("Nuclei_Location_Center_Y"), strict=True)
+    for row, (x, y) in enumerate(places):
+        # Boxes at the border of the image are moved inside.
+        left, top = (min(max(int(np.floor(at + 0.5)) - 32, 0), 1080 - 64) for at in (x, y))
+        np.testing.assert_array_equal(np.asarray(pixels)[row], image[:, top : top + 64, left : left + 64])
+
+
 def test_batches_of_sites(plate):
     batches = list(wr.DataLoader(wr.Dataset(plate), batch_size=3, shuffle=False, dtype="stored"))
     assert len(batches) == 1
