@@ -1,8 +1,8 @@
 """Writes tables of single cells by the libraries of the field, in a Python that has them: profiles_writer.py FOLDER.
 
 They need an older pandas than the other tests have. FOLDER has what CellProfiler exports: ``csv`` (Cells.csv,
-Nuclei.csv, Cytoplasm.csv, Image.csv), ``runs`` with a folder of such files for each run, ``experiment.sqlite``
-(Per_Cells …) and ``backend.sqlite``, as older versions of cytominer-database wrote it.
+Nuclei.csv, Cytoplasm.csv, Image.csv) and ``experiment.sqlite`` (Per_Cells …). ``runs`` has a folder like ``csv`` for
+each run. Older versions of cytominer-database wrote ``backend.sqlite`` so.
 """
 
 import sys

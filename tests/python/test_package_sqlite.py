@@ -1,6 +1,6 @@
 """Tables of cells in SQLite databases, in the forms of CellProfiler and of older versions of cytominer-database.
 
-Python's ``sqlite3`` writes them. What cytominer-database itself writes is in ``test_package_profiles.py``.
+Python's ``sqlite3`` writes them. ``test_package_profiles.py`` has a database that cytominer-database itself wrote.
 """
 
 import sqlite3
