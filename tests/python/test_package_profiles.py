@@ -1,7 +1,7 @@
 """Tables of single cells as CytoTable, pycytominer and cytominer-database themselves write them, and anndata's.
 
-CellProfiler's own exports are written here by its format. CellProfiler itself cannot be installed beside these
-libraries: it pins scikit-image 0.18.3 and h5py 3.7, and needs Java and wxPython.
+CellProfiler's own exports are written here in its format. CellProfiler itself is not installed: its core, 4.2.8.1,
+pins h5py 3.7, of which anndata needs a newer one, and scikit-image 0.18.3, and it needs Java.
 """
 
 import csv
