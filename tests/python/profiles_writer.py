@@ -1,8 +1,8 @@
-"""Writes tables of single cells by CytoTable and pycytominer, in a Python that has them: profiles_writer.py FOLDER.
+"""Writes tables of single cells by the libraries of the field, in a Python that has them: profiles_writer.py FOLDER.
 
 They need an older pandas than the other tests have. FOLDER has what CellProfiler exports: ``csv`` (Cells.csv,
-Nuclei.csv, Cytoplasm.csv, Image.csv), ``experiment.sqlite`` (Per_Cells …) and ``backend.sqlite``, which is as
-cytominer-database makes one of the other.
+Nuclei.csv, Cytoplasm.csv, Image.csv) and ``experiment.sqlite`` (Per_Cells …). ``runs`` has a folder like ``csv`` for
+each run. Older versions of cytominer-database wrote ``backend.sqlite`` so.
 """
 
 import sys
@@ -12,6 +12,7 @@ import cytotable
 import duckdb
 import duckdb_extension_httpfs
 import duckdb_extension_sqlite_scanner
+from cytominer_database.ingest import seed
 from parsl.config import Config
 from parsl.executors import ThreadPoolExecutor
 from pycytominer.cyto_utils.cells import SingleCells
@@ -42,6 +43,12 @@ def write_by_pycytominer(folder):
     cells.merge_single_cells(sc_output_file=str(folder / "pycytominer.csv"))
 
 
+def write_by_cytominer_database(folder):
+    config = folder / "ingest.ini"
+    config.write_text("[filenames]\nimage = Image.csv\nexperiment = Experiment.csv\n")
+    seed(str(folder / "runs"), f"sqlite:///{folder / 'cytominer-database.sqlite'}", str(config))
+
+
 def main(folder):
     # CytoTable has DuckDB load these, which it would else download.
     for package in (duckdb_extension_sqlite_scanner, duckdb_extension_httpfs):
@@ -50,6 +57,7 @@ def main(folder):
     write_by_cytotable(folder, "csv", "csv", "cytotable-csv.parquet")
     write_by_cytotable(folder, "experiment.sqlite", "sqlite", "cytotable-sqlite.parquet")
     write_by_pycytominer(folder)
+    write_by_cytominer_database(folder)
 
 
 if __name__ == "__main__":

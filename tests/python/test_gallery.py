@@ -32,9 +32,9 @@ def module(name):
         sys.path.remove(str(SCRIPTS))
 
 
-def run(name, tmp_path, *options, code=0):
-    """The output of a script, and its result; on generated images unless `options` name others."""
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "WELLREAD_SHARED": ""}
+def run(name, tmp_path, *options, code=0, real=""):
+    """The output of a script, and its result; on generated images, or on those in the folder `real`."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "WELLREAD_SHARED": str(real)}
     command = [sys.executable, SCRIPTS / f"{name}.py", "--out", tmp_path / "out", *map(str, options)]
     # For what hangs: the longest takes an idle machine a minute.
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, env=environment, cwd=tmp_path)
@@ -81,6 +81,28 @@ def test_nuclei_are_segmented(tmp_path):
     assert result["sites"] == 24
     assert math.isfinite(result["last_loss"]) and result["last_loss"] < result["first_loss"] / 2
     assert result["iou_model"] > 0.5, result
+
+
+def test_nuclei_of_nf1_s_own_images_are_segmented(shared, tmp_path):
+    if not (shared / "nf1" / "masks").is_dir():
+        pytest.skip("no NF1 images and masks in the shared folder")
+    said, result = run("segment_nuclei", tmp_path, "--steps", 20, "--size", 96, real=shared)
+    # 15 files are 5 sites of 3 channels, and of the masks those of the nuclei count.
+    assert "5 sites of (3, 904, 1224): 4 to train, 1 to test" in said and result["sites"] == 5
+    assert len(result["losses"]) == 20 and all(map(math.isfinite, result["losses"]))
+    assert result["last_loss"] < result["first_loss"], result
+
+
+def test_an_encoder_is_pretrained_on_jump_s_own_field(shared, tmp_path):
+    if not (shared / "jump").is_dir():
+        pytest.skip("no JUMP images in the shared folder")
+    said, result = run("pretrain_cells", tmp_path, "--steps", 80, real=shared)
+    assert "1 sites of (3, 1080, 1080)" in said and result["sites"] == 1 and result["cells"] > 100
+    losses = result["losses"]
+    assert len(losses) > 1 and all(map(math.isfinite, losses)) and losses[-1] < max(losses)
+    # No column tells a treatment, so there is nothing to agree with.
+    assert "agreement" not in result
+    assert (tmp_path / "out" / "encoder.pt").is_file()
 
 
 def test_a_stain_is_predicted(tmp_path):

@@ -569,13 +569,14 @@ def test_columns_that_cannot_stand_beside_images_are_warned_of(labelled):
         assert pickle.loads(pickle.dumps(both)).columns == both.columns
 
 
-def test_observations_of_an_anndata(labelled):
+def test_observations_of_what_has_an_obs(labelled):
     pandas = pytest.importorskip("pandas")
     ds = wr.Dataset(labelled)
     names = [ds.name(row) for row in range(40)]
     frame = pandas.DataFrame(
         {"cluster": pandas.Categorical([f"k{i % 2}" for i in range(40)]), "umap": np.arange(40.0)}, index=names
     )
+    # Of anndata itself: test_package_profiles.py, in a Python that has it.
     adata = types.SimpleNamespace(obs=frame[::-1])
     both = ds.with_columns(adata, on="index")
     assert both.column("umap").tolist() == list(range(40)) and both.column("cluster")[3] == "k1"

@@ -33,10 +33,62 @@ def test_a_plate_is_read_by_site(plate):
     assert list(ds.column("Metadata_Well")) == ["A01", "A02", "B01"]
     assert list(ds.column("Metadata_Plate")) == ["P1"] * 3
     assert list(ds.column("Metadata_Site")) == [1, 1, 1]
-    parts = ds.split([0.5, 0.5], by="Metadata_Plate")
-    assert sorted(map(len, parts)) == [0, 3]
     assert len(wr.Dataset(plate, layout="files")) == 6
     assert len(pickle.loads(pickle.dumps(wr.Dataset(plate, layout="harmony")))) == 3
+
+
+def test_a_split_by_plate_shares_no_plate_and_no_well(tmp_path):
+    sites = [f"{well}f{field}" for well in ("r01c01", "r01c02", "r02c01") for field in ("01", "02")]
+    plates = ("BR1", "BR2", "BR3")
+    for name in plates:
+        folder = tmp_path / f"{name}__2020-11-02T19_54_45-Measurement1" / "Images"
+        write(folder, [f"{site}p01-ch{channel}sk1fk1fl1.tiff" for site in sites for channel in (1, 2)])
+    ds = wr.Dataset(tmp_path)
+    plate_of, well_of = ds.column("Metadata_Plate"), ds.column("Metadata_Well")
+    assert sorted(plate_of) == sorted(6 * plates) and len(ds) == 18
+    divided = 0
+    for seed in range(8):
+        with warnings.catch_warnings():
+            # Plates go to parts by chance: one may get none of three, which is warned of.
+            warnings.simplefilter("ignore")
+            parts = ds.split([0.5, 0.5], by="Metadata_Plate", seed=seed)
+        assert sorted(sum(parts, [])) == list(range(18)) and {len(part) % 6 for part in parts} == {0}
+        one, other = ({plate_of[row] for row in part} for part in parts)
+        assert not one & other and one | other == set(plates)
+        one, other = ({(plate_of[row], well_of[row]) for row in part} for part in parts)
+        assert not one & other and len(one | other) == 9
+        divided += all(parts)
+    assert divided, "no seed has plates in both parts"
+
+
+def test_jump_s_own_files_are_cells_with_their_treatment(shared, tmp_path):
+    """The steps of docs/tutorial-plate.md on what JUMP published: files, table of cells, plate map by well."""
+    pandas = pytest.importorskip("pandas")
+    jump = shared / "jump"
+    if not jump.is_dir():
+        pytest.skip("no JUMP images in the shared folder")
+    folder = tmp_path / "BR00117006__2020-11-02T19_54_45-Measurement1" / "Images"
+    folder.mkdir(parents=True)
+    files = sorted(jump.glob("*.tiff"))
+    for file in files:
+        (folder / file.name).symlink_to(file)
+    plan = pandas.DataFrame({"Metadata_Well": ["A01", "A02"], "gene": ["HSP90AA1", "none"]})
+    sites = wr.Dataset(folder.parent).with_columns(plan, on="Metadata_Well")
+    assert (len(sites), sites.image_shape(0)) == (1, (3, 1080, 1080))
+    told = {name: sites.column(name)[0] for name in sites.columns}
+    assert told == {
+        "Metadata_Plate": "BR00117006", "Metadata_Well": "A01", "Metadata_Site": 1, "gene": "HSP90AA1",
+    }  # fmt: skip
+    cells = sites.cells(jump / "profiles.parquet", size=(64, 64))
+    loader = wr.DataLoader(cells, 5, shuffle=False, labels="gene", classes=True, dtype="stored")
+    pixels, genes = next(iter(loader))
+    assert loader.classes == ["HSP90AA1"] and genes.tolist() == [0] * 5
+    image = np.stack([tifffile.imread(file) for file in files])
+    places = zip(cells.column("Nuclei_Location_Center_X"), cells.column("Nuclei_Location_Center_Y"), strict=True)
+    for row, (x, y) in enumerate(places):
+        # Boxes at the border of the image are moved inside.
+        left, top = (min(max(int(np.floor(at + 0.5)) - 32, 0), 1080 - 64) for at in (x, y))
+        np.testing.assert_array_equal(np.asarray(pixels)[row], image[:, top : top + 64, left : left + 64])
 
 
 def test_batches_of_sites(plate):

@@ -1,4 +1,7 @@
-"""Tables of cells in SQLite databases, as CellProfiler and cytominer-database write them."""
+"""Tables of cells in SQLite databases, in the forms of CellProfiler and of older versions of cytominer-database.
+
+Python's ``sqlite3`` writes them. ``test_package_profiles.py`` has a database that cytominer-database itself wrote.
+"""
 
 import sqlite3
 from contextlib import closing

@@ -1,6 +1,6 @@
 //! Cells on the command line: every command that opens images opens their cells with --cells.
 
-use crate::support::{arg, generate, json, wellread};
+use crate::support::{arg, generate, has_format, json, wellread};
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, BinaryArray, Float64Array, ListArray, NullArray, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
@@ -45,8 +45,13 @@ fn commands_take_cells_as_images() {
     assert!(sheet.is_file());
     // Stored, they are what was cut out, with their columns.
     let sums = with(&["checksum", arg(&tiff)]);
-    for (target, format) in [("cells.parquet", "parquet"), ("cells", "ome-zarr"), ("cells.zarr", "ome-zarr")]
-    {
+    let targets = [
+        ("cells.parquet", "parquet"),
+        ("cells", "ome-zarr"),
+        ("cells.zarr", "ome-zarr"),
+        ("cells.lance", "lance"),
+    ];
+    for (target, format) in targets.into_iter().filter(|(_, format)| has_format(format)) {
         let target = dir.path().join(target);
         let converted = with(&["convert", arg(&tiff), arg(&target), "--format", format]);
         assert_eq!((&converted["images"], &converted["verified"]), (&12.into(), &true.into()));
@@ -58,11 +63,12 @@ fn commands_take_cells_as_images() {
         };
         assert_eq!(names(&stored), names(&sums));
         assert!(names(&stored)[0].0.ends_with("/cell-1"), "{stored}");
-    }
-    for target in ["cells.parquet", "cells.zarr", "cells"] {
-        let stored = json(&["info", arg(&dir.path().join(target))]);
-        let mut names = stored["feature_columns"].as_array().into_iter().flatten();
-        assert!(names.any(|name| name == "area"), "{stored}");
+        let stored = json(&["info", arg(&target)]);
+        assert_eq!(stored["format"], format, "{stored}");
+        for column in ["x", "y", "ObjectNumber", "area"] {
+            let mut names = stored["feature_columns"].as_array().into_iter().flatten();
+            assert!(names.any(|name| name == column), "{column}: {stored}");
+        }
     }
     // A set that wellread wrote is replaced; with something else in it, it is not.
     let zarr = dir.path().join("cells.zarr");

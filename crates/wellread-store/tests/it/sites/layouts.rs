@@ -1,6 +1,9 @@
 //! Layouts by name, recognised and asked for; patterns.
 
-use super::{channels, failure, image, layout, names, numbers, options, pattern, pixels, text, tiff, write};
+use super::{
+    SIZE, channels, failure, image, layout, names, numbers, options, pattern, pixels, text, tiff, tiff_of,
+    write,
+};
 use wellread_image::Region;
 use wellread_store::sites::unmatched_names;
 use wellread_store::{CopySink, OpenOptions, Request, Scratch, Unmatched, open};
@@ -322,6 +325,27 @@ fn files_of_a_site_must_be_alike() {
         assert!(message.contains(part), "{message}");
     }
     assert!(wellread_store::read_image(&*store, 1).is_ok());
+}
+
+#[test]
+fn a_channel_of_another_type_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &HARMONY);
+    // As many pixels as the others have, of 8 bits each.
+    std::fs::write(dir.path().join(HARMONY[3]), tiff_of(&[0; 6], 8, SIZE, "")).unwrap();
+    let store = open(dir.path(), &options()).unwrap();
+    let error = wellread_store::read_image(&*store, 0).unwrap_err();
+    assert_eq!(error.row_index(), Some(0));
+    let message = error.to_string();
+    let cause = format!(
+        "is 1x1x1x2x3 uint8, and {}, of the same site, 1x1x1x2x3 uint16 (TCZYX): files of a site must be alike",
+        HARMONY[2]
+    );
+    for part in [HARMONY[3], cause.as_str(), "read single files"] {
+        assert!(message.contains(part), "{message}");
+    }
+    // Its site alone is refused.
+    assert_eq!(image(&*store, 1), ([1, 2, 1], pixels(&[1, 4])));
 }
 
 #[test]

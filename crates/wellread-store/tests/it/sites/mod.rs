@@ -16,8 +16,14 @@ use wellread_store::{Missing, OpenOptions, Store, open, read_image};
 const SIZE: [usize; 2] = [3, 2];
 
 /// An uncompressed TIFF file of one uint16 plane whose first pixel is `first`, with a description where that is not empty.
-fn tiff(first: u16, [width, height]: [usize; 2], description: &str) -> Vec<u8> {
-    let pixels: Vec<u8> = (0..(width * height) as u16).flat_map(|i| (first + i).to_le_bytes()).collect();
+fn tiff(first: u16, size: [usize; 2], description: &str) -> Vec<u8> {
+    let count = (size[0] * size[1]) as u16;
+    let pixels: Vec<u8> = (0..count).flat_map(|i| (first + i).to_le_bytes()).collect();
+    tiff_of(&pixels, 16, size, description)
+}
+
+/// An uncompressed TIFF file of one plane of these pixels, of so many bits each.
+fn tiff_of(pixels: &[u8], bits: u32, [width, height]: [usize; 2], description: &str) -> Vec<u8> {
     let text = format!("{description}\0");
     let entries: u16 = if description.is_empty() { 9 } else { 10 };
     let directory = 8u32;
@@ -33,7 +39,7 @@ fn tiff(first: u16, [width, height]: [usize; 2], description: &str) -> Vec<u8> {
     };
     entry(256, 4, 1, width as u32);
     entry(257, 4, 1, height as u32);
-    entry(258, 3, 1, 16);
+    entry(258, 3, 1, bits);
     entry(259, 3, 1, 1);
     entry(262, 3, 1, 1);
     if !description.is_empty() {
@@ -44,7 +50,7 @@ fn tiff(first: u16, [width, height]: [usize; 2], description: &str) -> Vec<u8> {
     entry(278, 4, 1, height as u32);
     entry(279, 4, 1, pixels.len() as u32);
     out.extend(0u32.to_le_bytes());
-    out.extend(&pixels);
+    out.extend(pixels);
     if !description.is_empty() {
         out.extend(text.as_bytes());
     }
