@@ -114,7 +114,7 @@ impl ReportInput {
     }
 
     /// Rebuilds the input from a results folder: every `*.parquet`, the samples of each, and `summary.json` if there is
-    /// one.
+    /// one. A table that the summary does not list is of another run: it is left out, and a warning names it.
     ///
     /// # Errors
     /// No such folder, no result table in it, or a file that is damaged. Two files of one table. A table whose name leads out
@@ -138,9 +138,9 @@ impl ReportInput {
                 .hint("give a folder with results, or run the benchmark again if it stopped before its first result"));
         }
         tables.sort_by_key(|t| (figures::rank(t.name()), t.name().to_owned()));
-        let samples = read_samples(&dir.join(samples::FOLDER), &tables)?;
         let path = dir.join(summary::FILE_NAME);
         if !path.exists() {
+            let samples = read_samples(&dir.join(samples::FOLDER), &tables)?;
             let warnings = vec!["summary.json is missing: configuration and environment are unknown".into()];
             return Ok(Self {
                 title: "wellread results".into(),
@@ -153,10 +153,24 @@ impl ReportInput {
         let Value::Object(mut details) = summary::read(&path)? else {
             unreachable!("read gives objects only")
         };
-        details.remove(AGGREGATES_KEY);
+        let listed = details.remove(AGGREGATES_KEY);
         let report = details.remove(REPORT_KEY).unwrap_or_else(|| json!({}));
-        let input: Self = serde_json::from_value(report)
+        let mut input: Self = serde_json::from_value(report)
             .map_err(|e| Error::new(&path, format_args!("its \"{REPORT_KEY}\" part is damaged: {e}")))?;
+        let is_listed = |name: &str| {
+            listed.as_ref().and_then(Value::as_object).is_none_or(|listed| listed.contains_key(name))
+        };
+        for other in tables.iter().map(Table::name).filter(|name| !is_listed(name)) {
+            input
+                .warnings
+                .push(format!("{other} is left out: it is of another run, which summary.json does not list"));
+        }
+        tables.retain(|table| is_listed(table.name()));
+        if tables.is_empty() {
+            return Err(Error::new(dir, "holds no result table that summary.json lists")
+                .hint("run the benchmark again; without summary.json the tables are read as they are"));
+        }
+        let samples = read_samples(&dir.join(samples::FOLDER), &tables)?;
         Ok(Self { tables, samples, details, ..input })
     }
 }

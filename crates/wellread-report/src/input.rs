@@ -152,12 +152,11 @@ impl ReportInput {
 
     /// Which tables' figures are too noisy to conclude anything from ([`TOO_NOISY`]), in one sentence; `None` where none is.
     pub fn too_noisy(&self) -> Option<String> {
-        let noisy: Vec<&str> = self
-            .noise_floors
-            .iter()
-            .filter(|(_, floor)| **floor > TOO_NOISY)
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let of_tables = self.noise_floors.iter().map(|(name, floor)| (name.as_str(), *floor));
+        let of_all = self.noise_floor.filter(|_| self.noise_floors.is_empty());
+        let of_all = self.tables.iter().filter_map(|table| Some((table.name(), of_all?)));
+        let is_noisy = of_tables.chain(of_all).filter(|(_, floor)| *floor > TOO_NOISY);
+        let noisy: Vec<&str> = is_noisy.map(|(name, _)| name).collect();
         (!noisy.is_empty()).then(|| {
             format!(
                 "Too noisy for conclusions: {}. Repeat on an idle machine, with more images or rounds.",

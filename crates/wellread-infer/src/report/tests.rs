@@ -155,6 +155,9 @@ fn one_half_of_the_rounds_is_the_noise_of_the_other() {
     assert!((noisy.noise_floor.unwrap() - 0.1).abs() < 1e-9);
     // The interval of the row is 2 % wide.
     assert!((noisy.detectable[TABLE] - 0.122).abs() < 1e-3, "{:?}", noisy.detectable);
+    assert_eq!(noisy.too_noisy(), None);
+    let said = with(&[160, 100, 100, 160, 160, 100, 100, 160]).too_noisy().unwrap();
+    assert!(said.starts_with(&format!("Too noisy for conclusions: {TABLE}.")), "{said}");
     // Too few rounds for halves.
     assert_eq!(with(&[100; 5]).noise_floor, None);
 }

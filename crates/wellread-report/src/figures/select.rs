@@ -37,9 +37,9 @@ pub(super) fn loaders(table: &Table) -> Vec<(Series, Vec<(&'static str, Cell)>)>
 /// The series of a table: formats, each once per value of `column` where it has several.
 pub(super) fn series_by(table: &Table, column: &'static str) -> Vec<(Series, Vec<(&'static str, Cell)>)> {
     let mut all = vec![];
+    let groups = table.groups(&["format", column]);
     for (Series { name, slot }, format) in formats(table) {
-        let of: Vec<_> =
-            table.groups(&["format", column]).into_iter().filter(|g| g.key[0] == format).collect();
+        let of: Vec<_> = groups.iter().filter(|g| g.key[0] == format).collect();
         let values: Vec<_> = of.iter().map(|g| g.key[1].clone()).filter(|c| *c != Cell::Null).collect();
         if values.len() < 2 {
             all.push((Series { name, slot }, vec![("format", format)]));

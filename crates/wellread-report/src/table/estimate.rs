@@ -1,6 +1,7 @@
 //! From rows to estimates: rows of one configuration, the median of their values and how far to trust it.
 
 use super::{Cell, Table};
+use std::collections::{HashMap, HashSet};
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::intervals::IntervalEstimator;
 use wellread_measure::samples::median_in_place;
@@ -52,13 +53,39 @@ pub struct Group {
     pub rows: Vec<usize>,
 }
 
+/// The value of a cell as it is told from others: all NaN are one, and so are the two zeros.
+#[derive(PartialEq, Eq, Hash)]
+enum Identity {
+    Null,
+    F64(u64),
+    I64(i64),
+    Bool(bool),
+    Str(String),
+}
+
+impl Identity {
+    fn of(cell: &Cell) -> Self {
+        match cell {
+            Cell::Null => Self::Null,
+            Cell::F64(v) if v.is_nan() => Self::F64(f64::NAN.to_bits()),
+            // Minus zero and zero are zero.
+            Cell::F64(v) => Self::F64((v + 0.0).to_bits()),
+            Cell::I64(v) => Self::I64(*v),
+            Cell::Bool(v) => Self::Bool(*v),
+            Cell::Str(v) => Self::Str(v.clone()),
+        }
+    }
+}
+
 impl Table {
     /// Groups the rows by the values of `keys`; groups in order of first appearance.
     pub fn groups(&self, keys: &[&str]) -> Vec<Group> {
         let mut groups: Vec<Group> = vec![];
+        let mut numbers: HashMap<Vec<Identity>, usize> = HashMap::new();
         for row in 0..self.rows() {
             let key: Vec<_> = keys.iter().map(|k| self.cell(k, row)).collect();
-            match groups.iter_mut().find(|g| g.key == key) {
+            let number = *numbers.entry(key.iter().map(Identity::of).collect()).or_insert(groups.len());
+            match groups.get_mut(number) {
                 Some(group) => group.rows.push(row),
                 None => groups.push(Group { key, rows: vec![row] }),
             }
@@ -98,14 +125,9 @@ impl Table {
 
     /// Distinct values of a column in order of first appearance, nulls left out.
     pub fn distinct(&self, name: &str) -> Vec<Cell> {
-        let mut seen: Vec<Cell> = vec![];
-        for row in 0..self.rows() {
-            let cell = self.cell(name, row);
-            if cell != Cell::Null && !seen.contains(&cell) {
-                seen.push(cell);
-            }
-        }
-        seen
+        let mut seen: HashSet<Identity> = HashSet::new();
+        let cells = (0..self.rows()).map(|row| self.cell(name, row));
+        cells.filter(|cell| *cell != Cell::Null && seen.insert(Identity::of(cell))).collect()
     }
 
     /// Why the configuration at `row` could not be measured, if it could not: its `status` is `unavailable`
@@ -149,6 +171,20 @@ mod tests {
         assert_eq!(t.unavailable(5).as_deref(), Some("unavailable: not built in"));
         assert_eq!(t.unavailable(0), None);
         assert_eq!(t.distinct("format").len(), 2);
+    }
+
+    #[test]
+    fn groups_and_values_come_in_the_order_of_their_first_appearance() {
+        let mut t = Table::new("t");
+        for (format, x) in [("b", 0.0), ("a", f64::NAN), ("b", -0.0), ("c", 2.0), ("a", f64::NAN)] {
+            t.push(row![("format", format), ("x", x)]);
+        }
+        let groups = t.groups(&["format", "x"]);
+        let rows: Vec<_> = groups.iter().map(|group| group.rows.as_slice()).collect();
+        assert_eq!(rows, [&[0, 2][..], &[1, 4], &[3]]);
+        assert_eq!(groups[2].key, [Cell::from("c"), Cell::from(2.0)]);
+        assert_eq!(t.distinct("format"), ["b", "a", "c"].map(Cell::from));
+        assert_eq!(t.distinct("x").len(), 3);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The table's name travels in the Parquet footer (`wellread.table`), so that a renamed file is still known.
 
-use super::{Column, Table, Values};
+use super::{Column, EXACT, Table, Values};
 use crate::{Error, Result, staged};
 use arrow_array::cast::AsArray;
 use arrow_array::types as at;
@@ -67,7 +67,7 @@ impl Table {
     }
 
     /// Reads a table from CSV with a header line; its name is the file's. A column is of the first type that all its
-    /// values are of: integers, floats, booleans, text. Empty values are null.
+    /// values are of: integers, floats, booleans, text. Empty values are null. An integer that a float would round makes its column text.
     ///
     /// # Errors
     /// Unreadable file, no header, a name given twice, a line with more or fewer values than the header.
@@ -160,13 +160,21 @@ fn typed(texts: Vec<Option<String>>) -> Values {
         Values::F64(vec![None; texts.len()])
     } else if let Some(values) = all(&texts, |text| text.parse().ok()) {
         Values::I64(values)
-    } else if let Some(values) = all(&texts, |text| text.parse().ok()) {
+    } else if let Some(values) = all(&texts, float) {
         Values::F64(values)
     } else if let Some(values) = all(&texts, truth) {
         Values::Bool(values)
     } else {
         Values::Str(texts)
     }
+}
+
+/// A text as a float. `None` also for an integer that a float would round, such as a seed of 64 bits: it stays text. Large
+/// floats are written without an exponent, and give the same text again.
+fn float(text: &str) -> Option<f64> {
+    let value: f64 = text.parse().ok()?;
+    let is_large = text.parse::<i128>().is_ok_and(|whole| whole.unsigned_abs() > u128::from(EXACT));
+    (!is_large || value.to_string() == text).then_some(value)
 }
 
 fn read_bytes(

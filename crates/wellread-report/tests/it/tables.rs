@@ -225,6 +225,44 @@ fn single_measurements_and_figures_of_an_earlier_run_do_not_stay() {
     assert_eq!(ReportInput::from_dir(dir.path()).unwrap().samples, [samples]);
 }
 
+/// The writer keeps such an integer as text, and a float would round it.
+#[test]
+fn integers_of_64_bits_come_back_from_csv_with_every_digit() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.csv");
+    let mut table = Table::new("x");
+    table.push(row![("seed", u64::MAX), ("large", 1.2345e23), ("rate", 1)]);
+    table.push(row![("seed", 3_u64), ("large", 0.5), ("rate", 2.5)]);
+    table.write_csv(&path).unwrap();
+    let read = Table::read_csv(&path).unwrap();
+    assert_eq!(read.str("seed", 0), Some("18446744073709551615"));
+    assert_eq!((read.f64("large", 0), read.f64("rate", 1)), (Some(1.2345e23), Some(2.5)));
+}
+
+/// The summary that named the earlier run's tables may be lost, and its tables are there all the same.
+#[test]
+fn tables_that_the_summary_does_not_list_are_left_out_with_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut storage = Table::new("storage");
+    storage.push(row![("format", "tiff"), ("run", 0), ("p50_s", 0.5)]);
+    ReportInput { tables: vec![dataset(), storage.clone()], ..ReportInput::default() }
+        .save(dir.path())
+        .unwrap();
+    std::fs::remove_file(dir.path().join("summary.json")).unwrap();
+    let second = ReportInput { tables: vec![storage.clone()], ..ReportInput::default() };
+    second.save(dir.path()).unwrap();
+    assert!(dir.path().join("dataset.parquet").exists());
+    let read = ReportInput::from_dir(dir.path()).unwrap();
+    assert_eq!(read.tables, [storage]);
+    assert_eq!(
+        read.warnings,
+        ["dataset is left out: it is of another run, which summary.json does not list"]
+    );
+    std::fs::remove_file(dir.path().join("storage.parquet")).unwrap();
+    let error = ReportInput::from_dir(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("no result table that summary.json lists"), "{error}");
+}
+
 #[test]
 fn two_files_of_one_table_are_refused_with_both_names() {
     let dir = tempfile::tempdir().unwrap();
