@@ -70,13 +70,13 @@ def sites_row(plates):
 
 
 def readme_table(peers, plates):
-    """README's table: the judged ratios of the chosen rows, and which runs they are of."""
+    """README's table: the judged ratios of the chosen rows, without the page's reasons, and which runs they are of."""
     (measured,) = [one for one in peers["sets"] if one["name"] == SET]
     phases = {phase: peers_page.judged(measured, phase) for phase in peers_page.PHASES}
     lines = [HEAD, "|---|---|---|"]
     for peer, ours in ROWS:
         of_peer = [one for rows in phases.values() for one in rows if (one["peer"], one["ours"]) == (peer, ours)]
-        ratios = [peers_page.times(one["judgement"]) for one in of_peer]
+        ratios = [peers_page.times(one["judgement"]).split(":")[0] for one in of_peer]
         lines.append(f"| {peers_page.cell(of_peer[0]['about'])} | {' | '.join(ratios)} |")
     lines.append(sites_row(plates))
     runs = f"{peers_page.of_run(peers['facts'])}. The row of sites: {plate_run(plates['facts'])}."
