@@ -70,7 +70,7 @@ def sites_row(plates):
 
 
 def readme_table(peers, plates):
-    """README's table: the judged ratios of the chosen rows, without the page's reasons, and which runs they are of."""
+    """README's table: the judged ratios of the chosen rows, without reasons, and which runs they are of."""
     (measured,) = [one for one in peers["sets"] if one["name"] == SET]
     phases = {phase: peers_page.judged(measured, phase) for phase in peers_page.PHASES}
     lines = [HEAD, "|---|---|---|"]

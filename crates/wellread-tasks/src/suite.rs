@@ -112,7 +112,9 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
         suite.sites = prepare(config, &planned, repository.as_ref(), &mut pythons, tell)?;
         drop(preparing);
         let moved = suite.begin(&planned)?;
-        moved.iter().for_each(|note| tell(&Event::Note(note)));
+        for note in &moved {
+            tell(&Event::Note(note));
+        }
         notes.extend(moved);
         output.keep();
         suite.write()?;

@@ -6,6 +6,7 @@
 //!
 //! A row that is null has a level and no value. Definition levels, beside the others, tell which rows those are.
 
+use super::claims::block_decompressor;
 use super::packing::{PACK, packed};
 use lance_bitpacking::BitPacking;
 use lance_encoding::buffer::LanceBuffer;

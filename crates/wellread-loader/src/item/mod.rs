@@ -345,7 +345,7 @@ impl ItemContext {
             }
             PixelDestination::Turned { .. } | PixelDestination::Straight { .. } => pixels,
         };
-        let own = if transform.tells_own() { (pixels / compiled.channels.len()).div_ceil(4) } else { 0 };
+        let own_room = if transform.tells_own() { (pixels / compiled.channels.len()).div_ceil(4) } else { 0 };
         let jitter = transform.jitter;
         let brightness = |c| factor(jitter, jitter.brightness, Purpose::Brightness, draws, c);
         let [own, last] = compiled.own_factors(compiled.group(row)?, brightness, &mut self.affine);
@@ -363,8 +363,8 @@ impl ItemContext {
             orientation,
             resampled,
             destination,
-            intermediate: intermediate + own,
-            own,
+            intermediate: intermediate + own_room,
+            own: own_room,
             is_moved,
             affine,
             last,
