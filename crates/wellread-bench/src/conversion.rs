@@ -45,16 +45,11 @@ pub static BENCHMARK: Benchmark = Benchmark {
     findings,
 };
 
-/// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
-const MIN_ROUNDS: usize = 3;
 /// Fewest images of a turn, however slow they are.
 const MIN_IMAGES: usize = 4;
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
-    let formats = session.own_sets().iter().filter(|set| set.error.is_none()).count();
-    let turns = (formats * TensorPath::ALL.len() * MIN_ROUNDS).max(1);
-    let share = session.seconds() / turns as f64;
     let in_python = session.frameworks.of(BENCHMARK.name).next().is_some();
     for set in session.own_sets() {
         for &path in TensorPath::ALL {
@@ -71,13 +66,12 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 None => variants.push(Variant {
                     peer: false,
                     keys,
-                    job: Box::new(move |turn| convert(session, set, path, turn, share)),
+                    job: Box::new(move |turn| convert(session, set, path, turn, session.turn_seconds())),
                 }),
             }
         }
     }
-    let own = variants.len();
-    python::add_variants(session, own, (&mut variants, &mut unavailable));
+    python::add_variants(session, (&mut variants, &mut unavailable));
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &["numpy_p50_s", "conversion_p50_s", "conversion_overhead_pct"],

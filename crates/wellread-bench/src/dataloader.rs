@@ -62,10 +62,6 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let lowered = RefCell::default();
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
-    let formats = session.own_sets().iter().filter(|set| set.error.is_none()).count();
-    let configurations =
-        formats * config.batch_sizes.len() * config.workers.len() * config.loader_caches.len();
-    let share = session.seconds() / (configurations * MIN_ROUNDS).max(1) as f64;
     for set in session.own_sets() {
         for &batch_size in &config.batch_sizes {
             let with_caches = |&workers| config.loader_caches.iter().map(move |cache| (workers, cache));
@@ -92,6 +88,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     keys,
                     job: Box::new(move |turn| {
                         let how = (batch_size, workers, cache);
+                        let share = session.turn_seconds();
                         let measured = epochs(session, set, how, &mut kept, turn, share)?;
                         if let Some(memory) = measured.1 {
                             note_lowered(lowered, set.format, how, &memory);
@@ -103,8 +100,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
         }
     }
     mark_own(session, (&mut variants, &mut unavailable));
-    let own = variants.len();
-    python::add_variants(session, own, (&mut variants, &mut unavailable));
+    python::add_variants(session, (&mut variants, &mut unavailable));
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &["samples_per_sec", "first_epoch_images_per_s", "first_batch_s", "epoch_s"],
@@ -163,8 +159,6 @@ struct Opened {
 /// microseconds. A turn has [`MAX_EPOCHS`] at most.
 const TURN_SECONDS: f64 = 0.12;
 const MAX_EPOCHS: u64 = 50;
-/// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
-const MIN_ROUNDS: usize = 3;
 /// Fewest batches of an epoch, however slow they are.
 const MIN_BATCHES: usize = 4;
 

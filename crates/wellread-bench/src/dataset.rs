@@ -51,20 +51,13 @@ pub static BENCHMARK: Benchmark = Benchmark {
 /// Images that follow each other and are looked at together for [`Spread`]: a batch of the defaults.
 const SPREAD_WINDOW: usize = 16;
 
-/// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
-const MIN_ROUNDS: usize = 3;
 /// Fewest images of a turn, however slow they are.
 const MIN_IMAGES: usize = 8;
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
-    let sets = session.own_sets();
-    let formats = sets.iter().filter(|set| set.error.is_none()).count();
-    let turns = formats * config.access.len() * config.transforms.len() * config.caches.len() * MIN_ROUNDS;
-    // A format that decodes hundreds of images for one must not take the others' time.
-    let share = session.seconds() / turns.max(1) as f64;
-    for set in sets {
+    for set in session.own_sets() {
         for name in &config.user_transforms {
             let keys = vec![("format", Cell::from(set.format)), ("transform", Cell::from(name))];
             let reason = python::only_in_python(name);
@@ -85,6 +78,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
                             peer: false,
                             keys,
                             job: Box::new(move |turn| {
+                                // A format that decodes hundreds of images for one must not take the others' time.
+                                let share = session.turn_seconds();
                                 take_samples(session, set, access, transform, cache, turn, share)
                             }),
                         }),
@@ -94,10 +89,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
         }
     }
     mark_own(session, (&mut variants, &mut unavailable));
-    let own = variants.len();
     let plain = config.transforms.contains(&Preset::None);
     if plain || !config.user_transforms.is_empty() {
-        python::add_variants(session, own, (&mut variants, &mut unavailable));
+        python::add_variants(session, (&mut variants, &mut unavailable));
     }
     let settings = Settings {
         name: BENCHMARK.name,

@@ -133,8 +133,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
         }
     }
     mark_own(session, (&mut variants, &mut unavailable));
-    let own = variants.len();
-    python::add_variants(session, own, (&mut variants, &mut unavailable));
+    python::add_variants(session, (&mut variants, &mut unavailable));
     let settings = Settings {
         name: BENCHMARK.name,
         intervals: &[

@@ -323,7 +323,9 @@ fn curve(path: &Path) -> Option<Vec<Row>> {
             .map(|name| (name.to_owned(), Cell::from(number(name))));
         let Some(epoch) = number("epoch") else { continue };
         if values.iter().any(|(_, value)| *value != Cell::Null) {
-            let mut row = row![("epoch", epoch as i64)];
+            let is_whole = epoch.fract() == 0.0 && epoch.abs() < 1e15;
+            let epoch = if is_whole { Cell::I64(epoch as i64) } else { Cell::F64(epoch) };
+            let mut row = row![("epoch", epoch)];
             row.extend(values);
             rows.push(row);
         }
@@ -364,6 +366,10 @@ mod tests {
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[1][3], ("val_dice".to_owned(), Cell::F64(0.8)));
         assert_eq!(rows[1][4], ("val_pearson".to_owned(), Cell::F64(0.7)));
+        assert_eq!((&rows[0][0].1, &rows[1][0].1), (&Cell::I64(0), &Cell::I64(1)));
+        std::fs::write(&path, "epoch,train_loss\n0.25,0.9\n0.5,0.8\n1,0.7\n").unwrap();
+        let epochs: Vec<Cell> = curve(&path).unwrap().into_iter().map(|row| row[0].1.clone()).collect();
+        assert_eq!(epochs, [Cell::F64(0.25), Cell::F64(0.5), Cell::I64(1)]);
         assert_eq!(curve(&dir.path().join("none")), None);
         std::fs::write(&path, b"\xff\xfe").unwrap();
         assert_eq!(curve(&path), None);

@@ -8,8 +8,8 @@ use super::columns::measurement;
 use crate::choices::{Access, Preset};
 use crate::core::Session;
 use crate::core::access::rows_of;
-use crate::core::frameworks::{Conversion, InPython};
-use crate::core::python_sources::{Lists, Source, seconds, share, sources};
+use crate::core::frameworks::Conversion;
+use crate::core::python_sources::{Lists, Source, seconds, sources};
 use crate::core::variants::{Keys, Measurement, Unavailable};
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
@@ -23,9 +23,9 @@ pub(crate) const NEVER: &str = "never";
 pub(crate) const ALWAYS: &str = "always";
 pub(crate) const SOMETIMES: &str = "sometimes";
 
-/// Adds the variants of the frameworks to the `own` ones of this program: every path, with one reader for each format. It is wellread where
+/// Adds the variants of the frameworks to those of this program: every path, with one reader for each format. It is wellread where
 /// Python has it, else the format's first.
-pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, unavailable): Lists<'_, 's>) {
+pub(super) fn add_variants<'s>(session: &'s Session<'s>, (variants, unavailable): Lists<'_, 's>) {
     let mut sources = sources(session, "conversion", unavailable);
     sources.retain(|source| source.reader.native);
     // A missing package concerns the readers of the other tracks, unless nothing else is there.
@@ -46,8 +46,6 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
         })
     };
     unavailable.retain(|missing| !has_reader(&missing.keys));
-    let paths = |python: &InPython| python.conversions().iter().filter(|c| c.unavailable.is_none()).count();
-    let share = share(session, own + chosen.iter().map(|source| paths(source.python)).sum::<usize>());
     for Source { session, python, set, reader } in chosen {
         for way in python.conversions() {
             let source = Source { session, python, set, reader };
@@ -56,12 +54,12 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
                 unavailable.push(Unavailable { keys: source.keys(keys), reason: reason.clone() });
                 continue;
             }
-            variants.push(source.variant(keys, move |source, turn| convert(source, way, share, turn)));
+            variants.push(source.variant(keys, move |source, turn| convert(source, way, turn)));
         }
     }
 }
 
-fn convert(source: &Source<'_>, way: &Conversion, share: f64, turn: Turn) -> Result<Measurement> {
+fn convert(source: &Source<'_>, way: &Conversion, turn: Turn) -> Result<Measurement> {
     #[derive(Deserialize)]
     struct Answer {
         arrays_ns: Vec<u64>,
@@ -72,7 +70,7 @@ fn convert(source: &Source<'_>, way: &Conversion, share: f64, turn: Turn) -> Res
     let session = source.session;
     let rows = rows_of(Access::Random, session.prepared.expected.len(), session.config, turn.round as u64);
     let more = json!({ "rows": rows, "conversion": way.path });
-    let request = source.request("conversion", share, turn.warmup, more);
+    let request = source.request("conversion", turn.warmup, more);
     let (measured, _) = source.turn(turn, Preset::None, &request, |answer| {
         let answer = Answer::deserialize(answer).context("the worker's samples")?;
         let samples = |ns: &[u64]| -> Samples { seconds(ns).into_iter().collect() };

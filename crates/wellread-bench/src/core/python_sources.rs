@@ -10,7 +10,7 @@
 
 use super::frameworks::{InPython, Reader};
 use super::measurement::{Keys, Measurement, Unavailable, Variant};
-use super::session::{RowFiles, Session};
+use super::session::{MIN_ROUNDS, RowFiles, Session};
 use crate::choices::Preset;
 use crate::data::FormatSet;
 use anyhow::Result;
@@ -21,8 +21,6 @@ use wellread_measure::path_text;
 use wellread_report::Cell;
 use wellread_worker::Pixels;
 
-/// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
-const MIN_ROUNDS: usize = 3;
 /// Fewest seconds that a turn is given, so that a loader's processes can start.
 const MIN_TURN_SECONDS: f64 = 0.4;
 /// Seconds that a peer is given to have all its pixels compared, at least.
@@ -42,11 +40,6 @@ pub(crate) fn mark_own(session: &Session<'_>, (variants, unavailable): Lists<'_,
             keys.splice(1..1, [("framework", Cell::from("rust")), ("loader", Cell::from("wellread"))]);
         }
     }
-}
-
-/// Seconds that each of so many variants may take in a turn.
-pub(crate) fn share(session: &Session<'_>, variants: usize) -> f64 {
-    (session.seconds() / (variants * MIN_ROUNDS).max(1) as f64).max(MIN_TURN_SECONDS)
 }
 
 /// A framework, a set and a reader of it.
@@ -71,8 +64,9 @@ impl<'s> Source<'s> {
     }
 
     /// The request to a worker for a turn.
-    pub(crate) fn request(&self, track: &str, share_s: f64, full: bool, more: Value) -> Value {
+    pub(crate) fn request(&self, track: &str, full: bool, more: Value) -> Value {
         let config = self.session.config;
+        let share_s = self.session.turn_seconds().max(MIN_TURN_SECONDS);
         let mut request = Map::new();
         let common = json!({
             "do": track, "format": self.set.format, "path": path_text::text(&self.set.path), "reader": self.reader.name,
@@ -100,7 +94,7 @@ impl<'s> Source<'s> {
     ) -> Result<(Measurement, Check<'s>)> {
         let mut check = Check::new(self.session, preset);
         let measured = self.python.turn(turn, request, |pixels| check.compare(pixels), measure)?;
-        Ok((Measurement { verified: check.verified, ..measured }, check))
+        Ok((Measurement { verified: check.is_verified(), ..measured }, check))
     }
 
     /// A variant that measures by `job`.
@@ -206,6 +200,11 @@ pub(crate) struct Check<'s> {
 impl<'s> Check<'s> {
     fn new(session: &'s Session<'s>, preset: Preset) -> Self {
         Self { session, preset, verified: true, seen: vec![0; session.prepared.expected.len()] }
+    }
+
+    /// Whether there were pixels, and all of them were the expected ones.
+    fn is_verified(&self) -> bool {
+        self.verified && self.seen.iter().any(|&times| times > 0)
     }
 
     fn compare(&mut self, pixels: &Pixels) {

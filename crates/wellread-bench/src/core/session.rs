@@ -53,6 +53,9 @@ pub(crate) type RowFiles = Result<Option<Rc<[String]>>, String>;
 /// So much of its time a benchmark has for measuring, whatever came before.
 const MIN_TIME_LEFT: f64 = 0.25;
 
+/// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
+pub(crate) const MIN_ROUNDS: usize = 3;
+
 /// A benchmark is late from so much of its time on.
 const LATE: f64 = 1.25;
 
@@ -68,6 +71,8 @@ pub struct TimeBudget {
     /// The time of the running one, and when it began.
     current: Cell<Duration>,
     since: Cell<Instant>,
+    /// The variants of the running one, of this program and of frameworks.
+    variants: Cell<usize>,
 }
 
 impl TimeBudget {
@@ -82,6 +87,7 @@ impl TimeBudget {
             later: Cell::new(all.saturating_sub(1)),
             current,
             since: Cell::new(now),
+            variants: Cell::new(0),
         }
     }
 
@@ -90,6 +96,16 @@ impl TimeBudget {
         self.since.set(Instant::now());
         self.later.set(left.saturating_sub(1));
         self.current.set(budget::share(self.whole, self.began.elapsed(), left, self.all));
+    }
+
+    /// The running benchmark has so many variants.
+    pub(crate) fn set_variants(&self, count: usize) {
+        self.variants.set(count);
+    }
+
+    /// Seconds that each variant may take in a turn.
+    fn turn_seconds(&self) -> f64 {
+        self.current.get().as_secs_f64() / (self.variants.get() * MIN_ROUNDS).max(1) as f64
     }
 }
 
@@ -115,6 +131,12 @@ impl Session<'_> {
     /// The same in seconds.
     pub fn seconds(&self) -> f64 {
         self.budget().as_secs_f64()
+    }
+
+    /// Seconds that each variant of the running benchmark may take in a turn, known once its variants run. They have equal parts,
+    /// whether they are of this program or of a framework.
+    pub(crate) fn turn_seconds(&self) -> f64 {
+        self.pace.turn_seconds()
     }
 
     /// The time left of all benchmarks at most, when the running one needs so much.
@@ -166,4 +188,18 @@ pub(crate) fn batch_shape(config: &Config, images: &[ImageChecksum]) -> Vec<usiz
     let (y, x) = config.crop.unwrap_or((y, x));
     let batch = config.batch_size.min(images.len());
     if t == 1 && z == 1 { vec![batch, c, y, x] } else { vec![batch, t, c, z, y, x] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, MIN_ROUNDS, TimeBudget};
+
+    #[test]
+    fn variants_of_a_benchmark_have_equal_parts_of_its_time() {
+        let pace = TimeBudget::new(Duration::from_secs(60), 1);
+        // Two of this program and three of a framework.
+        pace.set_variants(2 + 3);
+        let whole = pace.turn_seconds() * (5 * MIN_ROUNDS) as f64;
+        assert!((whole - 60.0).abs() < 1e-9, "{whole}");
+    }
 }

@@ -63,6 +63,7 @@ pub fn run(
     };
     let mut stamp = Stamp { session, table: &mut table };
     if !variants.is_empty() {
+        session.pace.set_variants(variants.len());
         let live = RefCell::new(LiveFigures::new(settings.noise_figure));
         let mut plan =
             Plan::new(config.seed).rounds(config.repeats).warmup(1).time_budget(session.remaining()).fit();

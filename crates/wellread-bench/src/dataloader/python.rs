@@ -6,7 +6,7 @@
 
 use crate::choices::Preset;
 use crate::core::Session;
-use crate::core::python_sources::{Lists, Source, seconds, share, sources};
+use crate::core::python_sources::{Lists, Source, seconds, sources};
 use crate::core::variants::{Measurement, Unavailable};
 use crate::traffic;
 use anyhow::Result;
@@ -37,11 +37,10 @@ struct Epoch {
     link: Option<[(u64, u64, f64); 2]>,
 }
 
-/// Adds the variants of the frameworks to the `own` ones of this program.
-pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, unavailable): Lists<'_, 's>) {
+/// Adds the variants of the frameworks to those of this program.
+pub(super) fn add_variants<'s>(session: &'s Session<'s>, (variants, unavailable): Lists<'_, 's>) {
     let config = session.config;
     let sources = sources(session, "dataloader", unavailable);
-    let share = share(session, own + sources.len() * config.batch_sizes.len() * config.workers.len());
     for Source { session, python, set, reader } in sources {
         for &batch_size in &config.batch_sizes {
             for &workers in &config.workers {
@@ -56,7 +55,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
                 let first = Shared::new(None);
                 let key = format!("dataloader {} {} {batch_size} {workers}", set.format, reader.name);
                 variants.push(source.variant(keys, move |source, turn| {
-                    let request = source.request("dataloader", share, turn.warmup, json!({
+                    let request = source.request("dataloader", turn.warmup, json!({
                         "key": key, "keep": config.keep_open, "batch_size": batch_size, "workers": workers,
                         "first_epoch": turn.round as u64 * TURN_LIMITS.1, "turn_s": TURN_LIMITS.0, "most_epochs": TURN_LIMITS.1,
                     }));
@@ -65,8 +64,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
                     // A warm-up turn is one whole epoch, every row once, unless a slow peer was cut short; of any other
                     // the worker looks at some.
                     let once = |&times: &usize| times == 1 || times == 0 && !source.reader.is_own();
-                    let mut seen = check.seen.iter();
-                    let enough = if turn.warmup { seen.all(once) } else { seen.any(|&times| times > 0) };
+                    let enough = !turn.warmup || check.seen.iter().all(once);
                     Ok(Measurement { verified: measured.verified && enough, ..measured })
                 }));
             }

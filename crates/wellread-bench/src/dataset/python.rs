@@ -10,7 +10,7 @@
 use crate::choices::{Access, Preset};
 use crate::core::Session;
 use crate::core::access::rows_of;
-use crate::core::python_sources::{Lists, Source, seconds, share, sources};
+use crate::core::python_sources::{Lists, Source, seconds, sources};
 use crate::core::variants::{Keys, Measurement, Unavailable, Variant};
 use anyhow::Result;
 use serde::Deserialize;
@@ -42,8 +42,8 @@ impl<'s> Single<'s> {
     }
 }
 
-/// Adds the variants of the frameworks to the `own` ones of this program.
-pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, unavailable): Lists<'_, 's>) {
+/// Adds the variants of the frameworks to those of this program.
+pub(super) fn add_variants<'s>(session: &'s Session<'s>, (variants, unavailable): Lists<'_, 's>) {
     let sources = sources(session, "dataset", unavailable);
     let config = session.config;
     // Without the plain images there is nothing to see a preset's cost by.
@@ -51,7 +51,6 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
     let presets = config.transforms.iter().copied().filter(|p| plain && *p != Preset::Augment);
     let user = config.user_transforms.iter().map(|name| Single::User(name));
     let transforms: Vec<Single<'_>> = presets.map(Single::Preset).chain(user).collect();
-    let share = share(session, own + sources.len() * config.access.len() * transforms.len());
     for source in sources {
         for &transform in &transforms {
             let reason = match transform {
@@ -69,7 +68,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
                     ("transform", Cell::from(transform.name())),
                     ("cache", Cell::from("none")),
                 ];
-                let job = move |source: &Source<'s>, turn| take(source, access, transform, share, turn);
+                let job = move |source: &Source<'s>, turn| take(source, access, transform, turn);
                 let variant = source.variant(keys, job);
                 // A fault of the user's own transform is not the peer's.
                 let peer = variant.peer && matches!(transform, Single::Preset(_));
@@ -79,13 +78,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
     }
 }
 
-fn take(
-    source: &Source<'_>,
-    access: Access,
-    transform: Single<'_>,
-    share: f64,
-    turn: Turn,
-) -> Result<Measurement> {
+fn take(source: &Source<'_>, access: Access, transform: Single<'_>, turn: Turn) -> Result<Measurement> {
     #[derive(Deserialize)]
     struct Answer {
         open_ns: u64,
@@ -96,7 +89,7 @@ fn take(
     let n = session.prepared.expected.len();
     let rows = rows_of(access, n, session.config, turn.round as u64);
     let more = json!({ "rows": rows, "transform": transform.name() });
-    let request = source.request("dataset", share, turn.warmup, more);
+    let request = source.request("dataset", turn.warmup, more);
     let (measured, check) = source.turn(turn, transform.delivered(), &request, |answer| {
         let answer = Answer::deserialize(answer)?;
         let items = seconds(&answer.samples_ns);

@@ -7,7 +7,7 @@
 use super::thresholds::{advice, utilisation_mark};
 use crate::choices::Preset;
 use crate::core::Session;
-use crate::core::python_sources::{Lists, Source, seconds, share, sources};
+use crate::core::python_sources::{Lists, Source, seconds, sources};
 use crate::core::variants::{Measurement, Unavailable};
 use crate::traffic;
 use serde::Deserialize;
@@ -21,8 +21,8 @@ use wellread_store::place::LinkUse;
 /// Steps of a warm-up turn, in which every pixel is compared.
 const WARMUP_STEPS: usize = 2;
 
-/// Adds the variants of the frameworks to the `own` ones of this program.
-pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, unavailable): Lists<'_, 's>) {
+/// Adds the variants of the frameworks to those of this program.
+pub(super) fn add_variants<'s>(session: &'s Session<'s>, (variants, unavailable): Lists<'_, 's>) {
     #[derive(Deserialize)]
     struct Answer {
         first_batch_ns: u64,
@@ -38,7 +38,6 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
     }
     let config = session.config;
     let sources = sources(session, "loop", unavailable);
-    let share = share(session, own + sources.len() * config.modes.len());
     for Source { session, python, set, reader } in sources {
         for &mode in &config.modes {
             let source = Source { session, python, set, reader };
@@ -56,7 +55,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
             let key = format!("loop {} {} {mode}", set.format, reader.name);
             variants.push(source.variant(keys, move |source, turn| {
                 let steps = if turn.warmup { config.steps.min(WARMUP_STEPS) } else { config.steps };
-                let request = source.request("loop", share, turn.warmup, json!({
+                let request = source.request("loop", turn.warmup, json!({
                     "key": key, "mode": mode, "model": config.model, "batch_size": batch_size, "steps": steps,
                     "workers": config.loop_workers, "first_epoch": turn.round as u64 * 1_000_000,
                 }));

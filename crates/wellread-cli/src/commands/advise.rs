@@ -159,6 +159,12 @@ fn rate(figure: &Figure) -> String {
     with_interval(figure, |v| format!("{v:.0}"))
 }
 
+/// A figure without decimals, or a dash where it was not measured.
+fn rounded(figure: Option<Figure>) -> String {
+    let measured = figure.map(|figure| figure.value).filter(|value| value.is_finite());
+    measured.map_or("–".to_owned(), |value| format!("{value:.0}"))
+}
+
 fn two_digits(v: f64) -> String {
     format!("{v:.2}")
 }
@@ -183,14 +189,14 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
     for tried in order {
         let write = tried.candidate.write_s.map(|s| 1e3 * s / tried.candidate.images.max(1) as f64);
         ui.say(format!(
-            "  {:<46} {:>9.1} {:>10}  {:<24} {:>8} {:>9.0} {:>10}  {}",
+            "  {:<46} {:>9.1} {:>10}  {:<24} {:>8} {:>9} {:>10}  {}",
             tried.name,
             tried.bytes_of_set / 1e6,
             write.map_or("–".to_owned(), |ms| format!("{ms:.2}")),
             rate(&tried.images_per_s),
             percent(tried.share_of_copy),
-            tried.single_us.value,
-            tried.cold_images_per_s.map_or("–".to_owned(), |cold| format!("{:.0}", cold.value)),
+            rounded(Some(tried.single_us)),
+            rounded(tried.cold_images_per_s),
             versus(tried)
         ));
     }
@@ -344,6 +350,12 @@ fn versus(tried: &CandidateResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_figure_that_was_not_measured_is_a_dash() {
+        let of = |value| rounded(Some(Figure { value, low: None, high: None }));
+        assert_eq!([of(12.4), of(f64::NAN), rounded(None)], ["12", "–", "–"]);
+    }
 
     #[test]
     fn what_agrees_is_the_time_of_a_step() {

@@ -49,7 +49,8 @@ pub(super) fn is_log(axis: &Axis, panels: &[&Panel]) -> bool {
     let values: Vec<f64> = marks().flat_map(values).collect();
     let stacked = marks().any(|m| matches!(m, Mark::Stack { .. }));
     match axis.scale {
-        Scale::Log => !stacked && values.iter().any(|v| *v > 0.0),
+        // Zero has no place on such an axis.
+        Scale::Log => !stacked && !values.is_empty() && values.iter().all(|v| *v > 0.0),
         Scale::Linear => false,
         Scale::Auto => {
             let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -253,6 +254,7 @@ pub(super) fn axis_title(title: &str, unit: &str, log: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Estimate;
     use proptest::prelude::*;
 
     fn scaled(unit: Unit, log: bool, values: &[f64]) -> ScaledAxis {
@@ -279,6 +281,17 @@ mod tests {
         );
         let p = scaled(Unit::PerSecond("x"), true, &[120.0, 130.0]);
         assert!(labels(&p).len() >= 2, "{:?}", labels(&p));
+    }
+
+    #[test]
+    fn an_axis_with_zero_is_not_logarithmic() {
+        let of = |values: &[f64]| {
+            let marks = values.iter().map(|v| Mark::Value(Estimate::exact(*v))).collect();
+            let axis = Axis::new("t", Unit::Seconds).scale(Scale::Log);
+            let panel = Panel { title: String::new(), axis, marks };
+            is_log(&panel.axis, &[&panel])
+        };
+        assert_eq!([of(&[0.1, 2.0]), of(&[0.0, 2.0]), of(&[])], [true, false, false]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::codec_name::codec_name;
 use super::demand::{self, Demand};
 use super::notes::{codecs, whiskers};
 use super::panel::{self, mark, rows_section, value_of};
-use super::select::{counted, has, rows, series, sorted};
+use super::select::{counted, has, not_drawn, rows, series, sorted};
 use crate::chart::{Axis, Figure, Mark, Panel, Scale, Section, Series};
 use crate::input::ReportInput;
 use crate::table::{Cell, Table};
@@ -193,6 +193,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
     let mut notes: Vec<String> =
         unverified.into_iter().chain(whiskers(&intervals).map(str::to_owned)).collect();
     notes.extend(demand);
+    notes.extend(not_drawn(table));
     notes.extend(Some(codecs(table)).filter(|_| several));
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.into_iter().map(|((series, _), _)| series.name).collect();

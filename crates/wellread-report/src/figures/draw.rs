@@ -2,30 +2,37 @@
 
 use super::notes::{is_late, notes};
 use super::registry::{heading, spec};
+use super::select::not_drawn;
 use super::{generic, samples};
 use crate::Result;
 use crate::chart::{Figure, Layout, Mark, Panel, Section};
 use crate::input::ReportInput;
+use crate::number;
 use crate::table::Table;
 use std::path::{Path, PathBuf};
+
+/// Rows of a section at most: coordinates end at 100,000 pixels.
+const MAX_ROWS: usize = 200;
 
 /// The figure of a table; `None` for tables that hold nothing to show. It uses only the words of `about` on
 /// images, machine and noise floor.
 pub fn figure(table: &Table, about: &ReportInput) -> Option<Figure> {
-    let (title, sections) = match spec(table.name()) {
-        Some(spec) => (spec.title.to_owned(), (spec.sections)(table)),
-        None => (heading(table.name()), generic::sections(table)),
+    let (title, sections, not_drawn) = match spec(table.name()) {
+        Some(spec) => (spec.title.to_owned(), (spec.sections)(table), not_drawn(table)),
+        None => (heading(table.name()), generic::sections(table), None),
     };
-    let sections = without_late(without_empty(sections));
+    let sections = limited(without_late(without_empty(sections)));
     if sections.is_empty() {
         return None;
     }
+    let mut notes = notes(table, &sections, about);
+    notes.extend(not_drawn);
     Some(Figure {
         name: table.name().to_owned(),
         title,
         subtitle: about.images.clone(),
         sections,
-        notes: notes(table, about),
+        notes,
         description: String::new(),
     })
 }
@@ -50,7 +57,7 @@ fn without_empty(mut sections: Vec<Section>) -> Vec<Section> {
 fn without_late(mut sections: Vec<Section>) -> Vec<Section> {
     let late = |mark: &Mark| matches!(mark, Mark::Unavailable(why) if is_late(why));
     for section in &mut sections {
-        let Layout::Rows { series, variants } = &mut section.layout else { continue };
+        let Layout::Rows { series, variants } = &section.layout else { continue };
         let each = variants.len().max(1);
         let stays = |row: usize| {
             let marks = || {
@@ -59,17 +66,37 @@ fn without_late(mut sections: Vec<Section>) -> Vec<Section> {
             !marks().any(late) || marks().any(|mark| !late(mark) && *mark != Mark::Nothing)
         };
         let kept: Vec<usize> = (0..series.len()).filter(|&row| stays(row)).collect();
-        if kept.is_empty() {
-            continue;
+        if !kept.is_empty() {
+            keep(section, &kept);
         }
-        for panel in &mut section.panels {
-            panel.marks.resize(series.len() * each, Mark::Nothing);
-            panel.marks =
-                kept.iter().flat_map(|&row| panel.marks[row * each..(row + 1) * each].to_vec()).collect();
-        }
-        *series = kept.iter().map(|&row| series[row].clone()).collect();
     }
     sections
+}
+
+/// The first rows of sections that have more than a figure has room for. The title says how many there are.
+fn limited(mut sections: Vec<Section>) -> Vec<Section> {
+    for section in &mut sections {
+        let Layout::Rows { series, .. } = &section.layout else { continue };
+        let all = series.len();
+        if all > MAX_ROWS {
+            keep(section, &(0..MAX_ROWS).collect::<Vec<_>>());
+            let all = number::count(all as i64);
+            section.title += &format!(": the first {MAX_ROWS} of {all} rows; the table has all");
+        }
+    }
+    sections
+}
+
+/// Keeps these rows of a section.
+fn keep(section: &mut Section, kept: &[usize]) {
+    let Layout::Rows { series, variants } = &mut section.layout else { return };
+    let each = variants.len().max(1);
+    for panel in &mut section.panels {
+        panel.marks.resize(series.len() * each, Mark::Nothing);
+        panel.marks =
+            kept.iter().flat_map(|&row| panel.marks[row * each..(row + 1) * each].to_vec()).collect();
+    }
+    *series = kept.iter().map(|&row| series[row].clone()).collect();
 }
 
 /// Writes `WHAT.svg` and `WHAT.png` of every table that has a figure into a folder. Also writes `WHAT_distribution` and

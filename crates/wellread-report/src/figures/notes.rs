@@ -1,17 +1,17 @@
 //! The text below a figure: runs, whiskers, machine, noise, missing values and the reasons.
 
+use crate::chart::{Mark, Section};
 use crate::columns;
 use crate::input::ReportInput;
 use crate::number;
 use crate::table::{Cell, IntervalKind, Table};
 use crate::words;
 
-/// The lines at the foot: runs, what the whiskers are, machine and noise, what is not verified.
-pub(super) fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
+/// The lines at the foot: runs, what the whiskers of these sections are, machine and noise, what is not verified.
+pub(super) fn notes(table: &Table, sections: &[Section], about: &ReportInput) -> Vec<String> {
     let keys = columns::keys(table);
     let quantities = columns::quantities(table);
     let all = columns::configurations(table, &keys, &quantities);
-    let estimates = || all.iter().flat_map(|c| c.estimates.iter().flatten());
     let mut first = String::new();
     // A percentile that few runs have has fewer than its configuration.
     let of = |c: &columns::Configuration| c.estimates.iter().flatten().map(|e| e.n).max();
@@ -23,7 +23,9 @@ pub(super) fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
             (l, h) => format!("Medians of n = {l} to {h} runs per configuration."),
         };
     }
-    if let Some(whiskers) = whiskers(&estimates().map(|e| e.interval).collect::<Vec<_>>()) {
+    let marks = sections.iter().flat_map(|section| &section.panels).flat_map(|panel| &panel.marks);
+    let interval = |mark: &Mark| if let Mark::Value(e) = mark { Some(e.interval) } else { None };
+    if let Some(whiskers) = whiskers(&marks.filter_map(interval).collect::<Vec<_>>()) {
         first += if first.is_empty() { "" } else { " " };
         first += whiskers;
     }

@@ -5,10 +5,24 @@ use crate::number;
 use crate::table::{Cell, Table};
 use crate::words::plural;
 
-/// The formats of a table in the order of every figure.
+/// Formats of a figure at most.
+pub(super) const MAX_FORMATS: usize = 100;
+
+/// The formats of a table in the order of every figure, as many as one draws.
 pub(super) fn formats(table: &Table) -> Vec<(Series, Cell)> {
     let formats = sorted(table, "format", &color::known_formats().collect::<Vec<_>>());
-    formats.into_iter().map(|format| (Series::from(format.text()), format)).collect()
+    formats.into_iter().take(MAX_FORMATS).map(|format| (Series::from(format.text()), format)).collect()
+}
+
+/// How many formats of a table its figure does not draw, if there are such.
+pub(super) fn not_drawn(table: &Table) -> Option<String> {
+    let all = table.distinct("format").len();
+    (all > MAX_FORMATS).then(|| {
+        format!(
+            "The first {MAX_FORMATS} of {} formats are drawn; the table has all.",
+            number::count(all as i64)
+        )
+    })
 }
 
 /// The series of a table: its formats in the order of every figure, split by compression where a format comes

@@ -192,6 +192,8 @@ fn losses(table: &Table) -> Vec<Section> {
                 let estimate = row.and_then(|row| table.estimate(column, &[row]));
                 estimate.map_or(Mark::Nothing, Mark::Value)
             };
+            let xs: Vec<Option<f64>> = all().map(|row| row.and_then(|row| table.f64("epoch", row))).collect();
+            let whole = xs.iter().flatten().all(|epoch| epoch.fract() == 0.0);
             sections.push(Section {
                 title: format!("{name}{title}"),
                 panels: vec![Panel {
@@ -202,8 +204,8 @@ fn losses(table: &Table) -> Vec<Section> {
                 layout: Layout::Scatter {
                     series: series.iter().map(|one| one.0.clone()).collect(),
                     points: vec![String::new(); most],
-                    xs: all().map(|row| row.and_then(|row| table.f64("epoch", row))).collect(),
-                    x_axis: Axis { whole: true, ..Axis::new("epoch", Unit::Plain("")).scale(Scale::Linear) },
+                    xs,
+                    x_axis: Axis { whole, ..Axis::new("epoch", Unit::Plain("")).scale(Scale::Linear) },
                     front: false,
                 },
                 columns: 1,
@@ -310,5 +312,12 @@ mod tests {
         let Layout::Scatter { xs, .. } = &sections[1].layout else { panic!("scatter") };
         assert_eq!(xs.iter().flatten().copied().collect::<Vec<_>>(), [1.0, 3.0, 1.0]);
         super::super::figure(&table, &crate::ReportInput::default()).unwrap().png(1.0).unwrap();
+        let is_whole = |sections: &[Section]| {
+            let Layout::Scatter { x_axis, .. } = &sections[0].layout else { panic!("scatter") };
+            x_axis.whole
+        };
+        assert!(is_whole(&sections));
+        table.push(row![("experiment", "e"), ("branch", "main"), ("epoch", 5.5), ("train_loss", 0.1)]);
+        assert!(!is_whole(&losses(&table)));
     }
 }

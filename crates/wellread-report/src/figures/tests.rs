@@ -86,6 +86,56 @@ fn rows_left_out_for_want_of_time_are_counted_and_not_drawn() {
 }
 
 #[test]
+fn figures_of_many_rows_draw_the_first_and_say_how_many_there_are() {
+    let mut table = Table::new("storage");
+    let mut tasks = Table::new("tasks");
+    for at in 0..1500 {
+        let format = format!("format-{at:04}");
+        table.push(row![
+            ("format", &format),
+            ("operation", "read_all"),
+            ("cache", "warm"),
+            ("run", 0),
+            ("images_per_s", 1.0)
+        ]);
+        if at < 250 {
+            tasks.push(row![
+                ("experiment", "e"),
+                ("branch", &format),
+                ("phase", "batch_step"),
+                ("seconds", 0.1)
+            ]);
+        }
+    }
+    let of_formats = figure(&table, &ReportInput::default()).unwrap();
+    let Layout::Rows { series, .. } = &of_formats.sections[0].layout else { panic!("rows") };
+    assert_eq!((series.len(), series[99].name.as_str()), (100, "format-0099"));
+    let said = "The first 100 of 1,500 formats are drawn; the table has all.";
+    assert!(of_formats.notes.iter().any(|note| note == said), "{:?}", of_formats.notes);
+    let of_branches = figure(&tasks, &ReportInput::default()).unwrap();
+    let section = &of_branches.sections[0];
+    let Layout::Rows { series, .. } = &section.layout else { panic!("rows") };
+    assert_eq!((series.len(), section.panels[0].marks.len()), (200, 200));
+    assert!(section.title.ends_with(": the first 200 of 250 rows; the table has all"), "{}", section.title);
+}
+
+#[test]
+fn whiskers_are_told_of_quantities_that_are_drawn() {
+    let mut table = storage();
+    for run in 0..3 {
+        table.push(row![
+            ("format", "tiff"),
+            ("operation", "read_all"),
+            ("cache", "cold"),
+            ("run", run),
+            ("mb_per_s", f64::from(run))
+        ]);
+    }
+    let figure = figure(&table, &ReportInput::default()).unwrap();
+    assert!(!figure.notes.iter().any(|note| note.contains("Whiskers")), "{:?}", figure.notes);
+}
+
+#[test]
 fn unlike_configurations_in_one_bar_have_no_whisker_and_are_named() {
     let costs = |accesses: &[&str]| {
         let mut table = Table::new("dataset");
