@@ -112,7 +112,7 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
         suite.sites = prepare(config, &planned, repository.as_ref(), &mut pythons, tell)?;
         drop(preparing);
         let moved = suite.begin(&planned)?;
-        for note in &moved {
+        if let Some(note) = &moved {
             tell(&Event::Note(note));
         }
         notes.extend(moved);
