@@ -16,7 +16,7 @@ use wellread_store::{Error, Format, OpenOptions, Store};
 /// A result of the check.
 pub(super) enum Checked {
     /// It is as the source; the seconds that looking took.
-    Same(Converted, f64),
+    Same(Box<Converted>, f64),
     /// An image that an interrupted run has left was damaged since: it is struck out, and all after it. The text tells
     /// of that.
     Struck(String),
@@ -55,7 +55,7 @@ impl Check<'_> {
         let error = match checked {
             Ok(left_out) => {
                 say_left_out(format, Ok(left_out), ui);
-                return Ok(Checked::Same(converted, start.elapsed().as_secs_f64()));
+                return Ok(Checked::Same(Box::new(converted), start.elapsed().as_secs_f64()));
             }
             Err(error) => error,
         };

@@ -37,7 +37,9 @@ fn is_measured(row: &Row, measured: &[Record]) -> bool {
 fn keep_lacking(missing: &mut Vec<Record>, measured: &[Record]) {
     missing.retain(|record| !is_measured(&record.row, measured));
     if let Some(node) = measured.iter().find_map(|known| known.row.on_node()) {
-        missing.iter_mut().for_each(|record| record.row.set_node(&node));
+        for record in &mut *missing {
+            record.row.set_node(&node);
+        }
     }
 }
 
