@@ -298,7 +298,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         };
         match check.run(converted, &failed, ui)? {
             Checked::Same(converted, seconds) => {
-                break (converted, resumed, total, written, Some(seconds).filter(|_| !args.no_verify));
+                break (*converted, resumed, total, written, Some(seconds).filter(|_| !args.no_verify));
             }
             // Fewer images are left each time, so that this ends.
             Checked::Struck(what) => {
