@@ -11,7 +11,7 @@ none of them is below the others. How an import is read:
 
 A `pub use` hands a name on and is no import. `mod x;` is none either. Tests (`#[cfg(test)]`, `tests.rs`) are left
 out: they may look anywhere. Macros' `$crate::` paths belong to those who call them and are left out too. In Python
-the imports of a module count, and those inside of its functions do not.
+imports inside of functions count like those of their module.
 
 Formats and their helpers read, list and write through `wellread_store::place` alone, so that another place than the
 file system touches none of them. Code that goes past it is listed and fails too, but for `PAST_PLACES`.
@@ -281,7 +281,7 @@ def is_excepted(name: str) -> bool:
 
 
 def python_imports(package: Path) -> dict:
-    """The same of a Python package: file -> {file that it imports from when it is imported: names}."""
+    """The same of a Python package: file -> {file that it imports from, in its functions too: names}."""
 
     def file_of(steps: list):
         path = package.parent.joinpath(*steps)
@@ -308,7 +308,7 @@ def python_imports(package: Path) -> dict:
                 taken = [
                     (steps + [name.name] if file_of(steps + [name.name]) else steps, name.name) for name in node.names
                 ]
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_for_types(node):
+            elif is_for_types(node):
                 continue
             else:
                 waiting += ast.iter_child_nodes(node)
