@@ -128,8 +128,8 @@ def run_benchmark_suite(
         options: other fields of :class:`BenchmarkConfig`.
 
     Returns, Raises:
-        As :func:`run_inference_benchmark`. Outputs are compared, too: ``max_difference``. A framework that is missing beside
-        others is a warning.
+        As :func:`run_inference_benchmark`. Outputs are compared, too: ``max_difference``. A framework that is missing
+        beside others is a warning.
     """
     models = ("resnet50", "vit_b_16") if models is None else models
     frameworks = ("pytorch", "jax") if frameworks is None else frameworks

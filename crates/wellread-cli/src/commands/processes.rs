@@ -74,7 +74,7 @@ fn finished(out: &Path) -> Option<ReportInput> {
     ReportInput::from_dir(out).ok().filter(|input| !input.details.contains_key("unfinished"))
 }
 
-/// Runs the command `config.command` in `count` fresh processes and writes their results as one. Beside the results, it
+/// Runs the command `config.command` in `count` fresh processes and writes their results as one. It also
 /// returns which processes failed, with what they said. One that finished all the same counts, and so do those after it.
 ///
 /// # Errors
