@@ -74,8 +74,8 @@ fn finished(out: &Path) -> Option<ReportInput> {
     ReportInput::from_dir(out).ok().filter(|input| !input.details.contains_key("unfinished"))
 }
 
-/// Runs the command `config.command` in `count` fresh processes and writes their results as one. It also
-/// returns which processes failed, with what they said. One that finished all the same counts, and so do those after it.
+/// Runs the command `config.command` in `count` fresh processes and writes their results as one. It returns these, and
+/// an error for each process that failed. One that finished all the same counts, and so do those after it.
 ///
 /// # Errors
 /// A process that fails before any has finished, with what it said; a results folder that cannot be written.
