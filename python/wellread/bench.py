@@ -18,6 +18,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,7 +128,8 @@ def run_benchmark_suite(
         options: other fields of :class:`BenchmarkConfig`.
 
     Returns, Raises:
-        As :func:`run_inference_benchmark`. Outputs are compared, too: ``max_difference``.
+        As :func:`run_inference_benchmark`. Outputs are compared, too: ``max_difference``. A framework that is missing
+        beside others is a warning.
     """
     models = ("resnet50", "vit_b_16") if models is None else models
     frameworks = ("pytorch", "jax") if frameworks is None else frameworks
@@ -384,4 +386,8 @@ def _run(config: BenchmarkConfig, frameworks: Sequence[str], models: Sequence[st
     if all(row["status"] == "failed" for row in rows):
         reasons = dict.fromkeys(row["reason"] or "no reason is known" for row in rows)
         raise BenchmarkError(f"nothing was measured: {'; '.join(reasons)}")
+    if process.returncode:
+        errors = [line.strip() for line in said if line.startswith("error:")]
+        why = errors[-1] if errors else "".join(said[-5:]).strip()
+        warnings.warn(f"wellread infer ended with code {process.returncode}: {why}", stacklevel=3)
     return rows

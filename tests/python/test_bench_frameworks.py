@@ -253,6 +253,12 @@ def test_a_framework_that_is_missing_is_said(bench, stub, tmp_path):
     (missing,) = of(rows, framework="pytorch")
     assert missing["status"] == "unavailable" and "pip install torch" in missing["reason"]
     assert of(rows, framework="jax")[0]["verified"]
+    # So do processes of their own.
+    few = ["--formats", "tiff", *DATASET, "--processes", 2]
+    summary = bench(["dataset"], "--framework", "rust,pytorch", *few, code=1)
+    assert summary["configuration"]["processes"] == 2
+    rows = pq.read_table(tmp_path / "results" / "dataset.parquet").to_pylist()
+    assert [row["run"] for row in of(rows, framework="rust", status="ok")] == [0, 1]
 
 
 def test_what_makes_no_sense_is_refused(wellread, tmp_path):

@@ -227,6 +227,21 @@ def test_torch_is_left_alone_unless_it_is_there(monkeypatch):
     assert "torch" not in sys.modules
 
 
+def test_a_command_that_fails_beside_results_is_a_warning(monkeypatch, tmp_path):
+    """The exit code says that not all was measured, and the rows of what was are there."""
+    results = tmp_path / "benchmark_results_1.csv"
+    row = {"framework": "pytorch", "status": "ok", "reason": None}
+    results.with_suffix(".json").write_text(json.dumps({"records": [{"row": row}]}))
+    said = [f"{bench.SAVED}{results}", "error: nothing was measured of jax: jax cannot be imported"]
+    code = f"import sys; print({said[0]!r}); print({said[1]!r}, file=sys.stderr); sys.exit(1)"
+    # Python in place of the program: `-c CODE` in place of `infer`, and the arguments after it are not read.
+    monkeypatch.setattr(bench, "program", lambda: sys.executable)
+    start = bench.subprocess.Popen
+    monkeypatch.setattr(bench.subprocess, "Popen", lambda command, **how: start([command[0], "-c", code], **how))
+    with pytest.warns(UserWarning, match="ended with code 1: error: nothing was measured of jax"):
+        assert bench.run_benchmark_suite(verbose=False, csv_output_dir=tmp_path) == [row]
+
+
 def test_defaults_are_upstreams():
     config = bench.BenchmarkConfig()
     assert json.loads(json.dumps([*config.batch_sizes])) == [1, 8, 32, 128]

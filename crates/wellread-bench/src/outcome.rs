@@ -62,22 +62,15 @@ pub(crate) fn assemble(
     }
     let mut said = HashSet::new();
     warnings.retain(|warning| said.insert(warning.clone()));
-    let unverified = |t: &Table| (0..t.rows()).any(|r| t.cell("verified", r) == Cell::Bool(false));
-    let verified = !tables.iter().any(unverified);
+    let unverified = unverified(&tables);
+    let verified = unverified.is_none();
     let noise_floors: BTreeMap<String, f64> =
         noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
     let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
     let hint = findings::more_rounds(config.repeats, "--repeats");
     let mut found = findings::with_frameworks(&tables, &noise_floors, config.seed, &hint);
-    if !verified {
-        found.insert(
-            0,
-            Finding::new(
-                Severity::Bad,
-                "Some runs delivered pixels that differ from the expected ones: their figures must not be used",
-                "Rows with verified = false in the tables.",
-            ),
-        );
+    if let Some(unverified) = unverified {
+        found.insert(0, unverified);
     }
     let checksum = session.expected.checksum(Preset::None).map(|sum| format!("{sum:016x}"));
     let mut configuration: Vec<Fact> = vec![
@@ -162,6 +155,18 @@ pub(crate) fn assemble(
         details,
     };
     Ok(Outcome { report, verified, failures })
+}
+
+/// The finding that pixels differ, where those of any row do.
+pub fn unverified(tables: &[Table]) -> Option<Finding> {
+    let is_wrong = |t: &Table| (0..t.rows()).any(|r| t.cell("verified", r) == Cell::Bool(false));
+    tables.iter().any(is_wrong).then(|| {
+        Finding::new(
+            Severity::Bad,
+            "Some runs delivered pixels that differ from the expected ones: their figures must not be used",
+            "Rows with verified = false in the tables.",
+        )
+    })
 }
 
 /// Rounds of a table that has so many, of which none counts where nothing was measured.

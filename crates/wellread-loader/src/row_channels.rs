@@ -22,12 +22,19 @@ const SAME: u8 = 1;
 /// They stand elsewhere.
 const MOVED: u8 = 2;
 
+/// Why channels that illumination fields go by may not stand elsewhere.
+const NO_NAMES: &str = "names that repeat or are missing do not tell the illumination field of a channel";
+const BY_NUMBER: &str =
+    "the path of illumination fields has the number that a channel has in the first image";
+
 /// The channels of the rows of a set, by their names.
 pub(crate) struct RowChannels {
     dataset: Dataset,
     names: Arc<[String]>,
     /// Their numbers in the first image.
     channels: Vec<usize>,
+    /// Why they may not stand elsewhere, where that is so.
+    fixed: Option<&'static str>,
     /// For each row.
     known: Vec<AtomicU8>,
 }
@@ -46,24 +53,26 @@ impl RowChannels {
     /// Metadata of the first image that cannot be read.
     pub(crate) fn of(dataset: &Dataset, transform: &Transform, channels: &[usize]) -> Result<Option<Self>> {
         let chosen = transform.channel_names.as_ref().or(transform.statistics_names.as_ref());
-        let names: Arc<[String]> = match (chosen, &transform.fields) {
+        let fields = transform.fields.as_deref();
+        let mut fixed = fields.filter(|fields| fields.has_numbers()).map(|_| BY_NUMBER);
+        let names: Arc<[String]> = match (chosen, fields) {
             (Some(names), _) => Arc::clone(names),
             (None, Some(fields)) if fields.has_names() => {
                 let all = names_of(dataset, 0)?;
-                let named = channels.iter().filter_map(|&channel| all.get(channel));
-                let is_one = |name: &&String| {
-                    !name.is_empty() && all.iter().filter(|other| other == name).count() == 1
+                let name = |&channel: &usize| all.get(channel).cloned().unwrap_or_default();
+                let named: Vec<String> = channels.iter().map(name).collect();
+                let is_one = |name: &String| {
+                    !name.is_empty() && all.iter().filter(|other| *other == name).count() == 1
                 };
-                let named: Vec<String> = named.filter(is_one).cloned().collect();
-                if named.len() < channels.len() {
-                    return Ok(None);
+                if !named.iter().all(is_one) {
+                    fixed = Some(NO_NAMES);
                 }
                 named.into()
             }
             _ => return Ok(None),
         };
         let known = (0..dataset.len()).map(|_| AtomicU8::new(UNKNOWN)).collect();
-        let found = Self { dataset: dataset.clone(), names, channels: channels.to_vec(), known };
+        let found = Self { dataset: dataset.clone(), names, channels: channels.to_vec(), fixed, known };
         found.look_at_joint();
         Ok(Some(found))
     }
@@ -91,14 +100,17 @@ impl RowChannels {
     /// Whether the channels of a row stand elsewhere than in the first image.
     ///
     /// # Errors
-    /// No such row; one without a channel of each name.
+    /// No such row; one without a channel of each name. Channels that may not stand elsewhere and do.
     pub(crate) fn is_moved(&self, row: usize) -> Result<bool> {
         let known = self.known.get(row);
         match known.map_or(UNKNOWN, |known| known.load(Ordering::Relaxed)) {
             SAME => Ok(false),
             MOVED => Ok(true),
             _ => {
-                let is_moved = self.find(row)? != self.channels;
+                let is_moved = match self.fixed {
+                    None => self.find(row)? != self.channels,
+                    Some(why) => self.check_fixed(row, why).map(|()| false)?,
+                };
                 if let Some(known) = known {
                     known.store(if is_moved { MOVED } else { SAME }, Ordering::Relaxed);
                 }
@@ -121,6 +133,26 @@ impl RowChannels {
             }
         };
         self.names.iter().map(number).collect()
+    }
+
+    /// Checks that the channels of a row are called as those of the first image at the same numbers.
+    fn check_fixed(&self, row: usize, why: &str) -> Result<()> {
+        let there = names_of(&self.dataset, row)?;
+        let is_same = |(&channel, name): (&usize, &String)| {
+            there.get(channel).map_or(name.is_empty(), |other| other == name)
+        };
+        if self.channels.iter().zip(self.names.iter()).all(is_same) {
+            return Ok(());
+        }
+        let (numbers, names) = (&self.channels, &self.names);
+        let cause = format_args!(
+            "the channels are {there:?}, and channels {numbers:?} of the first image are {names:?}; {why}"
+        );
+        Err(Error::new(self.dataset.store().path(), cause).row(row).choice().hint(format_args!(
+            "give each channel a name of its own and write {{channel}} into the path, or load these rows by a loader of \
+             their own ({})",
+            option("rows")
+        )))
     }
 
     fn refusal(&self, row: usize, name: &str, is_twice: bool, there: &[String]) -> Error {

@@ -40,7 +40,8 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// Masks or label images, delivered as they are stored unless [`Self::output`] says otherwise.
+    /// Masks or label images, delivered as they are stored unless [`Self::output`] says otherwise. Labels that its type would
+    /// round are an error.
     pub fn labels(dataset: &Dataset) -> Self {
         Self::new(dataset, TargetKind::Labels)
     }

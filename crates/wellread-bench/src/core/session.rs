@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn variants_of_a_benchmark_have_equal_parts_of_its_time() {
-        let pace = TimeBudget::new(Duration::from_secs(60), 1);
+        let pace = TimeBudget::new(Duration::from_mins(1), 1);
         // Two of this program and three of a framework.
         pace.set_variants(2 + 3);
         let whole = pace.turn_seconds() * (5 * MIN_ROUNDS) as f64;

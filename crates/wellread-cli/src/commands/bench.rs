@@ -48,14 +48,13 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
         phase: &|line| ui.phase(line),
         current: &figures_on(&bar, &left),
     };
-    let outcome =
-        if args.processes > 1 {
-            // A child that fails, or whose pixels differ, is an error.
-            super::processes::run(&config, args.processes, &program.start, watch)
-                .map(|report| suite::Outcome { report, verified: true, failures: vec![] })
-        } else {
-            suite::run(&config, watch)
-        };
+    let outcome = if args.processes > 1 {
+        // A child whose pixels differ is one that failed.
+        super::processes::run(&config, args.processes, &program.start, watch)
+            .map(|(report, failures)| suite::Outcome { report, verified: true, failures })
+    } else {
+        suite::run(&config, watch)
+    };
     let outcome = outcome.map_err(|e| match e.downcast_ref::<WrongUsage>() {
         Some(wrong) => Failure::Usage(wrong.to_string()),
         None => Failure::Failed(format!("{e:#}")),

@@ -12,10 +12,11 @@ use super::command_line::{remove, split};
 use anyhow::{Context as _, Result, bail};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use wellread_bench::outcome::{PROCESSES, description, title};
+use wellread_bench::outcome::{PROCESSES, description, title, unverified};
 use wellread_bench::suite::{self, InterruptedState};
 use wellread_bench::{Config, RunObserver, budget, findings};
 use wellread_compare::{append, condensed};
@@ -68,16 +69,22 @@ fn output_of(command: &mut Command) -> Result<Output> {
     Ok(output)
 }
 
-/// Runs the command `config.command` in `count` fresh processes and writes their results as one.
+/// The results of a process that has measured all that it was asked for, whatever its exit code says of them.
+fn finished(out: &Path) -> Option<ReportInput> {
+    ReportInput::from_dir(out).ok().filter(|input| !input.details.contains_key("unfinished"))
+}
+
+/// Runs the command `config.command` in `count` fresh processes and writes their results as one. It returns these, and
+/// an error for each process that failed. One that finished all the same counts, and so do those after it.
 ///
 /// # Errors
-/// A process that fails, with what it said; a results folder that cannot be written.
+/// A process that fails before any has finished, with what it said; a results folder that cannot be written.
 pub fn run(
     config: &Config,
     count: usize,
     program: &[OsString],
     watch: RunObserver<'_>,
-) -> Result<ReportInput> {
+) -> Result<(ReportInput, Vec<String>)> {
     suite::check_out(config)?;
     let _made = MadeFolder::new(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
@@ -92,6 +99,7 @@ pub fn run(
     let scratch = Staged::new(&config.out.join("processes"), false)?;
     let folder = scratch.create_dir()?;
     let (mut inputs, mut report): (Vec<ReportInput>, Option<ReportInput>) = (Vec::new(), None);
+    let mut failures = Vec::new();
     if !config.in_place {
         suite::set_interrupted_state(InterruptedState::Images(data.clone()));
     }
@@ -106,16 +114,26 @@ pub fn run(
             command.arg("--data-dir").arg(&data);
         }
         let output = output_of(&mut command)?;
-        if !output.status.success() {
+        let input = if output.status.success() {
+            Some(ReportInput::from_dir(&out)?)
+        } else {
             let said = String::from_utf8_lossy(&output.stderr);
             let tail: Vec<&str> = said.trim_end().lines().rev().take(5).collect();
             let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
-            bail!("process {} of {count} failed ({}):\n{tail}", child + 1, output.status);
-        }
-        inputs.push(ReportInput::from_dir(&out)?);
+            let failure = format!("process {} of {count} failed ({}):\n{tail}", child + 1, output.status);
+            let input = finished(&out);
+            if input.is_none() && inputs.is_empty() {
+                bail!(failure);
+            }
+            failures.push(failure);
+            input
+        };
+        let Some(input) = input else { continue };
+        let is_first = inputs.is_empty();
+        inputs.push(input);
         // What is finished stays when this is interrupted.
         let so_far = report.insert(joined(&inputs, config)?);
-        if child == 0 {
+        if is_first {
             suite::remove_earlier_results(&config.out, so_far.tables.iter().map(Table::name))?;
         }
         so_far.save(&config.out)?;
@@ -127,7 +145,7 @@ pub fn run(
     let report = report.context("no process was measured")?;
     wellread_report::write_figures(&config.out, &report)?;
     wellread_report::write_report(&config.out, &report)?;
-    Ok(report)
+    Ok((report, failures))
 }
 
 /// The results of all processes as those of one run with a round per process.
@@ -163,20 +181,19 @@ fn joined(inputs: &[ReportInput], config: &Config) -> Result<ReportInput> {
         configuration.insert("data_dir".into(), config.data_dir.as_deref().map(path_text::text).into());
     }
     details.insert("noise_floor".into(), serde_json::to_value(&noise_floors)?);
+    let unverified = unverified(&tables);
+    details.insert("verified".into(), unverified.is_none().into());
     let mut configuration = first.configuration.clone();
     let how = format!("{count} fresh ones, one after the other; a value is the median of a process's rounds");
     configuration.push(Fact::from(("processes", how)));
     let measured: Vec<(&str, usize)> =
         tables.iter().map(|table| (table.name(), processes_of(table))).collect();
+    let hint = findings::more_rounds(count, "--processes");
+    let found = findings::with_frameworks(&tables, &noise_floors, config.seed, &hint);
     Ok(ReportInput {
         title: title(&measured, &noise_floors),
         description: description(&first.images, &measured, &PROCESSES),
-        findings: findings::with_frameworks(
-            &tables,
-            &noise_floors,
-            config.seed,
-            &findings::more_rounds(count, "--processes"),
-        ),
+        findings: unverified.into_iter().chain(found).collect(),
         configuration,
         noise_floor: noise_floors.values().copied().reduce(f64::max),
         noise_floors,
@@ -271,6 +288,30 @@ mod tests {
             warnings: vec!["busy".to_owned()],
             ..ReportInput::default()
         }
+    }
+
+    #[test]
+    fn a_process_that_measured_all_counts_whatever_its_exit_code() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(finished(dir.path()), None);
+        let mut input = process(100.0);
+        input.save(dir.path()).unwrap();
+        assert_eq!(finished(dir.path()).map(|input| input.tables), Some(input.tables.clone()));
+        input.details.insert("unfinished".to_owned(), serde_json::json!(["loop"]));
+        input.save(dir.path()).unwrap();
+        assert_eq!(finished(dir.path()), None);
+    }
+
+    #[test]
+    fn wrong_pixels_of_one_process_are_told_of_all() {
+        let config = Config { command: "wellread bench dataset --processes 2".into(), ..Config::default() };
+        let mut wrong = process(100.0);
+        let mut table = Table::new("dataset");
+        table.push(row![("format", "tiff"), ("run", 0), ("verified", false), ("samples_per_sec", 100.0)]);
+        wrong.tables = vec![table];
+        let report = joined(&[process(110.0), wrong], &config).unwrap();
+        assert!(report.findings[0].text.contains("pixels that differ"), "{:?}", report.findings);
+        assert_eq!(report.details["verified"], false);
     }
 
     #[test]

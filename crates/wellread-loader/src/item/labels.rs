@@ -8,18 +8,33 @@
 //! ```
 
 use super::{Item, Job, PostReadBuffers, grow};
-use crate::dtype::Output;
+use crate::dtype::{Element, Output};
 use crate::kernels::{Affine, Patch, bytes_of, convert_patch};
 use crate::orientation::{Orientation, Turn};
 use crate::resample::nearest;
 use crate::simd::Level;
 use crate::sink::PixelDestination;
+use half::{bf16, f16};
 use wellread_image::PixelType;
-use wellread_store::Result;
+use wellread_store::{Error, Result};
 
 impl PostReadBuffers {
     /// Does what is left to do for the labels of `item`. `out` is their place in the batch.
+    ///
+    /// # Errors
+    /// Labels that the type of the batch would round.
     pub(super) fn complete_labels(
+        &mut self,
+        job: &Job<'_>,
+        item: &Item,
+        intermediate: &mut [f32],
+        out: &mut [u8],
+    ) -> Result<()> {
+        self.place_labels(job, item, intermediate, out)?;
+        check_exact(job, item, out)
+    }
+
+    fn place_labels(
         &mut self,
         job: &Job<'_>,
         item: &Item,
@@ -74,6 +89,45 @@ impl PostReadBuffers {
         }
         Ok(())
     }
+}
+
+/// Checks labels in the type of the batch: below a power of two, whole numbers are exact in it.
+///
+/// # Errors
+/// A label from there on: it may be that of another object.
+fn check_exact(job: &Job<'_>, item: &Item, out: &[u8]) -> Result<()> {
+    fn any_from<T: Element>(out: &[u8], first: f32, value: impl Fn(T) -> f32) -> bool {
+        T::cast(out).iter().any(|label| value(*label).abs() >= first)
+    }
+    let output = job.arrays[item.array].compiled.output;
+    let bits = match output {
+        Output::Stored => return Ok(()),
+        Output::F32 => f32::MANTISSA_DIGITS,
+        Output::F16 => f16::MANTISSA_DIGITS,
+        Output::BF16 => bf16::MANTISSA_DIGITS,
+    };
+    let stored = item.info.dtype;
+    let holds_all = if stored.is_float() {
+        stored == PixelType::F32 && output == Output::F32
+    } else {
+        8 * stored.size() <= bits as usize
+    };
+    if holds_all {
+        return Ok(());
+    }
+    let first = 2f32.powi(bits as i32);
+    let is_rounded = match output {
+        Output::F16 => any_from(out, first, f16::to_f32),
+        Output::BF16 => any_from(out, first, bf16::to_f32),
+        Output::F32 | Output::Stored => any_from(out, first, |label: f32| label),
+    };
+    if !is_rounded {
+        return Ok(());
+    }
+    let cause = format_args!("labels of {first} and more are not exact in {}", output.dtype(stored));
+    Err(Error::new(job.dataset.store().path(), cause).row(item.row).choice().hint(
+        "take labels as they are stored: leave their type out (target_dtype, Targets::output), or use float32",
+    ))
 }
 
 /// Writes planes, turned, as numbers of a type. Labels are not scaled.

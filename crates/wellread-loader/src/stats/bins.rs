@@ -323,7 +323,9 @@ mod tests {
     fn wide_values_close_to_each_other_have_bins_that_hold_them() {
         let histogram = |dtype: PixelType, values: &[f64]| {
             let mut counts = Counts::new(dtype);
-            values.iter().for_each(|value| counts.count_wide(*value));
+            for value in values {
+                counts.count_wide(*value);
+            }
             counts.histogram((values[0], values[values.len() - 1])).counts
         };
         let close: Vec<f64> = (0..201).map(|i| 1e6 + f64::from(i)).collect();

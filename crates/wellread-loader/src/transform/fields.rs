@@ -116,6 +116,15 @@ impl GroupFields {
         }
     }
 
+    /// Whether paths have the numbers of channels.
+    pub(crate) fn has_numbers(&self) -> bool {
+        let has = |pattern: &Pattern| pattern.any(|text| text.contains("{channel:"));
+        match &self.0 {
+            Patterns::All(pattern) => has(pattern),
+            Patterns::Named(named) => named.iter().any(|(_, pattern)| has(pattern)),
+        }
+    }
+
     /// The paths of a channel, counted from 0.
     ///
     /// # Errors

@@ -105,10 +105,10 @@ fn targets_go_by_names_too() {
     assert_eq!(targets.image_as::<f32>(1), [10.0; 16]);
 }
 
-#[test]
-fn illumination_by_names_follows_them() {
+/// Illumination fields of these names, each of one value.
+fn field_files(fields: &[(&str, f32)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for (name, value) in [("DNA", 2.0f32), ("ER", 5.0)] {
+    for &(name, value) in fields {
         let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 4), }";
         let header = format!("{header:<117}\n");
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
@@ -117,6 +117,39 @@ fn illumination_by_names_follows_them() {
         bytes.extend([value; 16].iter().flat_map(|value| value.to_le_bytes()));
         std::fs::write(folder.path().join(format!("{name}.npy")), bytes).unwrap();
     }
+    folder
+}
+
+#[test]
+fn illumination_is_refused_where_a_row_would_take_the_field_of_another_channel() {
+    let folder = field_files(&[("DNA", 2.0), ("ER", 5.0), ("1", 2.0), ("2", 5.0)]);
+    let fields = |pattern: &str| {
+        GroupFields::new(format!("{}/{pattern}.npy", folder.path().display()), None::<String>).unwrap()
+    };
+    let second = |builder: wellread_loader::LoaderBuilder, pattern: &str| {
+        let loader = builder.batch_size(1).illumination_by(fields(pattern)).build().unwrap();
+        let mut batches = loader.iter_at(0, 0);
+        assert!(batches.next().unwrap().is_ok());
+        batches.next().unwrap().map(|batch| batch.image(0).to_vec())
+    };
+    let of = |channels: &[&[&str]]| Dataset::from_store(Box::new(images("set", channels)));
+    // A name that repeats tells no order.
+    let twice = of(&[&["DNA", "ER", "ER"], &["ER", "DNA", "ER"]]);
+    let error = second(Loader::builder(&twice), "{channel}").unwrap_err();
+    assert!(error.to_string().contains("row 1: the channels are"), "{error}");
+    let same = of(&[&["DNA", "ER", "ER"], &["DNA", "ER", "ER"]]);
+    assert_eq!(second(Loader::builder(&same), "{channel}").unwrap()[0], 5.0);
+    // Nor do numbers beside channels by name.
+    let moved = of(&MIXED[..2]);
+    let named = Loader::builder(&moved).named_channels([("ER", 1)]);
+    let error = second(named.clone(), "{channel:1}").unwrap_err();
+    assert!(error.to_string().contains("the number that a channel has in the first image"), "{error}");
+    assert_eq!(second(named, "{channel}").unwrap()[0], 2.0);
+}
+
+#[test]
+fn illumination_by_names_follows_them() {
+    let folder = field_files(&[("DNA", 2.0), ("ER", 5.0)]);
     let pattern = format!("{}/{{channel}}.npy", folder.path().display());
     let transform = || Transform {
         fields: Some(Arc::new(GroupFields::new(pattern.clone(), None::<String>).unwrap())),

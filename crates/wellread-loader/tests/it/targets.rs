@@ -351,6 +351,29 @@ fn what_does_not_fit_is_told_when_the_loader_is_made() {
     }
 }
 
+#[test]
+fn labels_that_the_type_of_a_batch_would_round_are_refused() {
+    let shape = Shape::plane(4, 4);
+    let images = TestStore::new(images(1, shape, PixelType::U8)).dataset();
+    let first = |label: u32, output: Output, degrees: f32| {
+        let mut store = MemoryStore::new("ids");
+        store.push("a", shape, PixelType::U32, label.to_le_bytes().repeat(16)).unwrap();
+        let masks = Dataset::from_store(Box::new(store));
+        let targets = Targets::labels(&masks).output(output).pairing(Pairing::Order);
+        let builder = Loader::builder(&images).batch_size(1).rotate_degrees(degrees);
+        builder.targets(targets).build().unwrap().iter().next().unwrap()
+    };
+    for (output, last) in [(Output::F16, 2047), (Output::BF16, 255), (Output::F32, (1 << 24) - 1)] {
+        for degrees in [0.0, 20.0] {
+            assert!(first(last, output, degrees).is_ok());
+            let error = first(last + 2, output, degrees).unwrap_err().to_string();
+            assert!(error.contains("row 0: labels of") && error.contains("are not exact in"), "{error}");
+        }
+    }
+    let stored = first(u32::MAX, Output::Stored, 0.0).unwrap();
+    assert_eq!(stored.targets().unwrap().pixels_as::<u32>(), [u32::MAX; 16]);
+}
+
 /// The bound on memory counts targets as well: their batches, and the memory that each thread needs to read
 /// them.
 #[test]
