@@ -5,7 +5,8 @@
 
 Reads `crates/*/src` and `python/wellread`, and needs nothing but Python 3.10. It ends with 1 when the files of a
 crate or of the package import each other in a circle. It also ends with 1 when a crate's top-level modules do: then
-none of them is below the others. How an import is read:
+none of them is below the others. Where the head of a `lib.rs` shows layers, an import that goes up is a fault too. How
+an import is read:
 
     file -> `use` lines and paths in code (crate::a::B, super::B, a::B) -> re-exports -> the file that defines a name
 
@@ -260,6 +261,44 @@ def rooms(source: Path, arrows: dict) -> dict:
     return between
 
 
+# The layers of a crate in the head of its `lib.rs`: a picture with a line for each, or a table with a row for each module.
+PICTURE = re.compile(r"^//! .*from above to below:\n//!\n//! ```text\n(.*?)^//! ```$", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(r"^//! \| layer \| module \|.*\n//! \|[-|]+\n((?://! \|.*\n)+)", re.MULTILINE)
+
+
+def layers(head: str) -> list:
+    """The layers that the head of a crate shows, from above to below: the names of the modules in each."""
+    if picture := PICTURE.search(head):
+        lines = [line.removeprefix("//!").strip() for line in picture[1].splitlines()]
+        return [re.split(r" \u00b7 ", re.split(r" …| {2,}", line)[0]) for line in lines]
+    found = []
+    for line in (table := TABLE.search(head)) and table[1].splitlines() or []:
+        layer, names = [cell.strip() for cell in line.split("|")][1:3]
+        if layer:
+            found.append([])
+        found[-1] += re.findall(r"`(\w+)`", names)
+    return found
+
+
+def upward(shown: list, between: dict) -> list:
+    """Imports from a layer into one above it, also through modules that are in no layer; `between` is as of `rooms`."""
+    place = {name: at for at, names in enumerate(shown) for name in names}
+    found = []
+    for name, at in place.items():
+        waiting, seen = [(name, ())], set()
+        while waiting:
+            here, way = waiting.pop()
+            for target in between.get(here, ()):
+                if target in seen:
+                    continue
+                seen.add(target)
+                if target not in place:
+                    waiting.append((target, (*way, target)))
+                elif place[target] < at:
+                    found.append(" -> ".join((name, *way, target)))
+    return sorted(found)
+
+
 def past_places(crates: Path) -> dict:
     """File of a format or a helper -> its lines that name the file system; those of `PAST_PLACES` too."""
     found = {}
@@ -343,6 +382,8 @@ def of_crate(folder: Path) -> dict:
     }
     arrows = imports(source) if rust else python_imports(source)
     between = rooms(source, arrows) if rust else {}
+    root = source / "lib.rs"
+    shown = layers(root.read_text(encoding="utf-8")) if root.exists() else []
 
     def name(file: Path) -> str:
         return str(file.relative_to(ROOT))
@@ -352,6 +393,8 @@ def of_crate(folder: Path) -> dict:
         "lines": sum(lines.values()),
         "files": len(files),
         "long": {name(file): count for file, count in sorted(long.items(), key=lambda item: -item[1])},
+        "layers": shown,
+        "upward": upward(shown, between),
         "circles": [
             {
                 "files": [name(file) for file in part],
@@ -398,7 +441,8 @@ def main() -> int:
         print(f"lines of formats that go past places: {sum(len(lines) for lines in past.values())}")
         for name, lines in past.items():
             print(f"past places: crates/{name}: lines {', '.join(map(str, lines))}")
-    return 1 if past or any(crate["circles"] or crate["circles_of_rooms"] for crate in found) else 0
+    wrong = any(crate["circles"] or crate["circles_of_rooms"] or crate["upward"] for crate in found)
+    return 1 if past or wrong else 0
 
 
 def show(found: list) -> None:
@@ -420,6 +464,8 @@ def show(found: list) -> None:
     for crate in found:
         for file, count in crate["long"].items():
             print(f"long: {file}: {count} lines")
+        for tie in crate["upward"]:
+            print(f"up in {crate['crate']}: {tie}")
         for what in ("circles", "circles_of_rooms"):
             for circle in crate[what]:
                 members = circle.get("files") or circle["rooms"]

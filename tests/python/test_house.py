@@ -29,6 +29,54 @@ def test_nothing_imports_in_a_circle(folder):
     assert [circle["ties"] for circle in found["circles_of_rooms"]] == []
 
 
+def test_no_import_goes_up_in_the_layers_that_heads_show():
+    found = {folder.name: house.of_crate(folder) for folder in FOLDERS}
+    assert {name: crate["upward"] for name, crate in found.items() if crate["upward"]} == {}
+    shown = {name: crate["layers"] for name, crate in found.items() if crate["layers"]}
+    assert {"wellread-bench", "wellread-loader", "wellread-store"} <= set(shown)
+    for name, layers in shown.items():
+        source = ROOT / "crates" / name / "src"
+        modules = {path.stem for path in source.iterdir()} - {"lib", "main"}
+        named = [module for layer in layers for module in layer]
+        assert set(named) <= modules and len(named) == len(set(named)), name
+
+
+PICTURE = """//! Imports go one way, from above to below:
+//!
+//! ```text
+//!  one · two …  the first ones
+//!  three        the last one
+//! ```
+mod one;
+mod two;
+mod three;
+mod between;
+"""
+TABLE = """//! | layer | module | what it holds |
+//! |---|---|---|
+//! | high | [`one`] | the first one, unlike `three` |
+//! | | `two`, [`Two`] | as much |
+//! | low | [`three`](mod@three) | the last one |
+mod one;
+"""
+
+
+def test_layers_of_heads_are_read_and_imports_that_go_up_are_found(tmp_path):
+    assert house.layers(PICTURE) == [["one", "two"], ["three"]]
+    assert house.layers(TABLE) == [["one", "two", "Two"], ["three"]]
+    assert house.layers("//! Nothing.\n") == []
+    files = {"lib.rs": PICTURE, "one.rs": "use crate::three::A;\nuse crate::two::B;\n", "two.rs": "pub struct B;\n"}
+    files |= {"between.rs": "use crate::two::B;\npub fn f(_: B) {}\n", "three.rs": "pub struct A;\n"}
+
+    def found():
+        arrows(tmp_path, files)
+        return house.upward(house.layers(PICTURE), house.rooms(tmp_path, house.imports(tmp_path)))
+
+    assert found() == []
+    files["three.rs"] = "pub struct A;\nfn g() { crate::between::f() }\n"
+    assert found() == ["three -> between -> two"]
+
+
 def test_every_long_file_says_why():
     long = {file: lines for folder in FOLDERS for file, lines in house.of_crate(folder)["long"].items()}
     assert long == {}, "split the file, or say in its head why it is one: //! Long because …"

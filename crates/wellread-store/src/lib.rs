@@ -20,8 +20,8 @@
 //!  concat                                          several sets as one: globs, folders of tables, hive partitions
 //!  registry                                        the list of formats; opening and creating by name and content
 //!  sites                                           images of several files each
-//!  parquet · tiff · ome_zarr · image_folder · table · profiles
 //!  direct                                          what engines of tables share that read bytes themselves
+//!  parquet · tiff · ome_zarr · image_folder · table · profiles
 //!  staged · ome_arrow · features                   what several formats share
 //!  format · probe                                  what a format is, and which there are
 //!  store · store_layout · hints · write · finished · numbers · error   traits and plain types
