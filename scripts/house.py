@@ -3,10 +3,10 @@
 
     python3 scripts/house.py [--crate NAME] [--json]
 
-Reads `crates/*/src` and `python/wellread`, and needs nothing but Python 3.10. It ends with 1 when the files of a
-crate or of the package import each other in a circle. It also ends with 1 when a crate's top-level modules do: then
-none of them is below the others. Where the head of a `lib.rs` shows layers, an import that goes up is a fault too. How
-an import is read:
+Reads `crates/*/src` and `python/wellread`, and the length of other files of code. It needs nothing but Python 3.10.
+It ends with 1 when the files of a crate or of the package import each other in a circle. It also ends with 1 when a
+crate's top-level modules do: then none of them is below the others. Where the head of a `lib.rs` shows layers, an
+import that goes up is a fault too. How an import is read:
 
     file -> `use` lines and paths in code (crate::a::B, super::B, a::B) -> re-exports -> the file that defines a name
 
@@ -16,11 +16,15 @@ imports inside of functions count like those of their module.
 
 Formats and their helpers read, list and write through `wellread_store::place` alone, so that another place than the
 file system touches none of them. Code that goes past it is listed and fails too, but for `PAST_PLACES`.
+
+Long because it reads imports of two languages, and is one program without a package.
 """
 
 import argparse
 import ast
+import itertools
 import json
+import os
 import re
 import sys
 from dataclasses import dataclass, field
@@ -29,7 +33,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # More lines than this need a reason in the head of the file: a line `//! Long because …`.
 LONG = 400
-REASON = re.compile(r"^(?://! )?Long because ", re.MULTILINE)
+REASON = re.compile(r"^(?://! |# )?Long because ", re.MULTILINE)
+# Folders of code beside the crates' sources and the package, whose long files need a reason too.
+BESIDE = (
+    *("crates/*/tests", "crates/*/examples", "crates/*/benches"),
+    *("benches", "examples", "fuzz", "packaging", "recipes", "scripts", "tests"),
+)
 
 LITERALS = re.compile(
     r"//[^\n]*|/\*.*?\*/|\bb?r(#*)\".*?\"\1|b?\"(?:\\.|[^\"\\])*\"|b?'(?:\\.[^']*|[^'\\])'", re.DOTALL
@@ -90,6 +99,35 @@ def plain(text: str) -> str:
             + text[end_of_item(text, found.end()) :]
         )
     return text
+
+
+def says_why(file: Path, text: str) -> bool:
+    """Whether the head of a file has a reason for its length: its first comment, or its docstring."""
+    if file.suffix == ".py":
+        return bool(REASON.search(ast.get_docstring(ast.parse(text)) or ""))
+    mark = "//!" if file.suffix == ".rs" else "#"
+    return bool(REASON.search("\n".join(itertools.takewhile(lambda line: line.startswith(mark), text.splitlines()))))
+
+
+def long_files(files) -> dict:
+    """Those of `files` that are long without a reason, the longest first: lines."""
+    found = {}
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        count = len(text.splitlines())
+        if count > LONG and not says_why(file, text):
+            found[file] = count
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def beside(root: Path) -> list:
+    """Files of code that are neither of a crate's sources nor of the package."""
+    found = []
+    for folder in sorted(folder for pattern in BESIDE for folder in root.glob(pattern)):
+        for here, folders, names in os.walk(folder):
+            folders[:] = [name for name in folders if name not in ("target", "__pycache__") and name[0] != "."]
+            found += [Path(here, name) for name in names if name.endswith((".rs", ".py", ".sh"))]
+    return sorted(found)
 
 
 def end_of_item(text: str, start: int) -> int:
@@ -261,7 +299,7 @@ def rooms(source: Path, arrows: dict) -> dict:
     return between
 
 
-# The layers of a crate in the head of its `lib.rs`: a picture with a line for each, or a table with a row for each module.
+# The layers of a crate in the head of its `lib.rs`: a picture with a line for each, or a table of modules.
 PICTURE = re.compile(r"^//! .*from above to below:\n//!\n//! ```text\n(.*?)^//! ```$", re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"^//! \| layer \| module \|.*\n//! \|[-|]+\n((?://! \|.*\n)+)", re.MULTILINE)
 
@@ -281,7 +319,7 @@ def layers(head: str) -> list:
 
 
 def upward(shown: list, between: dict) -> list:
-    """Imports from a layer into one above it, also through modules that are in no layer; `between` is as of `rooms`."""
+    """Imports from a layer into one above it, also through modules in no layer; `between` is as of `rooms`."""
     place = {name: at for at, names in enumerate(shown) for name in names}
     found = []
     for name, at in place.items():
@@ -375,11 +413,6 @@ def of_crate(folder: Path) -> dict:
     source = folder / "src" if rust else folder
     files = sorted(source.rglob("*.rs" if rust else "*.py"))
     lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
-    long = {
-        file: count
-        for file, count in lines.items()
-        if count > LONG and not REASON.search(file.read_text(encoding="utf-8"))
-    }
     arrows = imports(source) if rust else python_imports(source)
     between = rooms(source, arrows) if rust else {}
     root = source / "lib.rs"
@@ -392,7 +425,7 @@ def of_crate(folder: Path) -> dict:
         "crate": label(folder),
         "lines": sum(lines.values()),
         "files": len(files),
-        "long": {name(file): count for file, count in sorted(long.items(), key=lambda item: -item[1])},
+        "long": {name(file): count for file, count in long_files(files).items()},
         "layers": shown,
         "upward": upward(shown, between),
         "circles": [
@@ -438,6 +471,8 @@ def main() -> int:
         print(json.dumps(found, indent=1))
     else:
         show(found)
+        for file, count in long_files(beside(ROOT)).items():
+            print(f"long: {file.relative_to(ROOT)}: {count} lines")
         print(f"lines of formats that go past places: {sum(len(lines) for lines in past.values())}")
         for name, lines in past.items():
             print(f"past places: crates/{name}: lines {', '.join(map(str, lines))}")

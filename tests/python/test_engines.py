@@ -1,4 +1,7 @@
-"""Lance, Vortex and DuckDB: our tables read by the engines' Python libraries, theirs read by wellread."""
+"""Lance, Vortex and DuckDB: our tables read by the engines' Python libraries, theirs read by wellread.
+
+Long because all engines have one list of readers and writers, which every test goes through.
+"""
 
 import contextlib
 import json

@@ -79,7 +79,28 @@ def test_layers_of_heads_are_read_and_imports_that_go_up_are_found(tmp_path):
 
 def test_every_long_file_says_why():
     long = {file: lines for folder in FOLDERS for file, lines in house.of_crate(folder)["long"].items()}
-    assert long == {}, "split the file, or say in its head why it is one: //! Long because …"
+    long |= {str(file.relative_to(ROOT)): lines for file, lines in house.long_files(house.beside(ROOT)).items()}
+    assert long == {}, "split the file, or say in its head why it is one: Long because …"
+
+
+def test_reasons_stand_in_heads_and_files_beside_the_sources_need_them_too(tmp_path):
+    body = "a\n" * (house.LONG + 1)
+    files = {
+        "tests/a.py": f'"""Tests.\n\nLong because it is.\n"""\n{body}',
+        "tests/deep/b.py": f'"""Tests."""\n# Long because it is.\n{body}',
+        "scripts/c.sh": f"# Long because it is.\n{body}",
+        "crates/x/tests/it/d.rs": f"//! Tests.\n//!\n//! Long because they are.\n{body}",
+        "crates/x/tests/it/e.rs": f"//! Tests.\n\n//! Long because they are.\n{body}b\n",
+        "fuzz/target/f.rs": body,
+        "docs/g.py": body,
+    }
+    for name, text in files.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    long = house.long_files(house.beside(tmp_path))
+    found = {str(file.relative_to(tmp_path)): lines for file, lines in long.items()}
+    assert found == {"crates/x/tests/it/e.rs": house.LONG + 5, "tests/deep/b.py": house.LONG + 3}
 
 
 def test_formats_read_and_write_through_places_alone():

@@ -15,7 +15,9 @@ from . import _read_blocks, _sets
 class WellreadDatasource(Datasource):
     """A set of images, whose blocks loaders make."""
 
-    def __init__(self, plan: _read_blocks.Plan, path: str, images: int, group: int, row_bytes: int, schema: Any) -> None:
+    def __init__(
+        self, plan: _read_blocks.Plan, path: str, images: int, group: int, row_bytes: int, schema: Any
+    ) -> None:
         super().__init__()
         self._plan, self._path, self._images, self._group = plan, path, images, group
         self._row_bytes, self._schema = row_bytes, schema

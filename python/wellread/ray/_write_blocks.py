@@ -1,4 +1,4 @@
-"""The parts that write tasks of :func:`wellread.ray.write` make of blocks, and the set that the driver makes of parts."""
+"""The parts that write tasks of :func:`wellread.ray.write` make of blocks, and the set made of them."""
 
 from __future__ import annotations
 
