@@ -2,8 +2,8 @@
 
 use crate::{RowHints, Store};
 
-/// Those of the first image of `source` in words such as `translations`, each once. Of a set of several parts, the first
-/// image of each part is looked at.
+/// Those of the first image of `source` in words such as `translations`, each once. The first image of each part is
+/// looked at where the set has several.
 pub fn of_first_images(source: &dyn Store) -> Vec<&'static str> {
     let parts = source.hints().set_parts();
     let mut rows: Vec<usize> = parts

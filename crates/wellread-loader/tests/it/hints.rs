@@ -73,7 +73,7 @@ impl Store for Odd {
     }
 }
 
-/// What no conversion keeps of each image.
+/// A fact of each image that no conversion keeps.
 const UNKEPT: [&str; 4] = ["filters", "masks", "objectives", "translations"];
 
 fn file(image: usize) -> PathBuf {
@@ -237,7 +237,7 @@ fn facts_pass_through_parts() {
         assert_eq!((hints.cut(), hints.working_bytes().unwrap()), (Some(cut(image)), 11 * image + 1));
         check_row(&set, &pages[part], row, image);
     }
-    // Of the first image of each part, each fact once.
+    // The first image of each part is looked at, and each fact is told once.
     assert_eq!(unkept::of_first_images(&set), [UNKEPT[0], UNKEPT[2]]);
     assert_eq!(unkept::of_first_images(&Subset::of(Box::new(set), vec![5, 4])), [UNKEPT[1]]);
 }
