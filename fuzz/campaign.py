@@ -13,6 +13,8 @@ killed at random moments, and a process that has used loaders forks children tha
 The same seed gives the same damage. The table, `campaign.json` and each set that gave other pixels, crashed, hung or
 took memory lie in the output folder. The exit code is 1 where something crashed, hung or took memory, or where more
 than one in a hundred pieces of damage to a set with checksums gave other pixels without an error.
+
+Long because damage, the readers and their outcomes are one program.
 """
 
 import argparse

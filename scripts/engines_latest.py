@@ -8,6 +8,8 @@ files are read with the DuckDB of this environment and with that of `WELLREAD_DU
 Each engine's crate has stamps: the newest versions whose files its own reader was tested with. The table says who
 read a file by the program's note. "own reader" means that there was none: what is of a kind that it does not know is
 left to the library without a note. Ends with 1 where anything differs or cannot be read or written.
+
+Long because the writers of each library, what they write and how it is checked are one program.
 """
 
 import argparse

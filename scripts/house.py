@@ -3,23 +3,28 @@
 
     python3 scripts/house.py [--crate NAME] [--json]
 
-Reads `crates/*/src` and `python/wellread`, and needs nothing but Python 3.10. It ends with 1 when the files of a
-crate or of the package import each other in a circle. It also ends with 1 when a crate's top-level modules do: then
-none of them is below the others. How an import is read:
+Reads `crates/*/src` and `python/wellread`, and the length of other files of code. It needs nothing but Python 3.10.
+It ends with 1 when the files of a crate or of the package import each other in a circle. It also ends with 1 when a
+crate's top-level modules do: then none of them is below the others. Where the head of a `lib.rs` shows layers, an
+import that goes up is a fault too. How an import is read:
 
     file -> `use` lines and paths in code (crate::a::B, super::B, a::B) -> re-exports -> the file that defines a name
 
 A `pub use` hands a name on and is no import. `mod x;` is none either. Tests (`#[cfg(test)]`, `tests.rs`) are left
 out: they may look anywhere. Macros' `$crate::` paths belong to those who call them and are left out too. In Python
-the imports of a module count, and those inside of its functions do not.
+imports inside of functions count like those of their module.
 
 Formats and their helpers read, list and write through `wellread_store::place` alone, so that another place than the
 file system touches none of them. Code that goes past it is listed and fails too, but for `PAST_PLACES`.
+
+Long because it reads imports of two languages, and is one program without a package.
 """
 
 import argparse
 import ast
+import itertools
 import json
+import os
 import re
 import sys
 from dataclasses import dataclass, field
@@ -28,7 +33,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # More lines than this need a reason in the head of the file: a line `//! Long because …`.
 LONG = 400
-REASON = re.compile(r"^(?://! )?Long because ", re.MULTILINE)
+REASON = re.compile(r"^(?://! |# )?Long because ", re.MULTILINE)
+# Folders of code beside the crates' sources and the package, whose long files need a reason too.
+BESIDE = (
+    *("crates/*/tests", "crates/*/examples", "crates/*/benches"),
+    *("benches", "examples", "fuzz", "packaging", "recipes", "scripts", "tests"),
+)
 
 LITERALS = re.compile(
     r"//[^\n]*|/\*.*?\*/|\bb?r(#*)\".*?\"\1|b?\"(?:\\.|[^\"\\])*\"|b?'(?:\\.[^']*|[^'\\])'", re.DOTALL
@@ -89,6 +99,35 @@ def plain(text: str) -> str:
             + text[end_of_item(text, found.end()) :]
         )
     return text
+
+
+def says_why(file: Path, text: str) -> bool:
+    """Whether the head of a file has a reason for its length: its first comment, or its docstring."""
+    if file.suffix == ".py":
+        return bool(REASON.search(ast.get_docstring(ast.parse(text)) or ""))
+    mark = "//!" if file.suffix == ".rs" else "#"
+    return bool(REASON.search("\n".join(itertools.takewhile(lambda line: line.startswith(mark), text.splitlines()))))
+
+
+def long_files(files) -> dict:
+    """Those of `files` that are long without a reason, the longest first: lines."""
+    found = {}
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        count = len(text.splitlines())
+        if count > LONG and not says_why(file, text):
+            found[file] = count
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def beside(root: Path) -> list:
+    """Files of code that are neither of a crate's sources nor of the package."""
+    found = []
+    for folder in sorted(folder for pattern in BESIDE for folder in root.glob(pattern)):
+        for here, folders, names in os.walk(folder):
+            folders[:] = [name for name in folders if name not in ("target", "__pycache__") and name[0] != "."]
+            found += [Path(here, name) for name in names if name.endswith((".rs", ".py", ".sh"))]
+    return sorted(found)
 
 
 def end_of_item(text: str, start: int) -> int:
@@ -260,6 +299,44 @@ def rooms(source: Path, arrows: dict) -> dict:
     return between
 
 
+# The layers of a crate in the head of its `lib.rs`: a picture with a line for each, or a table of modules.
+PICTURE = re.compile(r"^//! .*from above to below:\n//!\n//! ```text\n(.*?)^//! ```$", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(r"^//! \| layer \| module \|.*\n//! \|[-|]+\n((?://! \|.*\n)+)", re.MULTILINE)
+
+
+def layers(head: str) -> list:
+    """The layers that the head of a crate shows, from above to below: the names of the modules in each."""
+    if picture := PICTURE.search(head):
+        lines = [line.removeprefix("//!").strip() for line in picture[1].splitlines()]
+        return [re.split(r" \u00b7 ", re.split(r" …| {2,}", line)[0]) for line in lines]
+    found = []
+    for line in (table := TABLE.search(head)) and table[1].splitlines() or []:
+        layer, names = [cell.strip() for cell in line.split("|")][1:3]
+        if layer:
+            found.append([])
+        found[-1] += re.findall(r"`(\w+)`", names)
+    return found
+
+
+def upward(shown: list, between: dict) -> list:
+    """Imports from a layer into one above it, also through modules in no layer; `between` is as of `rooms`."""
+    place = {name: at for at, names in enumerate(shown) for name in names}
+    found = []
+    for name, at in place.items():
+        waiting, seen = [(name, ())], set()
+        while waiting:
+            here, way = waiting.pop()
+            for target in between.get(here, ()):
+                if target in seen:
+                    continue
+                seen.add(target)
+                if target not in place:
+                    waiting.append((target, (*way, target)))
+                elif place[target] < at:
+                    found.append(" -> ".join((name, *way, target)))
+    return sorted(found)
+
+
 def past_places(crates: Path) -> dict:
     """File of a format or a helper -> its lines that name the file system; those of `PAST_PLACES` too."""
     found = {}
@@ -281,7 +358,7 @@ def is_excepted(name: str) -> bool:
 
 
 def python_imports(package: Path) -> dict:
-    """The same of a Python package: file -> {file that it imports from when it is imported: names}."""
+    """The same of a Python package: file -> {file that it imports from, in its functions too: names}."""
 
     def file_of(steps: list):
         path = package.parent.joinpath(*steps)
@@ -308,7 +385,7 @@ def python_imports(package: Path) -> dict:
                 taken = [
                     (steps + [name.name] if file_of(steps + [name.name]) else steps, name.name) for name in node.names
                 ]
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_for_types(node):
+            elif is_for_types(node):
                 continue
             else:
                 waiting += ast.iter_child_nodes(node)
@@ -336,13 +413,10 @@ def of_crate(folder: Path) -> dict:
     source = folder / "src" if rust else folder
     files = sorted(source.rglob("*.rs" if rust else "*.py"))
     lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
-    long = {
-        file: count
-        for file, count in lines.items()
-        if count > LONG and not REASON.search(file.read_text(encoding="utf-8"))
-    }
     arrows = imports(source) if rust else python_imports(source)
     between = rooms(source, arrows) if rust else {}
+    root = source / "lib.rs"
+    shown = layers(root.read_text(encoding="utf-8")) if root.exists() else []
 
     def name(file: Path) -> str:
         return str(file.relative_to(ROOT))
@@ -351,7 +425,9 @@ def of_crate(folder: Path) -> dict:
         "crate": label(folder),
         "lines": sum(lines.values()),
         "files": len(files),
-        "long": {name(file): count for file, count in sorted(long.items(), key=lambda item: -item[1])},
+        "long": {name(file): count for file, count in long_files(files).items()},
+        "layers": shown,
+        "upward": upward(shown, between),
         "circles": [
             {
                 "files": [name(file) for file in part],
@@ -395,10 +471,13 @@ def main() -> int:
         print(json.dumps(found, indent=1))
     else:
         show(found)
+        for file, count in long_files(beside(ROOT)).items():
+            print(f"long: {file.relative_to(ROOT)}: {count} lines")
         print(f"lines of formats that go past places: {sum(len(lines) for lines in past.values())}")
         for name, lines in past.items():
             print(f"past places: crates/{name}: lines {', '.join(map(str, lines))}")
-    return 1 if past or any(crate["circles"] or crate["circles_of_rooms"] for crate in found) else 0
+    wrong = any(crate["circles"] or crate["circles_of_rooms"] or crate["upward"] for crate in found)
+    return 1 if past or wrong else 0
 
 
 def show(found: list) -> None:
@@ -420,6 +499,8 @@ def show(found: list) -> None:
     for crate in found:
         for file, count in crate["long"].items():
             print(f"long: {file}: {count} lines")
+        for tie in crate["upward"]:
+            print(f"up in {crate['crate']}: {tie}")
         for what in ("circles", "circles_of_rooms"):
             for circle in crate[what]:
                 members = circle.get("files") or circle["rooms"]

@@ -7,6 +7,8 @@
     python3 scripts/release.py notes                             what CHANGELOG.md says of this version
 
 It needs Python and cargo alone. Checks whose tool or files are missing are named and left out.
+
+Long because it is the list of what is checked before a release, as one program without a package.
 """
 
 import argparse

@@ -4,6 +4,8 @@ A loader is a class: made from a task of `runs.py` (its opening), it has `epoch(
 epoch, `float32` tensors of torch (N, C, Y, X) in [0, 1]. Each is used as its authors advise: what can be opened once
 is (arrays, connections, mapped files), batches are asked for ahead where the library has no reading ahead of its own,
 and the library's own pools of threads have as many threads as all others.
+
+Long because each peer is a few lines, in one list of all that are compared.
 """
 
 import importlib.util

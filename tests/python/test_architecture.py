@@ -1,6 +1,7 @@
 """docs/architecture.md and docs/architecture/: what they name is there, and they name every crate and folder."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,33 @@ def test_every_folder_of_a_crate_is_named(crate):
     missing = [name for name in there if not (source / name).exists()]
     assert not missing, missing
     assert len(there) == len(set(there)), "named twice"
+
+
+def test_rows_of_folders_say_what_may_not_be_there():
+    silent = [
+        f"{crate}: {row[0]}"
+        for crate, (_, body) in SECTIONS.items()
+        for row in rows(body)
+        if any(span.endswith("/") for span in spans(row[0])) and not row[2]
+    ]
+    assert not silent, "say what may not be there:\n" + "\n".join(silent)
+
+
+def test_every_folder_beside_the_crates_is_named_with_what_may_not_be_there():
+    # What is built or measured is not of the repository.
+    of_git = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    folders = {f"{file.split('/')[0]}/" for file in of_git if "/" in file and not file.startswith(".")}
+    table = {span: row for row in rows(section("Other folders")) for span in spans(row[0])}
+    assert set(table) >= folders, "say in docs/architecture.md what lives there and what may not"
+    assert all((ROOT / name).is_dir() and row[1] and row[2] for name, row in table.items())
+
+
+def test_every_folder_of_the_python_package_is_named_with_what_may_not_be_there():
+    package = ROOT / "python" / "wellread"
+    folders = {f"{file.parent.relative_to(ROOT).as_posix()}/" for file in package.rglob("*.py")}
+    table = {span: row for row in rows(section(r"The Python package, [\d,]+ lines")) for span in spans(row[0])}
+    assert set(table) == folders, "say in docs/architecture/crates-reading.md what lives there and what may not"
+    assert all(row[1] and row[2] for row in table.values())
 
 
 @pytest.mark.parametrize("crate", CRATES)

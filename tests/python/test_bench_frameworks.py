@@ -1,4 +1,7 @@
-"""`wellread bench --framework pytorch,jax`: one report, pixels compared, what is missing or fails told."""
+"""`wellread bench --framework pytorch,jax`: one report, pixels compared, what is missing or fails told.
+
+Long because programs of users are written out here, each beside its test.
+"""
 
 import sys
 import time

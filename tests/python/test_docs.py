@@ -1,6 +1,8 @@
 """The documentation: its commands and snippets run, what it names is there.
 
 ``docs_pages.py`` says how a page marks blocks that cannot run or are to run smaller; links are in ``test_links.py``.
+
+Long because each thing that pages say and a program can compare has a test.
 """
 
 import contextlib

@@ -29,9 +29,78 @@ def test_nothing_imports_in_a_circle(folder):
     assert [circle["ties"] for circle in found["circles_of_rooms"]] == []
 
 
+def test_no_import_goes_up_in_the_layers_that_heads_show():
+    found = {folder.name: house.of_crate(folder) for folder in FOLDERS}
+    assert {name: crate["upward"] for name, crate in found.items() if crate["upward"]} == {}
+    shown = {name: crate["layers"] for name, crate in found.items() if crate["layers"]}
+    assert {"wellread-bench", "wellread-loader", "wellread-store"} <= set(shown)
+    for name, layers in shown.items():
+        source = ROOT / "crates" / name / "src"
+        modules = {path.stem for path in source.iterdir()} - {"lib", "main"}
+        named = [module for layer in layers for module in layer]
+        assert set(named) <= modules and len(named) == len(set(named)), name
+
+
+PICTURE = """//! Imports go one way, from above to below:
+//!
+//! ```text
+//!  one · two …  the first ones
+//!  three        the last one
+//! ```
+mod one;
+mod two;
+mod three;
+mod between;
+"""
+TABLE = """//! | layer | module | what it holds |
+//! |---|---|---|
+//! | high | [`one`] | the first one, unlike `three` |
+//! | | `two`, [`Two`] | as much |
+//! | low | [`three`](mod@three) | the last one |
+mod one;
+"""
+
+
+def test_layers_of_heads_are_read_and_imports_that_go_up_are_found(tmp_path):
+    assert house.layers(PICTURE) == [["one", "two"], ["three"]]
+    assert house.layers(TABLE) == [["one", "two", "Two"], ["three"]]
+    assert house.layers("//! Nothing.\n") == []
+    files = {"lib.rs": PICTURE, "one.rs": "use crate::three::A;\nuse crate::two::B;\n", "two.rs": "pub struct B;\n"}
+    files |= {"between.rs": "use crate::two::B;\npub fn f(_: B) {}\n", "three.rs": "pub struct A;\n"}
+
+    def found():
+        arrows(tmp_path, files)
+        return house.upward(house.layers(PICTURE), house.rooms(tmp_path, house.imports(tmp_path)))
+
+    assert found() == []
+    files["three.rs"] = "pub struct A;\nfn g() { crate::between::f() }\n"
+    assert found() == ["three -> between -> two"]
+
+
 def test_every_long_file_says_why():
     long = {file: lines for folder in FOLDERS for file, lines in house.of_crate(folder)["long"].items()}
-    assert long == {}, "split the file, or say in its head why it is one: //! Long because …"
+    long |= {str(file.relative_to(ROOT)): lines for file, lines in house.long_files(house.beside(ROOT)).items()}
+    assert long == {}, "split the file, or say in its head why it is one: Long because …"
+
+
+def test_reasons_stand_in_heads_and_files_beside_the_sources_need_them_too(tmp_path):
+    body = "a\n" * (house.LONG + 1)
+    files = {
+        "tests/a.py": f'"""Tests.\n\nLong because it is.\n"""\n{body}',
+        "tests/deep/b.py": f'"""Tests."""\n# Long because it is.\n{body}',
+        "scripts/c.sh": f"# Long because it is.\n{body}",
+        "crates/x/tests/it/d.rs": f"//! Tests.\n//!\n//! Long because they are.\n{body}",
+        "crates/x/tests/it/e.rs": f"//! Tests.\n\n//! Long because they are.\n{body}b\n",
+        "fuzz/target/f.rs": body,
+        "docs/g.py": body,
+    }
+    for name, text in files.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    long = house.long_files(house.beside(tmp_path))
+    found = {str(file.relative_to(tmp_path)): lines for file, lines in long.items()}
+    assert found == {"crates/x/tests/it/e.rs": house.LONG + 5, "tests/deep/b.py": house.LONG + 3}
 
 
 def test_formats_read_and_write_through_places_alone():
@@ -121,7 +190,7 @@ def test_folders_that_need_each_other_are_a_circle_of_rooms(tmp_path):
     assert house.circles(house.rooms(tmp_path, found)) == [["a", "b"]]
 
 
-def test_imports_of_python_modules_count_and_those_of_functions_do_not(tmp_path):
+def test_imports_of_python_modules_and_of_their_functions_count(tmp_path):
     package = tmp_path / "parcel"
     package.mkdir()
     (package / "__init__.py").write_text("from .one import f\n")
@@ -134,6 +203,7 @@ def test_imports_of_python_modules_count_and_those_of_functions_do_not(tmp_path)
     assert found == {
         ("__init__.py", "one.py"),
         ("one.py", "two.py"),
+        ("one.py", "three.py"),
         ("two.py", "one.py"),
         ("three.py", "two.py"),
     }

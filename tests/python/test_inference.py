@@ -1,4 +1,7 @@
-"""`wellread infer`: four frameworks on the same weights and images, and what happens when one of them fails."""
+"""`wellread infer`: four frameworks on the same weights and images, and what happens when one of them fails.
+
+Long because models of users are written out here, each beside its test.
+"""
 
 import csv
 import os

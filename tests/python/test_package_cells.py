@@ -1,4 +1,7 @@
-"""Single-cell crops: against NumPy's slices of tifffile's images, of generated sets and of real ones."""
+"""Single-cell crops: against NumPy's slices of tifffile's images, of generated sets and of real ones.
+
+Long because tests share the sites and label images that a fixture of this file makes once.
+"""
 
 import pickle
 import warnings

@@ -1,4 +1,7 @@
-"""The package's Dataset: pixels, indexing, metadata, columns, pickling, processes, errors."""
+"""The package's Dataset: pixels, indexing, metadata, columns, pickling, processes, errors.
+
+Long because one class is tested, which answers all that is asked of a set.
+"""
 
 import hashlib
 import json

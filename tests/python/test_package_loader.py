@@ -1,4 +1,7 @@
-"""The package's DataLoader: what it delivers, in which order, how it resumes and ends."""
+"""The package's DataLoader: what it delivers, in which order, how it resumes and ends.
+
+Long because one class is tested, and each of its choices has a test.
+"""
 
 import contextlib
 import copy

@@ -1,6 +1,8 @@
 """Several ranks: how a loader finds its own, what it delivers to each, and what contradicts itself.
 
 Ranks are processes on the CPU (gloo). Each writes down the labels of its images, which are the rows of the set.
+
+Long because the program that each launcher starts is written out here.
 """
 
 import copy

@@ -1,4 +1,7 @@
-"""Samples as people use them: parts of a batch, classes, features, tables beside images, and what closes."""
+"""Samples as people use them: parts of a batch, classes, features, tables beside images, and what closes.
+
+Long because each kind of labels and tables that people have is a case.
+"""
 
 import datetime
 import gc

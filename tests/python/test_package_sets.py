@@ -1,4 +1,7 @@
-"""Several sets as one, and some rows of a set, from Python."""
+"""Several sets as one, and some rows of a set, from Python.
+
+Long because tests share the plates that a fixture of this file makes.
+"""
 
 import datetime
 import decimal

@@ -1,4 +1,7 @@
-"""Targets and views from Python: against NumPy, other loaders, and what programs of torch and MONAI expect."""
+"""Targets and views from Python: against NumPy, other loaders, and what programs of torch and MONAI expect.
+
+Long because tests share the pairs of images and masks that a fixture of this file makes once.
+"""
 
 import pickle
 import shutil

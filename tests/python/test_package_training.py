@@ -1,4 +1,7 @@
-"""The package within Lightning, torchdata, torchvision, MONAI and Flax: training on it, and going on after a stop."""
+"""The package within Lightning, torchdata, torchvision, MONAI and Flax: training on it, and going on after a stop.
+
+Long because the training loop of each framework is written out, and is stopped and gone on with.
+"""
 
 import json
 import logging

@@ -2,6 +2,8 @@
 
 moto answers as Amazon does down to odd corners (empty objects, markers of folders, errors in XML). boto3 comes
 with it, by which the tests put and look at objects past wellread.
+
+Long because tests share one server and its sets, which fixtures of this file make once.
 """
 
 import contextlib

@@ -1,4 +1,7 @@
-"""The Lightning adapter of `wellread tasks`, on a small repository: what it measures, and what it says on failure."""
+"""The Lightning adapter of `wellread tasks`, on a small repository: what it measures, and what it says on failure.
+
+Long because tests share one repository and one run, which fixtures of this file make once.
+"""
 
 import csv
 import importlib

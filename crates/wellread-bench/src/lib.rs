@@ -17,12 +17,14 @@
 //! | entry | [`suite`] | the benchmarks that were asked for in order, and the results folder |
 //! | | [`outcome`] | tables, findings and facts put together |
 //! | | [`findings`], `next_step` | sentences computed from the results, in order; what to do next |
-//! | | [`WrongUsage`] | what was asked for does not go with the images |
+//! | | `usage` | [`WrongUsage`]: what was asked for does not go with the images |
+//! | | `histograms` | the times of items as files |
 //! | | [`benchmarks`] | the list of all benchmarks |
 //! | studies | [`stages`] | which stage binds: `wellread doctor --data` |
 //! | | [`advise`] | format, codec, chunks and loader for a user's own set, and what to expect: `wellread advise` |
 //! | benchmarks | [`sweep`] | storage over codecs and chunk layouts |
 //! | | [`storage`], [`dataset`], [`dataloader`], [`model_loop`], [`conversion`] | one benchmark each, with what it does in Python |
+//! | | `scratch_sets` | the sets that measured writes leave behind |
 //! | machine | [`roofline`] | the limits of this machine beside what a loader delivers |
 //! | | [`feed`] | one loop fed from cold files, warm files, memory or full batches |
 //! | | [`link`] | latency and bandwidth of the link to a set behind a network |
@@ -33,7 +35,7 @@
 //! | | [`sample`] | a bounded part of a user's own set |
 //! | | [`expected`] | what must be delivered: hashes computed by a second, simple way |
 //! | | [`budget`] | how a run keeps to its time budget |
-//! | | [`RunObserver`] | progress and current figures of a running benchmark |
+//! | | `live` | [`RunObserver`]: progress and current figures of a running benchmark |
 //! | | [`machine`] | the machine in words |
 
 pub mod advise;

@@ -15,12 +15,23 @@
 //! batches of an epoch are bit-identical for any number of workers, and an epoch is resumed from one small record. All
 //! large memory is reused: in steady state nothing is allocated.
 //!
-//! Modules import downwards only:
+//! Imports go one way, from above to below:
 //!
 //! ```text
-//!  builder ─▶ loader ─▶ pipeline ─▶ ring ─▶ plan ─▶ item ─▶ budget ─▶ targets ─▶ dataset ─▶ cache, order
-//!                          └▶ batch ─▶ pool          └▶ compiled_transform ─▶ postprocess ─▶ transform ─▶ kernels ─▶ orientation, simd
-//!                                                                              stats ──────┘
+//!  builder                               what was asked for becomes a loader
+//!  loader                                what a loader is asked
+//!  pipeline                              the iterator and its threads
+//!  ring                                  the batches that threads fill
+//!  ahead                                 bytes that are remote, asked for early
+//!  plan                                  what epochs have in common
+//!  item                                  rows to batches: what one thread does
+//!  budget                                the bound on memory
+//!  compiled_transform                    a transform for the rows of a set
+//!  row_groups                            rows with statistics of their own
+//!  targets · stats · row_channels · row_fields · postprocess · resample
+//!  dataset · transform · batch · sink · state
+//!  order · kernels · pool · percentiles
+//!  cache · dtype · traffic · skip · memory · draw · math · orientation · simd · recorded
 //! ```
 //!
 //! | module | what it holds |

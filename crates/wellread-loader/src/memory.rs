@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::{
-    Block, Error, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout,
+    Block, Error, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
+    StoreLayout, unknown_facts,
 };
 
 /// Images in RAM. Shapes and pixel types may differ from image to image.
@@ -131,7 +132,5 @@ impl Store for MemoryStore {
 }
 
 impl RowFacts for MemoryStore {
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        Ok(self.row_info(row)?.working_bytes())
-    }
+    unknown_facts!(position, grid, file, cut, metadata_rows, unkept, working_bytes);
 }

@@ -1,4 +1,4 @@
-//! Methods of a store that another one answers for it.
+//! Methods of a store that another one answers for it, and facts of rows that a store does not know.
 
 /// Writes those methods of a [`Store`](crate::Store) that hand on what they are asked to another store, by their names:
 /// `delegate_store!(self => self.inner; path, len, metadata)` within the `impl`. Write the other methods beside it.
@@ -130,5 +130,52 @@ macro_rules! delegate_store {
     };
     ($self:ident => $inner:expr; $($method:ident),+ $(,)?) => {
         $($crate::delegate_store!(@$method $self $inner);)+
+    };
+}
+
+/// Writes those methods of [`RowFacts`](crate::RowFacts) that a store has no better answer to, by their names:
+/// `unknown_facts!(file, cut, unkept)` within the `impl`. Write the other methods beside it.
+///
+/// A row's position is its number, its metadata are its own, and reading it takes what its shape says. It has no grid,
+/// no file, no cut, and nothing that is not kept.
+#[macro_export]
+macro_rules! unknown_facts {
+    (@position) => {
+        fn position(&self, row: usize) -> u64 {
+            row as u64
+        }
+    };
+    (@grid) => {
+        fn grid(&self, _: usize) -> Option<[usize; 2]> {
+            None
+        }
+    };
+    (@file) => {
+        fn file(&self, _: usize) -> Option<::std::path::PathBuf> {
+            None
+        }
+    };
+    (@cut) => {
+        fn cut(&self, _: usize) -> Option<$crate::RowCut> {
+            None
+        }
+    };
+    (@metadata_rows) => {
+        fn metadata_rows(&self, _: usize) -> usize {
+            1
+        }
+    };
+    (@unkept) => {
+        fn unkept(&self, _: usize) -> Vec<&'static str> {
+            vec![]
+        }
+    };
+    (@working_bytes) => {
+        fn working_bytes(&self, row: usize) -> $crate::Result<usize> {
+            Ok($crate::Store::row_info(self, row)?.working_bytes())
+        }
+    };
+    ($($fact:ident),+ $(,)?) => {
+        $($crate::unknown_facts!(@$fact);)+
     };
 }

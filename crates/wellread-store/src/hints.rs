@@ -217,45 +217,29 @@ pub struct RowCut {
     pub whole: [usize; 2],
 }
 
-/// The facts that a format knows of its rows. Formats implement it; a store that wraps another does not. It hands on
-/// the other's [`RowHints`], so that a default here hides nothing that is known.
+/// The facts that a store knows of its rows. Formats implement it, and stores whose rows are made of those of others. A store that
+/// only wraps another hands on its [`RowHints`]. No method has a default, so that no store forgets a fact in silence:
+/// [`unknown_facts!`](crate::unknown_facts) writes those that a store does not know.
 pub trait RowFacts: Send + Sync {
-    /// See [`RowHints::position`]. The row itself where the format does not know better, as with a file for each.
-    fn position(&self, row: usize) -> u64 {
-        row as u64
-    }
+    /// See [`RowHints::position`].
+    fn position(&self, row: usize) -> u64;
 
     /// See [`RowHints::grid`].
-    fn grid(&self, row: usize) -> Option<[usize; 2]> {
-        let _ = row;
-        None
-    }
+    fn grid(&self, row: usize) -> Option<[usize; 2]>;
 
-    /// See [`RowHints::file`]. `None` where the format does not know better.
-    fn file(&self, row: usize) -> Option<PathBuf> {
-        let _ = row;
-        None
-    }
+    /// See [`RowHints::file`].
+    fn file(&self, row: usize) -> Option<PathBuf>;
 
-    /// See [`RowHints::cut`]. `None` where rows are whole images.
-    fn cut(&self, row: usize) -> Option<RowCut> {
-        let _ = row;
-        None
-    }
+    /// See [`RowHints::cut`].
+    fn cut(&self, row: usize) -> Option<RowCut>;
 
-    /// See [`RowHints::metadata_rows`]. 1 where the format does not know better.
-    fn metadata_rows(&self, row: usize) -> usize {
-        let _ = row;
-        1
-    }
+    /// See [`RowHints::metadata_rows`].
+    fn metadata_rows(&self, row: usize) -> usize;
 
-    /// See [`RowHints::unkept`]. Nothing where the format does not know better.
-    fn unkept(&self, row: usize) -> Vec<&'static str> {
-        let _ = row;
-        vec![]
-    }
+    /// See [`RowHints::unkept`].
+    fn unkept(&self, row: usize) -> Vec<&'static str>;
 
-    /// See [`RowHints::working_bytes`]. [`crate::RowInfo::working_bytes`] where the format does not know better.
+    /// See [`RowHints::working_bytes`].
     ///
     /// # Errors
     /// As [`crate::Store::row_info`].

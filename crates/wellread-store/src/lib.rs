@@ -20,8 +20,8 @@
 //!  concat                                          several sets as one: globs, folders of tables, hive partitions
 //!  registry                                        the list of formats; opening and creating by name and content
 //!  sites                                           images of several files each
-//!  parquet · tiff · ome_zarr · image_folder · table · profiles
 //!  direct                                          what engines of tables share that read bytes themselves
+//!  parquet · tiff · ome_zarr · image_folder · table · profiles
 //!  staged · ome_arrow · features                   what several formats share
 //!  format · probe                                  what a format is, and which there are
 //!  store · store_layout · hints · write · finished · numbers · error   traits and plain types
@@ -34,7 +34,7 @@
 //! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
 //! | `sinks` | [`Discard`], [`NumberedSink`] |
 //! | `store_layout` | [`StoreLayout`]: how a set keeps its pixels, in words |
-//! | `delegate` | [`delegate_store!`]: methods that a store hands on to another one |
+//! | `delegate` | [`delegate_store!`], [`unknown_facts!`]: methods that a store hands on to another one, facts of rows that it does not know |
 //! | [`hints`] | [`Hints`], [`RowHints`]: how a set and its rows are read best, what is kept, which columns stand beside them |
 //! | [`write`](mod@write) | [`StoreWriter`], [`WriteOptions`], [`Compression`] |
 //! | `format`, `probe` | [`Format`], [`OpenOptions`], [`formats`]; what is told of a path before it is opened |

@@ -2,17 +2,24 @@
 
 use crate::{RowHints, Store};
 
-/// Those of the first image of `source`, in words such as `translations`; nothing in formats that keep no
-/// others.
-pub fn of_first(source: &dyn Store) -> Vec<&'static str> {
-    #[cfg(feature = "ome-zarr")]
-    if source.format() == crate::ome_zarr::FORMAT.name && !source.is_empty() {
-        return crate::ome_zarr::unkept::of_first(source.path(), &source.name(0).unwrap_or_default());
+/// Those of the first image of `source` in words such as `translations`, each once. The first image of each part is
+/// looked at where the set has several.
+pub fn of_first_images(source: &dyn Store) -> Vec<&'static str> {
+    let parts = source.hints().set_parts();
+    let mut rows: Vec<usize> = parts
+        .iter()
+        .filter_map(|part| part.rows.iter().find(|rows| !rows.is_empty()).map(|rows| rows.start))
+        .collect();
+    if parts.is_empty() && !source.is_empty() {
+        rows.push(0);
     }
-    #[cfg(feature = "tiff")]
-    if source.format() == crate::tiff::FORMAT.name && !source.is_empty() {
-        let file = source.row_hints(0).ok().and_then(RowHints::file);
-        return file.map_or_else(Vec::new, |file| crate::tiff::unkept::of_file(&file));
+    let mut all = vec![];
+    for row in rows {
+        for fact in source.row_hints(row).map_or_else(|_| vec![], RowHints::unkept) {
+            if !all.contains(&fact) {
+                all.push(fact);
+            }
+        }
     }
-    if source.is_empty() { vec![] } else { source.row_hints(0).map_or_else(|_| vec![], RowHints::unkept) }
+    all
 }

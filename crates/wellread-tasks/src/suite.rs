@@ -1,4 +1,6 @@
 //! The whole run: every experiment's tasks in rounds, each run in a process of its own, results written after each.
+//!
+//! Long because rounds, processes and results are one loop over one state.
 
 mod claimed;
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ray.data.datasource import Datasink
 
-from . import _write
+from . import _write_blocks
 
 
 class WellreadDatasink(Datasink):
@@ -55,14 +55,14 @@ class WellreadDatasink(Datasink):
     def write(self, blocks: Iterable[Any], ctx: Any) -> list[dict[str, Any]]:
         """Writes a part for each block, in a task: what the driver is told of them."""
         task = int(getattr(ctx, "task_idx", 0))
-        parts = (_write.block_part(self, block, task, number) for number, block in enumerate(blocks))
+        parts = (_write_blocks.block_part(self, block, task, number) for number, block in enumerate(blocks))
         return [part for part in parts if part is not None]
 
     def on_write_complete(self, write_result: Any) -> None:
         """Makes one set of the parts that tasks have told of."""
         returns = getattr(write_result, "write_returns", write_result)
-        _write.commit(self, [part for of_task in returns for part in of_task or []])
+        _write_blocks.commit(self, [part for of_task in returns for part in of_task or []])
 
     def on_write_failed(self, error: BaseException) -> None:
         """Removes what tasks have written."""
-        _write.discard(self)
+        _write_blocks.discard(self)

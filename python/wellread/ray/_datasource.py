@@ -9,13 +9,15 @@ from typing import Any
 from ray.data.block import BlockMetadata
 from ray.data.datasource import Datasource, ReadTask
 
-from . import _read, _sets
+from . import _read_blocks, _sets
 
 
 class WellreadDatasource(Datasource):
     """A set of images, whose blocks loaders make."""
 
-    def __init__(self, plan: _read.Plan, path: str, images: int, group: int, row_bytes: int, schema: Any) -> None:
+    def __init__(
+        self, plan: _read_blocks.Plan, path: str, images: int, group: int, row_bytes: int, schema: Any
+    ) -> None:
         super().__init__()
         self._plan, self._path, self._images, self._group = plan, path, images, group
         self._row_bytes, self._schema = row_bytes, schema
@@ -40,7 +42,7 @@ class WellreadDatasource(Datasource):
             # Of rows that are left out, others make up for them: Ray cuts what the task gives.
             if per_task_row_limit is not None and not self._plan.skips:
                 end = min(end, start + per_task_row_limit)
-            read = functools.partial(_read.blocks, self._plan, start, end)
+            read = functools.partial(_read_blocks.blocks, self._plan, start, end)
             metadata = _metadata(end - start, self._row_bytes, self._path, self._schema, self._plan.skips)
             tasks.append(_task(read, metadata, self._schema, per_task_row_limit))
         return tasks

@@ -7,8 +7,7 @@ driver: ranges of rows, sizes of blocks, the row that all agree with ──▶ r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -17,8 +16,8 @@ from .. import _check, _native
 from .._types import Path
 from ..dataset import Dataset
 from ..errors import Error
-from ..loader import DataLoader
-from . import _arrow, _cluster, _sets
+from . import _arrow, _cluster, _read_blocks, _sets
+from ._read_blocks import Plan
 
 if TYPE_CHECKING:
     import ray.data
@@ -38,76 +37,16 @@ REFUSED = (
 )
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The input of every read task."""
-
-    how: _sets.Recipe
-    choices: dict[str, Any]
-    columns: list[str]
-    rows_per_block: int
-    # The row whose shape and type all images have, whichever task reads them.
-    reference: int = 0
-
-    @property
-    def skips(self) -> bool:
-        """Whether images that cannot be read are left out, so that nobody knows how many there will be."""
-        return self.choices.get("on_error") == "skip"
-
-
-def _loader(dataset: Dataset, plan: Plan, rows: Sequence[int] | None) -> Any:
-    return DataLoader(
-        dataset,
-        batch_size=plan.rows_per_block,
-        rows=None if rows is None else list(rows),
-        shard=False,
-        prefetch=1,
-        indices=True,
-        **plan.choices,
-    )
-
-
-def _loader_of_task(dataset: Dataset, plan: Plan, rows: range) -> Any:
-    """A loader of some rows, whose images must be like those of all other tasks. It would take the first of its own
-    rows for what they must be like: the reference stands before them, and is not read."""
-    if plan.reference in rows:
-        return _loader(dataset, plan, rows)
-    loader = _loader(dataset, plan, [plan.reference, *rows])
-    loader.load_state_dict({**loader.state_dict(), "position": 1})
-    return loader
-
-
 def _reference(plan: Plan, dataset: Dataset) -> int:
     """The row that a loader of the whole set takes for what all images must be like."""
     if plan.skips:
         for row in range(min(len(dataset), MOST_SKIPPED)):
             try:
-                _loader(dataset, plan, [row]).close()
+                _read_blocks.loader(dataset, plan, [row]).close()
             except (Error, OSError):
                 continue
             return row
     return 0
-
-
-def _columns(dataset: Dataset, names: Sequence[str], rows: range) -> dict[str, Any]:
-    """Columns of some rows, in Arrow."""
-    if not names:
-        return {}
-    native = dataset._native.select(list(rows))
-    return {name: _arrow.column(values) for name, values in zip(names, native.columns(list(names)), strict=True)}
-
-
-def blocks(plan: Plan, start: int, end: int) -> Iterator[Any]:
-    """The blocks of a range of rows, in order."""
-    dataset = _sets.opened(plan.how)
-    beside = _columns(dataset, plan.columns, range(start, end))
-    with _loader_of_task(dataset, plan, range(start, end)) as loader:
-        for pixels, rows in loader:
-            rows = numpy.asarray(rows)
-            names = [dataset.name(int(row)) for row in rows]
-            columns = {name: _arrow.taken(column, rows - start) for name, column in beside.items()}
-            # The tensors are over the loader's memory, which goes back with the last view of it.
-            yield _arrow.block(numpy.asarray(pixels), names, rows, columns)
 
 
 def _first(plan: Plan, dataset: Dataset) -> tuple[int, Any]:
@@ -115,13 +54,13 @@ def _first(plan: Plan, dataset: Dataset) -> tuple[int, Any]:
     knows."""
     if plan.choices.get("dtype") == "bfloat16":
         raise ValueError("dtype: Arrow has no tensors of bfloat16; choose float16, float32 or stored")
-    with _loader(dataset, plan, None) as loader:
+    with _read_blocks.loader(dataset, plan, None) as loader:
         shape, dtype = loader.image_shape, str(loader._built.dtype)
     size = math.prod(shape) * numpy.dtype(dtype).itemsize
     if plan.choices.get("transform") is not None:
         return size, None
     pixels = numpy.zeros((1, *shape), dtype)
-    columns = _columns(dataset, plan.columns, range(1))
+    columns = _read_blocks.columns(dataset, plan.columns, range(1))
     return size, _arrow.block(pixels, [""], numpy.zeros(1, "int64"), columns).schema
 
 

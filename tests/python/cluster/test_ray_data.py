@@ -51,11 +51,11 @@ def test_what_a_loader_makes_of_images_is_chosen_as_of_a_loader(in_order, labell
 
 
 def test_sizes_are_what_blocks_take(in_order, parquet):
-    from wellread.ray import _read, _sets
+    from wellread.ray import _read, _read_blocks, _sets
     from wellread.ray._datasource import WellreadDatasource
 
     dataset = wr.Dataset(parquet)
-    plan = _read.Plan(_sets.recipe(dataset), {"dtype": "stored", "num_workers": 1}, [], 40)
+    plan = _read_blocks.Plan(_sets.recipe(dataset), {"dtype": "stored", "num_workers": 1}, [], 40)
     image_bytes, schema = _read._first(plan, dataset)
     assert image_bytes == 2 * 48 * 56 * 2
     source = WellreadDatasource(plan, dataset.path, 40, 16, image_bytes + _read.BESIDE_BYTES, schema)
@@ -82,11 +82,11 @@ def odd(folder, damaged=(), larger=()):
 
 def source_of(folder, **choices):
     """The datasource of a set, which no cluster is needed for."""
-    from wellread.ray import _read, _sets
+    from wellread.ray import _read, _read_blocks, _sets
     from wellread.ray._datasource import WellreadDatasource
 
     dataset = wr.Dataset(folder)
-    plan = _read.Plan(_sets.recipe(dataset), {"dtype": "stored", "num_workers": 1, **choices}, [], 3)
+    plan = _read_blocks.Plan(_sets.recipe(dataset), {"dtype": "stored", "num_workers": 1, **choices}, [], 3)
     plan = dataclasses.replace(plan, reference=_read._reference(plan, dataset))
     image_bytes, schema = _read._first(plan, dataset)
     return WellreadDatasource(plan, dataset.path, len(dataset), 1, image_bytes, schema)
@@ -219,7 +219,7 @@ def test_a_set_that_is_written_reads_back(in_order, labelled, tmp_path, format, 
 def test_columns_that_are_left_out_are_named_and_no_others(tmp_path, format, target):
     """Without a cluster: a block may have nothing but missing values of a column that others have values of."""
     pa = pytest.importorskip("pyarrow")
-    from wellread.ray import _arrow, _write
+    from wellread.ray import _arrow, _write, _write_blocks
     from wellread.ray._datasink import WellreadDatasink
 
     def block(start, note):
@@ -232,13 +232,13 @@ def test_columns_that_are_left_out_are_named_and_no_others(tmp_path, format, tar
     sink = WellreadDatasink(
         str(tmp_path / target), format, _write.options(), image="image", name="name", channels=[], verify=True
     )
-    _write.begin(sink, False)
+    _write_blocks.begin(sink, False)
     parts = [
-        _write.block_part(sink, block(0, pa.array([None, None])), 0, 0),
-        _write.block_part(sink, block(2, pa.array(["x", None])), 1, 0),
+        _write_blocks.block_part(sink, block(0, pa.array([None, None])), 0, 0),
+        _write_blocks.block_part(sink, block(2, pa.array(["x", None])), 1, 0),
     ]
     with pytest.warns(UserWarning) as told:
-        _write.commit(sink, parts)
+        _write_blocks.commit(sink, parts)
     [said] = [str(one.message) for one in told if "left out" in str(one.message)]
     written = wr.Dataset(tmp_path / target)
     assert len(written) == 4
@@ -252,7 +252,7 @@ def test_columns_that_are_left_out_are_named_and_no_others(tmp_path, format, tar
 @pytest.mark.parametrize("format, target", [("parquet", "set.parquet"), ("ome-zarr", "set-zarr")])
 def test_columns_none_of_which_can_stand_beside_images_are_left_out(tmp_path, format, target):
     pa = pytest.importorskip("pyarrow")
-    from wellread.ray import _arrow, _write
+    from wellread.ray import _arrow, _write, _write_blocks
     from wellread.ray._datasink import WellreadDatasink
 
     images = _arrow.tensors(np.ones((2, 1, 8, 8), np.uint16))
@@ -260,9 +260,9 @@ def test_columns_none_of_which_can_stand_beside_images_are_left_out(tmp_path, fo
     sink = WellreadDatasink(
         str(tmp_path / target), format, _write.options(), image="image", name="name", channels=[], verify=True
     )
-    _write.begin(sink, False)
+    _write_blocks.begin(sink, False)
     with pytest.warns(UserWarning, match="of the columns boxes cannot stand beside images and are left out: nested"):
-        _write.commit(sink, [_write.block_part(sink, block, 0, 0)])
+        _write_blocks.commit(sink, [_write_blocks.block_part(sink, block, 0, 0)])
     written = wr.Dataset(tmp_path / target)
     assert len(written) == 2 and not written.columns
 
@@ -284,7 +284,7 @@ def test_a_task_that_dies_and_is_run_again_writes_each_image_once(in_order, parq
 
 
 def test_parts_of_attempts_that_failed_are_no_part_of_the_set(in_order, parquet, tmp_path):
-    from wellread.ray import _write
+    from wellread.ray import _write, _write_blocks
     from wellread.ray._datasink import WellreadDatasink
 
     blocks = list(wray.read(parquet, dtype="stored", rows_per_block=10).iter_batches(
@@ -293,7 +293,7 @@ def test_parts_of_attempts_that_failed_are_no_part_of_the_set(in_order, parquet,
     target = tmp_path / "set.parquet"
     how = {"image": "image", "name": "name", "channels": [], "verify": True}
     sink = WellreadDatasink(str(target), "parquet", _write.options(), **how)
-    _write.begin(sink, False)
+    _write_blocks.begin(sink, False)
 
     def breaks_off():
         yield blocks[0]

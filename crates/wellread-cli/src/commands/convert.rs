@@ -148,12 +148,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     for what in &lost_looks {
         ui.say(format!("note: {what}"));
     }
-    let unkept = unkept::of_first(&*source);
+    let unkept = unkept::of_first_images(&*source);
     if !unkept.is_empty() {
+        // Parts of several formats have no format together.
+        let format = registry::format_named(source.format()).map_or("each format", |format| format.name);
         ui.say(format!(
-            "note: {} are left out: wellread has no place for what {} says there",
-            unkept.join(", "),
-            source.format()
+            "note: {} are left out: wellread has no place for what {format} says there",
+            unkept.join(", ")
         ));
     }
     let mut options = args.write.options();

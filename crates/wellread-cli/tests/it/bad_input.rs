@@ -1,4 +1,6 @@
 //! Bad input gives a message that names file and cause, and the right exit code; nothing is left half-written.
+//!
+//! Long because it is the list of what is refused, a case each.
 
 use crate::support::{
     absent_formats, arg, files_below, formats, generate, has_format, json, leftovers, wellread, wellread_with,

@@ -1,4 +1,6 @@
 //! The benchmarks end to end, small: every file of the contract, every checksum, every format.
+//!
+//! Long because runs are made with the same few options, and every table that they write is looked at.
 
 use crate::support::{absent_formats, arg, formats, generate, json, wellread};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Files and metadata beside pixels that are not read with them: `info` and `convert` name them. Also the parts that
 //! make files larger than the pixels.
 
-use crate::support::{arg, files_below, generate, json, wellread};
+use crate::support::{arg, files_below, generate, image_names, json, wellread};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -103,6 +103,44 @@ fn ome_zarr_keeps_what_it_says_and_tells_of_the_rest() {
     let scale = serde_json::json!([1.0, 1.0, 2.0, 0.5, 0.25]);
     assert_eq!(of["datasets"][0]["coordinateTransformations"][0]["scale"], scale);
     assert_eq!(of["axes"][4].get("unit"), None);
+}
+
+/// Sets that are made of others say what their images say.
+#[test]
+fn what_is_left_out_of_parts_and_of_cells_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, named) = zarr_images(dir.path());
+    let (file, mut all, pointer) = multiscale(&named);
+    all.pointer_mut(pointer).unwrap()["name"] = "its own".into();
+    fs::write(&file, all.to_string()).unwrap();
+    let others = fs::read_dir(&set).unwrap().map(|entry| entry.unwrap().path());
+    let mut others = others.filter(|path| *path != named && path.extension().is_some_and(|e| e == "zarr"));
+    let moved = others.next().unwrap();
+    let (file, mut all, pointer) = multiscale(&moved);
+    all.pointer_mut(pointer).unwrap()["datasets"][0]["coordinateTransformations"] = serde_json::json!([
+        {"type": "scale", "scale": [1.0, 1.0, 1.0, 1.0, 1.0]},
+        {"type": "translation", "translation": [0.0, 0.0, 0.0, 10.0, 20.0]},
+    ]);
+    fs::write(&file, all.to_string()).unwrap();
+    // The first image of each part, each fact once.
+    let parts = set.join("*.zarr");
+    let done = wellread(&["convert", arg(&parts), arg(&dir.path().join("parts.parquet"))]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let note =
+        "note: names of multiscales, translations are left out: wellread has no place for what ome-zarr says";
+    assert_eq!(done.stdout.matches(note).count(), 1, "{}", done.stdout);
+    let document = json(&["convert", arg(&parts), arg(&dir.path().join("again.parquet"))]);
+    assert_eq!(document["metadata_left_out"], serde_json::json!(["names of multiscales", "translations"]));
+    // Cells are called otherwise than their images, which is no fact that is lost.
+    let table = dir.path().join("cells.csv");
+    fs::write(&table, format!("image,x,y\n{},20,20\n", image_names(&moved)[0])).unwrap();
+    let convert = |target: &str, more: &[&str]| {
+        let target = dir.path().join(target);
+        json(&[&["convert", arg(&moved), arg(&target)], more].concat())["metadata_left_out"].clone()
+    };
+    let whole = convert("whole.parquet", &[]);
+    assert!(whole.as_array().unwrap().contains(&"translations".into()), "{whole}");
+    assert_eq!(convert("cells.parquet", &["--cells", arg(&table), "--cells-size", "8x8"]), whole);
 }
 
 #[test]

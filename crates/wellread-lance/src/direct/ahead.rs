@@ -16,7 +16,7 @@ use wellread_store::place::Wanted;
 const MOST: u64 = 64 << 20;
 
 /// Position and length in a file.
-type Extent = (u64, u64);
+pub(super) type Extent = (u64, u64);
 
 /// Chunks by where they lie; none unless all of them are here.
 #[derive(Debug, Default)]

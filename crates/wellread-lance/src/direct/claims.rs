@@ -8,10 +8,10 @@
 //! A piece begins with the number of bytes it becomes. Lance asks for so much memory, and the process ends where there
 //! is not so much. So pages are followed here as Lance follows them, and a page that cannot be followed is an error.
 
+use super::ahead::Extent;
 use super::chunk::{ALIGNMENT, Parts};
 use super::general::{General, WRONG_SIZE, is_believable};
 use super::input::Input;
-use super::room::Extent;
 use lance_core::Error as LanceError;
 use lance_encoding::buffer::LanceBuffer;
 use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};

@@ -5,10 +5,10 @@
 //!  levels in pieces of their own ─▶ runs ─▶ ConstantIndex: all levels, and the first of each row ─▶ that value, so often
 //! ```
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Extent};
 use super::input::Input;
 use super::levels::{ABSENT, LevelCodec, Run, Starts, Wanted, add, mark_absent, null_level};
-use super::room::{Extent, LeafWidths, Room, fetched};
+use super::room::{LeafWidths, Room, fetched};
 use arrow_buffer::MutableBuffer;
 use lance_encoding::format::metadata::{CompressiveEncoding, ConstantLayout};
 use std::ops::Range;

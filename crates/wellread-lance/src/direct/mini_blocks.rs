@@ -5,11 +5,12 @@
 //!  rows ─▶ the chunks that hold them, read at once ─▶ levels: which values ─▶ unpacked, or looked up in the dictionary
 //! ```
 
+use super::ahead::Extent;
 use super::chunk::{ALIGNMENT, Parts};
 use super::claims::block_decompressor;
 use super::input::Input;
 use super::levels::{LevelCodec, Starts, Wanted, mark_absent, null_level};
-use super::room::{Extent, LeafWidths, Room, fetched};
+use super::room::{LeafWidths, Room, fetched};
 use super::values::{Dictionary, ValueCodec};
 use arrow_buffer::MutableBuffer;
 use lance_encoding::compression::BlockDecompressor;

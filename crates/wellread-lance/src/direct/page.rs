@@ -8,11 +8,12 @@
 //!   page. Beside them, a word for each chunk gives its size and number of values. The repetition index gives the
 //!   number of rows that end in it, and whether one goes on in the next ([`super::mini_blocks`]).
 
+use super::ahead::Extent;
 use super::constant_page::ConstantPage;
 use super::input::Input;
 use super::levels::Starts;
 use super::mini_blocks::Chunks;
-use super::room::{Extent, LeafWidths, Room};
+use super::room::{LeafWidths, Room};
 use arrow_buffer::MutableBuffer;
 use lance_encoding::decoder::{PageEncoding, PageInfo};
 use lance_encoding::format::metadata::page_layout::Layout;

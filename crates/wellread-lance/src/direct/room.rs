@@ -1,15 +1,12 @@
 //! The parts that the layouts of pages share: memory that is used again, and bytes of the file that may have been
 //! fetched before.
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Extent};
 use super::general::Decompressed;
 use super::input::Input;
 use super::levels::Run;
 use arrow_buffer::MutableBuffer;
 use wellread_store::direct::{Fault, trim};
-
-/// Position and length of a buffer in the file.
-pub(super) type Extent = (u64, u64);
 
 /// Memory that is used again from page to page.
 #[derive(Debug, Default)]

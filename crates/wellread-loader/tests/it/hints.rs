@@ -2,15 +2,20 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
-use arrow_array::{Int32Array, RecordBatch};
-use std::sync::Arc;
+use arrow_array::{Int32Array, RecordBatch, StringArray};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{Cache, Dataset, MemoryStore};
+use wellread_store::cells::{CellOptions, Cells, CellsStore};
+use wellread_store::concat::{Concat, Part};
+use wellread_store::place::Wanted;
 use wellread_store::planes::PlaneStore;
 use wellread_store::subset::Subset;
 use wellread_store::{
-    FeatureTable, Hints, LeftOut, PageCache, Result, RowFacts, RowHints, Store, delegate_store,
+    FeatureTable, Hints, LeftOut, PageCache, Request, Result, RowCut, RowFacts, RowHints, Store,
+    delegate_store, unkept,
 };
 
 /// A store with something to say about everything, and of each row something else.
@@ -19,10 +24,11 @@ struct Odd {
     pages: Arc<Pages>,
 }
 
-/// The requests for decoded pixels.
+/// The requests for decoded pixels, and the images that were asked for ahead.
 struct Pages {
     most: AtomicUsize,
     forgotten: AtomicUsize,
+    asked: Mutex<Vec<usize>>,
 }
 
 impl PageCache for Pages {
@@ -43,6 +49,19 @@ impl Store for Odd {
     fn format(&self) -> &'static str {
         "odd"
     }
+    fn remote_path(&self) -> Option<&Path> {
+        Some(Path::new("far://odd"))
+    }
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        Ok(rows.iter().map(|&row| file(row)).collect())
+    }
+    fn heads(&self, rows: &[usize], _: bool, _: &mut Wanted) {
+        self.pages.asked.lock().unwrap().extend(rows);
+    }
+    fn ranges(&self, requests: &[Request], _: &mut Wanted) -> Result<()> {
+        self.pages.asked.lock().unwrap().extend(requests.iter().map(|request| request.row));
+        Ok(())
+    }
     fn has_checksums(&self) -> bool {
         true
     }
@@ -52,6 +71,17 @@ impl Store for Odd {
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         Ok(RowHints::new(self, row))
     }
+}
+
+/// A fact of each image that no conversion keeps.
+const UNKEPT: [&str; 4] = ["filters", "masks", "objectives", "translations"];
+
+fn file(image: usize) -> PathBuf {
+    PathBuf::from(format!("odd-{image}"))
+}
+
+fn cut(image: usize) -> RowCut {
+    RowCut { start: [image as i64, -1], whole: [image + 20, 30] }
 }
 
 fn nested() -> LeftOut {
@@ -66,6 +96,9 @@ impl FeatureTable for Odd {
         vec![nested()]
     }
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() {
+            return Ok(None);
+        }
         assert_eq!(names, self.feature_names());
         let wells: Int32Array = (0..self.len()).map(|row| Some(10 * row as i32)).collect();
         Ok(Some(RecordBatch::try_from_iter([("well", Arc::new(wells) as _)]).unwrap()))
@@ -79,6 +112,18 @@ impl RowFacts for Odd {
     fn grid(&self, row: usize) -> Option<[usize; 2]> {
         Some([row + 3, row + 5])
     }
+    fn file(&self, row: usize) -> Option<PathBuf> {
+        Some(file(row))
+    }
+    fn cut(&self, row: usize) -> Option<RowCut> {
+        Some(cut(row))
+    }
+    fn metadata_rows(&self, row: usize) -> usize {
+        row + 2
+    }
+    fn unkept(&self, row: usize) -> Vec<&'static str> {
+        vec![UNKEPT[row]]
+    }
     fn working_bytes(&self, row: usize) -> Result<usize> {
         Ok(11 * row + 1)
     }
@@ -88,9 +133,10 @@ impl RowFacts for Odd {
 fn odd() -> (Box<dyn Store>, Arc<Pages>) {
     let mut inner = MemoryStore::new("odd");
     for i in 0..4 {
-        inner.push(format!("{i}"), Shape([1, 1, 3, 2, 2]), PixelType::U8, vec![i; 12]).unwrap();
+        inner.push(format!("f{i}"), Shape([1, 1, 3, 2, 2]), PixelType::U8, vec![i; 12]).unwrap();
     }
-    let pages = Arc::new(Pages { most: AtomicUsize::new(12_345), forgotten: AtomicUsize::new(0) });
+    let (most, forgotten) = (AtomicUsize::new(12_345), AtomicUsize::new(0));
+    let pages = Arc::new(Pages { most, forgotten, asked: Mutex::default() });
     (Box::new(Odd { inner, pages: Arc::clone(&pages) }), pages)
 }
 
@@ -114,8 +160,24 @@ fn check(store: &dyn Store, pages: &Pages, images: &[usize]) {
         let hints = store.row_hints(row).unwrap();
         assert_eq!(hints.position(), 1000 - 10 * image as u64);
         assert_eq!(hints.grid(), Some([image + 3, image + 5]));
-        assert_eq!(hints.working_bytes().unwrap(), 11 * image + 1);
+        assert_eq!((hints.cut(), hints.working_bytes().unwrap()), (Some(cut(image)), 11 * image + 1));
+        check_row(store, pages, row, image);
     }
+}
+
+/// Whether a row says what its image says, but for what a wrapper may have of its own: position, pieces, cut, memory.
+fn check_row(store: &dyn Store, pages: &Pages, row: usize, image: usize) {
+    let hints = store.row_hints(row).unwrap();
+    assert_eq!(hints.file(), Some(file(image)));
+    assert_eq!((hints.metadata_rows(), hints.unkept()), (image + 2, vec![UNKEPT[image]]));
+    assert_eq!(store.remote_path(), Some(Path::new("far://odd")));
+    assert_eq!(store.files_of(&[row]).unwrap(), [file(image)]);
+    pages.asked.lock().unwrap().clear();
+    let mut wanted = Wanted::default();
+    store.heads(&[row], false, &mut wanted);
+    let region = store.row_info(row).unwrap().shape.full();
+    store.ranges(&[Request { row, region }], &mut wanted).unwrap();
+    assert_eq!(*pages.asked.lock().unwrap(), [image, image]);
 }
 
 #[test]
@@ -152,4 +214,54 @@ fn a_store_with_nothing_to_say_says_nothing() {
     assert!(hints.features(&[]).unwrap().is_none());
     let row = store.row_hints(0).unwrap();
     assert_eq!((row.position(), row.grid(), row.working_bytes().unwrap()), (0, None, 36));
+}
+
+/// Positions are those of the part, behind those of the parts before it.
+#[test]
+fn facts_pass_through_parts() {
+    let parts: Vec<_> = (0..3).map(|_| odd()).collect();
+    let pages: Vec<Arc<Pages>> = parts.iter().map(|(_, pages)| Arc::clone(pages)).collect();
+    let part = |(number, (store, _)): (usize, (Box<dyn Store>, Arc<Pages>))| {
+        let store: Arc<dyn Store> =
+            if number == 1 { Arc::new(Subset::of(store, vec![2, 1])) } else { Arc::from(store) };
+        Part { name: format!("part-{number}"), keys: vec![], store }
+    };
+    let parts = parts.into_iter().enumerate().map(part).collect();
+    let set = Concat::new(PathBuf::from("set"), parts);
+    let images = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 2), (1, 1), (2, 0), (2, 1), (2, 2), (2, 3)];
+    assert_eq!(set.len(), images.len());
+    for (row, (part, image)) in images.into_iter().enumerate() {
+        let hints = set.row_hints(row).unwrap();
+        assert_eq!(hints.position(), ((part as u64) << 48) + 1000 - 10 * image as u64);
+        assert_eq!(hints.grid(), Some([image + 3, image + 5]));
+        assert_eq!((hints.cut(), hints.working_bytes().unwrap()), (Some(cut(image)), 11 * image + 1));
+        check_row(&set, &pages[part], row, image);
+    }
+    // The first image of each part is looked at, and each fact is told once.
+    assert_eq!(unkept::of_first_images(&set), [UNKEPT[0], UNKEPT[2]]);
+    assert_eq!(unkept::of_first_images(&Subset::of(Box::new(set), vec![5, 4])), [UNKEPT[1]]);
+}
+
+#[test]
+fn facts_of_images_pass_through_to_their_cells() {
+    let (store, pages) = odd();
+    let of = Arc::new(StringArray::from(vec!["f2", "f1", "f2"]));
+    let (x, y) = (Arc::new(Int32Array::from(vec![0, 1, 1])), Arc::new(Int32Array::from(vec![0, 1, 0])));
+    let table = RecordBatch::try_from_iter([("image", of as _), ("x", x as _), ("y", y as _)]).unwrap();
+    let options = CellOptions { size: [1, 1], ..CellOptions::default() };
+    let images: Arc<dyn Store> = Arc::from(store);
+    let cells = Cells::find_in_memory(&*images, &[table], &options).unwrap();
+    let cells = CellsStore::new(images, Arc::new(cells)).unwrap();
+    assert_eq!(cells.len(), 3);
+    for (row, (image, start)) in [(2, [0, 0]), (1, [1, 1]), (2, [0, 1])].into_iter().enumerate() {
+        let hints = cells.row_hints(row).unwrap();
+        assert_eq!((hints.position(), hints.grid()), (1000 - 10 * image as u64, None));
+        // The cell lies in an image that is a part itself.
+        let RowCut { start: [y, x], whole } = cut(image);
+        assert_eq!(hints.cut(), Some(RowCut { start: [start[0] + y, start[1] + x], whole }));
+        // Beside the image, three planes of one pixel three times.
+        assert_eq!(hints.working_bytes().unwrap(), 11 * image + 1 + 3 * 3);
+        check_row(&cells, &pages, row, image);
+    }
+    assert_eq!(unkept::of_first_images(&cells), [UNKEPT[2]]);
 }

@@ -10,6 +10,7 @@ use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::{Dataset, Grouping, Loader, Order, OrderQuality, Uneven};
 use wellread_store::{
     Block, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout,
+    unknown_facts,
 };
 
 /// As many images as you like, all of them one black pixel.
@@ -54,9 +55,7 @@ impl Store for Endless {
 }
 
 impl RowFacts for Endless {
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        Ok(self.row_info(row)?.working_bytes())
-    }
+    unknown_facts!(position, grid, file, cut, metadata_rows, unkept, working_bytes);
 }
 
 /// Nothing is allocated per row, or these would not fit into memory.

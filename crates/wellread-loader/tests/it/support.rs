@@ -8,7 +8,7 @@ use wellread_image::{PixelType, Region, Shape};
 use wellread_loader::{Dataset, MemoryStore};
 use wellread_store::{
     Block, Error, Hints, ImageView, NumberedSink, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, WriteOptions, delegate_store,
+    Scratch, Store, WriteOptions, delegate_store, unknown_facts,
 };
 
 /// The fault of a [`TestStore`] for the readers of a row.
@@ -160,14 +160,13 @@ impl Store for TestStore {
 }
 
 impl RowFacts for TestStore {
+    unknown_facts!(file, cut, metadata_rows, unkept, working_bytes);
+
     fn position(&self, row: usize) -> u64 {
         if self.backwards { u64::MAX - row as u64 } else { row as u64 }
     }
     fn grid(&self, _: usize) -> Option<[usize; 2]> {
         self.chunk.map(|chunk| [chunk[3], chunk[4]])
-    }
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        Ok(self.row_info(row)?.working_bytes())
     }
 }
 

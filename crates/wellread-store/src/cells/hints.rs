@@ -4,7 +4,8 @@
 use super::edge::CellBox;
 use super::options::Mask;
 use super::store::CellsStore;
-use crate::{Hints, PageCache, PartTable, Result, RowCut, RowFacts, RowHints, SetPart, Store};
+use crate::{Hints, PageCache, PartTable, Result, RowCut, RowFacts, RowHints, SetPart, Store, unknown_facts};
+use std::path::PathBuf;
 
 impl CellsStore {
     /// The hints of the set of cells itself: its images' parts are its parts.
@@ -58,9 +59,17 @@ impl PageCache for CellsStore {
 }
 
 impl RowFacts for CellsStore {
+    // A cell begins anywhere in the pieces of its image.
+    unknown_facts!(grid);
+
     fn position(&self, row: usize) -> u64 {
         let image = self.cell(row).and_then(|cell| self.images.row_hints(cell.image));
         image.map_or(u64::MAX, RowHints::position)
+    }
+
+    /// That of its image.
+    fn file(&self, row: usize) -> Option<PathBuf> {
+        self.images.row_hints(self.cell(row).ok()?.image).ok()?.file()
     }
 
     fn cut(&self, row: usize) -> Option<RowCut> {
@@ -78,6 +87,12 @@ impl RowFacts for CellsStore {
     fn metadata_rows(&self, row: usize) -> usize {
         let image = self.cell(row).and_then(|cell| self.images.row_hints(cell.image));
         image.map_or(1, RowHints::metadata_rows)
+    }
+
+    /// Those of its image.
+    fn unkept(&self, row: usize) -> Vec<&'static str> {
+        let image = self.cell(row).and_then(|cell| self.images.row_hints(cell.image));
+        image.map_or_else(|_| vec![], RowHints::unkept)
     }
 
     fn working_bytes(&self, row: usize) -> Result<usize> {

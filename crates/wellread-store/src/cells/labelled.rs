@@ -10,7 +10,7 @@ use super::components::labelled;
 use crate::place::Wanted;
 use crate::{
     Block, Error, Hints, PageCache, PixelSink, Request, Result, RowCut, RowFacts, RowHints, RowInfo, Scratch,
-    Store, delegate_store, read_region,
+    Store, delegate_store, read_region, unknown_facts,
 };
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -161,6 +161,9 @@ impl PageCache for LabelledMasks {
 }
 
 impl RowFacts for LabelledMasks {
+    // An image is labelled whole, whatever pieces its mask has.
+    unknown_facts!(grid);
+
     fn position(&self, row: usize) -> u64 {
         self.masks.row_hints(row).map_or(u64::MAX, RowHints::position)
     }
@@ -177,6 +180,10 @@ impl RowFacts for LabelledMasks {
         self.masks.row_hints(row).map_or(1, RowHints::metadata_rows)
     }
 
+    fn unkept(&self, row: usize) -> Vec<&'static str> {
+        self.masks.row_hints(row).map_or_else(|_| vec![], RowHints::unkept)
+    }
+
     fn working_bytes(&self, row: usize) -> Result<usize> {
         let info = self.row_info(row)?;
         let labels = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 64);
@@ -190,6 +197,84 @@ impl RowFacts for LabelledMasks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::StoreLayout;
+    use std::path::Path;
+    use wellread_image::{ImageMetadata, Shape};
+
+    /// Two masks that say something of everything, and of each row something else.
+    struct Told;
+
+    impl Store for Told {
+        fn format(&self) -> &'static str {
+            "told"
+        }
+        fn path(&self) -> &Path {
+            Path::new("masks")
+        }
+        fn len(&self) -> usize {
+            2
+        }
+        fn row_info(&self, _: usize) -> Result<RowInfo> {
+            Ok(RowInfo { shape: Shape::plane(2, 3), dtype: PixelType::U8 })
+        }
+        fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+            Ok(ImageMetadata::named(format!("mask-{row}")))
+        }
+        fn layout(&self) -> Result<StoreLayout> {
+            Ok(StoreLayout::default())
+        }
+        fn files(&self) -> Result<Vec<PathBuf>> {
+            Ok(vec![])
+        }
+        fn has_checksums(&self) -> bool {
+            false
+        }
+        fn hints(&self) -> Hints<'_> {
+            Hints::default()
+        }
+        fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+            Ok(RowHints::new(self, row))
+        }
+        fn read(&self, _: &[Request], _: &mut Scratch, _: &mut dyn PixelSink) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    const CUT: RowCut = RowCut { start: [4, -5], whole: [60, 70] };
+
+    impl RowFacts for Told {
+        fn position(&self, row: usize) -> u64 {
+            7 - row as u64
+        }
+        fn grid(&self, _: usize) -> Option<[usize; 2]> {
+            Some([1, 2])
+        }
+        fn file(&self, row: usize) -> Option<PathBuf> {
+            Some(PathBuf::from(format!("mask-{row}.tif")))
+        }
+        fn cut(&self, _: usize) -> Option<RowCut> {
+            Some(CUT)
+        }
+        fn metadata_rows(&self, row: usize) -> usize {
+            row + 2
+        }
+        fn unkept(&self, _: usize) -> Vec<&'static str> {
+            vec!["filters"]
+        }
+        fn working_bytes(&self, _: usize) -> Result<usize> {
+            Ok(100)
+        }
+    }
+
+    #[test]
+    fn labels_hand_on_the_facts_of_their_masks() {
+        let labels = LabelledMasks::new(Arc::new(Told));
+        let hints = labels.row_hints(1).unwrap();
+        assert_eq!((hints.position(), hints.file()), (6, Some(PathBuf::from("mask-1.tif"))));
+        assert_eq!((hints.cut(), hints.metadata_rows(), hints.unkept()), (Some(CUT), 3, vec!["filters"]));
+        // Labelled whole: three times 24 bytes of labels, and runs of 16 bytes for each of six pixels.
+        assert_eq!((hints.grid(), hints.working_bytes().unwrap()), (None, 100 + 3 * 24 + 6 * 16));
+    }
 
     #[test]
     fn labels_that_were_asked_for_last_are_kept() {

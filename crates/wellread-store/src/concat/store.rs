@@ -440,6 +440,11 @@ impl RowFacts for Concat {
         self.parts[part].store.row_hints(row).map_or(1, RowHints::metadata_rows)
     }
 
+    fn unkept(&self, row: usize) -> Vec<&'static str> {
+        let Ok((part, row)) = self.locate(row) else { return vec![] };
+        self.parts[part].store.row_hints(row).map_or_else(|_| vec![], RowHints::unkept)
+    }
+
     fn working_bytes(&self, row: usize) -> Result<usize> {
         let (part, own) = self.locate(row)?;
         let hints = self.parts[part].store.row_hints(own);

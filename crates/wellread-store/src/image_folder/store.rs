@@ -9,7 +9,7 @@ use crate::place::{self, Ticket, Wanted};
 use crate::refusal::Refusal;
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout, try_alloc,
+    RowInfo, Scratch, Store, StoreLayout, try_alloc, unknown_facts,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -224,11 +224,9 @@ impl FeatureTable for ImageFolder {
 }
 
 impl RowFacts for ImageFolder {
+    unknown_facts!(position, grid, cut, metadata_rows, unkept, working_bytes);
+
     fn file(&self, row: usize) -> Option<PathBuf> {
         self.rows.row(row).ok().map(|row| self.rows.path_of(row))
-    }
-
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        Ok(self.row_info(row)?.working_bytes())
     }
 }

@@ -74,7 +74,7 @@ mod shard;
 mod stamps;
 mod store;
 mod units;
-pub(crate) mod unkept;
+mod unkept;
 mod write_metadata;
 mod writer;
 

@@ -12,6 +12,7 @@ use super::plausible;
 use super::series::SeriesColumns;
 use super::shard::IndexCache;
 use super::stamps::ChunkStamps;
+use super::unkept;
 use crate::fd_table;
 use crate::file_names::path_text;
 use crate::file_rows::{FileRow, FileRows};
@@ -21,7 +22,7 @@ use crate::place::{self, Ticket, Wanted};
 use crate::store::RowsAhead;
 use crate::{
     Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout,
+    RowInfo, Scratch, Store, StoreLayout, unknown_facts,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -275,6 +276,8 @@ impl FeatureTable for OmeZarrStore {
 }
 
 impl RowFacts for OmeZarrStore {
+    unknown_facts!(position, cut, metadata_rows, working_bytes);
+
     fn file(&self, row: usize) -> Option<PathBuf> {
         self.rows.row(row).ok().map(|row| self.rows.path_of(row))
     }
@@ -288,7 +291,8 @@ impl RowFacts for OmeZarrStore {
         Some([piece[3], piece[4]])
     }
 
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        Ok(self.row_info(row)?.working_bytes())
+    fn unkept(&self, row: usize) -> Vec<&'static str> {
+        let Ok(entry) = self.rows.row(self.model(row)) else { return vec![] };
+        unkept::of_image(&self.rows.path_of(entry), &entry.location.name)
     }
 }

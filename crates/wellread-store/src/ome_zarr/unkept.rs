@@ -2,18 +2,14 @@
 //! and time (translations), and a name of the multiscale image that is not the image's. Others are how viewers show the
 //! channels, and attributes of other programs.
 
-use super::layout::{self, NAMING};
 use super::metadata_file::read_if_exists;
-use crate::{OpenOptions, place};
+use crate::place;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The facts of the first image at `root`, whose name is `name`. An image that cannot be looked at has none.
-pub(crate) fn of_first(root: &Path, name: &str) -> Vec<&'static str> {
-    let options = OpenOptions { format: Some(NAMING.name.to_owned()), ..OpenOptions::default() };
-    let rows = layout::rows(root, &options).unwrap_or_default().places;
-    let attributes = rows.first().and_then(|row| attributes(&root.join(&row.below)));
-    attributes.map_or_else(Vec::new, |attributes| unkept(&attributes, name))
+/// The facts of the image in `folder`, whose name is `name`. An image that cannot be looked at has none.
+pub(super) fn of_image(folder: &Path, name: &str) -> Vec<&'static str> {
+    attributes(folder).map_or_else(Vec::new, |attributes| unkept(&attributes, name))
 }
 
 /// The attributes of the group in a folder.

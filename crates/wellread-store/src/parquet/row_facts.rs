@@ -3,10 +3,12 @@
 use super::pixel_pages::PixelPages;
 use super::store::ParquetStore;
 use crate::ome_arrow::unkept;
-use crate::{Result, RowFacts};
+use crate::{Result, RowFacts, unknown_facts};
 use wellread_image::ome_arrow::field;
 
 impl RowFacts for ParquetStore {
+    unknown_facts!(grid, file, cut);
+
     fn position(&self, row: usize) -> u64 {
         let Some(group) = self.groups.get(self.group_of(row)) else { return u64::MAX };
         let Some(pieces) = self.column.pieces.iter().flatten().next() else { return row as u64 };

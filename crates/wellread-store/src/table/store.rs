@@ -18,7 +18,7 @@ use crate::surface::option_as;
 use crate::words::counted_with;
 use crate::{
     Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, LeftOut, OpenOptions, PixelSink,
-    Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, try_alloc,
+    Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, try_alloc, unknown_facts,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -595,6 +595,8 @@ impl FeatureTable for TableStore {
 }
 
 impl RowFacts for TableStore {
+    unknown_facts!(position, grid, file, cut, working_bytes);
+
     fn metadata_rows(&self, _: usize) -> usize {
         BLOCK
     }
@@ -602,9 +604,5 @@ impl RowFacts for TableStore {
     fn unkept(&self, row: usize) -> Vec<&'static str> {
         let rows = self.metadata_block(row / BLOCK);
         unkept(rows.is_ok_and(|rows| rows.has_image_type(row % BLOCK)), self.column.has_masks())
-    }
-
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        Ok(self.row_info(row)?.working_bytes())
     }
 }

@@ -70,7 +70,7 @@ mod scan;
 mod series;
 mod store;
 mod sums;
-pub(crate) mod unkept;
+mod unkept;
 mod writer;
 
 pub use format::FORMAT;

@@ -16,6 +16,7 @@ use super::predictor;
 use super::read::{Context, Job};
 use super::restarts::{FileKey, Restarts};
 use super::series::{CONVERT, Series};
+use super::unkept;
 use crate::fd_table;
 use crate::file_names;
 use crate::name_index;
@@ -26,7 +27,7 @@ use crate::store_layout::count_codec;
 use crate::words::counted;
 use crate::{
     Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout,
+    Scratch, Store, StoreLayout, unknown_facts,
 };
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -540,6 +541,8 @@ impl Store for TiffStore {
 }
 
 impl RowFacts for TiffStore {
+    unknown_facts!(cut, metadata_rows, working_bytes);
+
     fn position(&self, row: usize) -> u64 {
         if self.is_folder {
             return row as u64;
@@ -563,8 +566,8 @@ impl RowFacts for TiffStore {
         self.row(row).ok().map(|(_, path)| path.to_owned())
     }
 
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        Ok(self.row_info(row)?.working_bytes())
+    fn unkept(&self, row: usize) -> Vec<&'static str> {
+        self.row(row).map_or_else(|_| vec![], |(_, path)| unkept::of_file(path))
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use wellread_image::ome_xml;
 
 /// The facts of the file at `path`, such as `stage positions`. A file that cannot be looked at has none.
-pub(crate) fn of_file(path: &Path) -> Vec<&'static str> {
+pub(super) fn of_file(path: &Path) -> Vec<&'static str> {
     description(path).filter(|text| is_ome(text)).map_or_else(Vec::new, |text| ome_xml::unkept(&text))
 }
 
@@ -56,7 +56,7 @@ mod tests {
         let moved = written("moved.tif", "<Plane TheZ=\"0\" TheT=\"0\" TheC=\"0\" PositionX=\"1\"/>");
         assert_eq!(of_file(&moved), ["stage positions"]);
         let store = crate::open(&moved, &OpenOptions::default()).unwrap();
-        assert_eq!(unkept::of_first(&*store), ["stage positions"]);
+        assert_eq!(unkept::of_first_images(&*store), ["stage positions"]);
         assert!(of_file(&written("own.tif", "")).is_empty());
         assert!(of_file(&dir.path().join("none.tif")).is_empty());
     }

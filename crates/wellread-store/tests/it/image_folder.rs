@@ -1,4 +1,6 @@
 //! Image folders: colours and bits of PNG and JPEG, class folders, round trips, corrupt files.
+//!
+//! Long because pictures that no encoder writes are made here, chunk by chunk.
 
 use image::{ColorType, DynamicImage, ImageBuffer, ImageFormat};
 use proptest::prelude::*;

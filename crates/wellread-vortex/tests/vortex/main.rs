@@ -1,5 +1,7 @@
 //! Vortex files end to end: the reference library's files, files of our own, and files that are not as they should
 //! be.
+//!
+//! Long because tests of sound files share how images are made, written and compared.
 
 mod damage;
 mod times;

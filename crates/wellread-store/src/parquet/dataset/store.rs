@@ -15,7 +15,7 @@ use crate::ome_arrow::eight_bit;
 use crate::place::{self, Wanted};
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Renamed, Request, Result, RowFacts,
-    RowHints, RowInfo, Scratch, Store, StoreLayout,
+    RowHints, RowInfo, Scratch, Store, StoreLayout, unknown_facts,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -362,12 +362,10 @@ impl FeatureTable for DatasetStore {
 }
 
 impl RowFacts for DatasetStore {
+    unknown_facts!(grid, file, cut, metadata_rows, unkept, working_bytes);
+
     fn position(&self, row: usize) -> u64 {
         let first = self.tables.images.get(row).and_then(|i| self.tables.chunks.get(i.chunks.start));
         first.map_or(row as u64, |c| u64::from(c.group) << 32 | (c.id as u64 & 0xffff_ffff))
-    }
-
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        Ok(self.row_info(row)?.working_bytes())
     }
 }

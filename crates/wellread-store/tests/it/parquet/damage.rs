@@ -1,4 +1,6 @@
 //! Damaged files: truncated, flipped, absurd.
+//!
+//! Long because each kind of damage makes its own file.
 
 use super::made::{Image, Settings, image_column, list, simple, structure, write_file};
 use super::open;

@@ -1,4 +1,6 @@
 //! Files as other programs write them, made tag by tag.
+//!
+//! Long because each layout of another program is a file that is made tag by tag.
 
 use super::builder::{Page, tiff};
 use super::{check_regions, failure, folder, only_image, open, open_bytes};
