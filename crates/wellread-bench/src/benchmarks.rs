@@ -37,3 +37,16 @@ pub fn select(names: &[String]) -> Result<Vec<&'static Benchmark>> {
     let wanted = |b: &&&Benchmark| names.iter().any(|n| n == "all" || n == b.name);
     Ok(BENCHMARKS.iter().filter(wanted).copied().collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::benchmark;
+
+    #[test]
+    fn the_first_epoch_is_printed_wherever_there_are_epochs() {
+        for name in ["dataset", "dataloader", "loop"] {
+            let headline = benchmark(name).unwrap().headline;
+            assert!(headline.contains(&"first_epoch_images_per_s"), "{name}: {headline:?}");
+        }
+    }
+}

@@ -44,7 +44,16 @@ pub static BENCHMARK: Benchmark = Benchmark {
         let given = (!config.user_transforms.is_empty()).then_some(Preset::None);
         config.transforms.iter().copied().chain(given).collect()
     },
-    headline: &["p50_s", "p95_s", "samples_per_sec", "open_s", "mixing", "jump", "bytes_read_per_used"],
+    headline: &[
+        "p50_s",
+        "p95_s",
+        "samples_per_sec",
+        "first_epoch_images_per_s",
+        "open_s",
+        "mixing",
+        "jump",
+        "bytes_read_per_used",
+    ],
     findings,
 };
 

@@ -67,6 +67,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
         "data_wait_fraction",
         "accelerator_utilisation",
         "images_per_sec",
+        "first_epoch_images_per_s",
         "bytes_read_per_used",
     ],
     findings,
