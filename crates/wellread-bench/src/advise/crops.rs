@@ -240,9 +240,9 @@ fn reason(tried: &[CropResult], recommended: CropSource, is_enough: bool, cache:
     let own = rate(recommended).unwrap_or(f64::NAN);
     let beside = match recommended {
         _ if is_enough => "this is within the step",
-        CropSource::Random => "no other way is faster by more than a tenth",
+        CropSource::Random => "no other way is clearly faster by more than a tenth",
         CropSource::Block if rate(CropSource::Stored).is_some() => {
-            "stored crops are not faster by more than a tenth"
+            "stored crops are not clearly faster by more than a tenth"
         }
         CropSource::Block | CropSource::Stored => "",
     };

@@ -54,7 +54,7 @@ fn the_sentence_says_what_to_do_and_why() {
     assert_eq!(
         said(CropSource::Block, false),
         "cut the crops out on the fly in block order, with the cache lru:3MiB: 200 cells/s, 2.00 times as many as in random \
-         order; stored crops are not faster by more than a tenth"
+         order; stored crops are not clearly faster by more than a tenth"
     );
     assert_eq!(
         said(CropSource::Stored, false),
