@@ -107,7 +107,7 @@ fn options_that_contradict_or_do_nothing_are_named() {
         ("nested", "a.zarr", "ome-zarr"),
         ("nested", "a.lance", "lance"),
     ] {
-        let message = ["--layout", ending, "leave --layout out"];
+        let message = ["layout of the target", ending, "leave the layout out"];
         fails(&["convert", arg(&tiff), &target(name), "--layout", layout], 2, &message);
     }
     json(&["convert", arg(&tiff), &target("b.parquet"), "--layout", "nested"]);
