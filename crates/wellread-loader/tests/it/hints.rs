@@ -239,7 +239,8 @@ fn facts_pass_through_parts() {
     }
     // The first image of each part is looked at, and each fact is told once.
     assert_eq!(unkept::of_first_images(&set), [UNKEPT[0], UNKEPT[2]]);
-    assert_eq!(unkept::of_first_images(&Subset::of(Box::new(set), vec![5, 4])), [UNKEPT[1]]);
+    let set: Box<dyn Store> = Box::new(set);
+    assert_eq!(unkept::of_first_images(&Subset::of(set, vec![5, 4])), [UNKEPT[1]]);
 }
 
 #[test]
