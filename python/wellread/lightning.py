@@ -271,7 +271,7 @@ class _EqualBatches(DataLoader[Any]):
             yield held
             return
         crops = self._arguments["crops_per_image"]
-        rows = 0 if self._on_batch is not None else _images(held) // crops
+        rows = 0 if held is None or self._on_batch is not None else _images(held) // crops
         if rows <= missing:
             raise _ranks.wrong(
                 f"no image of {missing} of {len(self)} batches can be read, and without them this rank would have "

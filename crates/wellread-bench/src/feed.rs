@@ -271,12 +271,17 @@ impl<'a> Feed<'a> {
     /// # Errors
     /// A file that cannot be read.
     pub fn restore_pages(&self) -> Result<()> {
-        let mut files = self.dropped.take();
-        // Files behind a network have no pages here.
-        files.retain(|file| file.exists());
-        page_cache::warm(&files)?;
-        Ok(())
+        read_back(self.dropped.take()).map(drop)
     }
+}
+
+/// Reads files again whose pages were dropped; gives the bytes read. Files behind a network have no pages here.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(crate) fn read_back(mut files: Vec<PathBuf>) -> Result<u64> {
+    files.retain(|file| file.exists());
+    Ok(page_cache::warm(&files)?)
 }
 
 /// Time before the end of a stand-in from which on it watches the clock: sleeping ends late by about as much.

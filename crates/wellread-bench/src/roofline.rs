@@ -296,6 +296,8 @@ fn reading(session: &Session<'_>, set: &FormatSet) -> Result<f64> {
             self.0 += u64::from(*block.data.last().unwrap_or(&0));
             Ok(())
         }
+
+        fn put_own(&mut self, _: usize, _: &Block<'_>) {}
     }
     let (seed, transform) = (session.config.seed, session.transform(Preset::None)?);
     let mut store = session.open(set)?;

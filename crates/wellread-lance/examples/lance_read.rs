@@ -15,6 +15,8 @@ impl PixelSink for Sum {
         self.0 += block.data.iter().step_by(64).map(|&b| u64::from(b)).sum::<u64>();
         Ok(())
     }
+
+    fn put_own(&mut self, _: usize, _: &Block<'_>) {}
 }
 
 fn main() {

@@ -33,6 +33,10 @@ impl<S: PixelSink> PixelSink for StoppableSink<'_, S> {
         go_on(self.stop, self.path)?;
         self.sink.put(request, block)
     }
+
+    fn put_own(&mut self, request: usize, own: &Block<'_>) {
+        self.sink.put_own(request, own);
+    }
 }
 
 /// An error, which nobody is told, when it is to stop.

@@ -86,6 +86,8 @@ mod tests {
         fn put(&mut self, _: usize, _: &Block<'_>) -> Result<()> {
             Err(Error::new("s", "reading was cancelled").row(1).hint("h").choice())
         }
+
+        fn put_own(&mut self, _: usize, _: &Block<'_>) {}
     }
 
     #[test]

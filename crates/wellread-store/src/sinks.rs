@@ -11,6 +11,8 @@ impl PixelSink for Discard {
     fn put(&mut self, _: usize, _: &Block<'_>) -> Result<()> {
         Ok(())
     }
+
+    fn put_own(&mut self, _: usize, _: &Block<'_>) {}
 }
 
 /// Hands blocks on under other numbers of requests: for a store that hands some of its requests on to another one.

@@ -57,8 +57,8 @@ pub trait PixelSink {
     }
 
     /// Says which pixels of a request a mask left in: a block of one channel of `u8`, 1 there. The others are put as 0. One time point or
-    /// plane serves all of them.
-    fn put_own(&mut self, _request: usize, _own: &Block<'_>) {}
+    /// plane serves all of them. A sink that wraps another hands it on. One that corrects no pixels does nothing.
+    fn put_own(&mut self, request: usize, own: &Block<'_>);
 }
 
 /// Buffers a reader reuses between calls, one set per thread, so that steady state allocates nothing.
@@ -275,6 +275,8 @@ impl PixelSink for CopySink<'_> {
         });
         Ok(())
     }
+
+    fn put_own(&mut self, _: usize, _: &Block<'_>) {}
 }
 
 /// Asks for rows that are looked at one after the other before they are, of remote sets; of others it does nothing.

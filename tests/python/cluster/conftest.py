@@ -1,5 +1,7 @@
 """The cluster of the tests in this folder: one for each process that runs tests."""
 
+import gc
+
 import pytest
 import ray_cluster
 
@@ -10,3 +12,5 @@ def cluster():
     pytest.importorskip("ray")
     with ray_cluster.connected() as cluster:
         yield cluster
+    # Tracebacks of errors keep what Ray had here. A child that a later test forks would end by freeing it.
+    gc.collect()

@@ -8,6 +8,7 @@
 //! A cold turn that reads a part of a set leaves the rest outside of the cache. The next turn of that set may be a warm one, and formats may
 //! share a file.
 
+use crate::feed::read_back;
 use anyhow::{Result, bail};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -52,10 +53,7 @@ impl Pages {
     /// # Errors
     /// A file that cannot be read.
     pub(super) fn restore(&self, set: &Path) -> Result<u64> {
-        let Some(mut files) = self.dropped.borrow_mut().remove(set) else { return Ok(0) };
-        // Files behind a network have no pages here.
-        files.retain(|file| file.exists());
-        Ok(page_cache::warm(&files)?)
+        self.dropped.borrow_mut().remove(set).map_or(Ok(0), read_back)
     }
 
     /// The same for all sets.

@@ -182,4 +182,7 @@ impl PixelSink for CutSink<'_, '_> {
         }
         Ok(())
     }
+
+    // Images are read here, whose masks the reader of cells applies afterwards.
+    fn put_own(&mut self, _: usize, _: &Block<'_>) {}
 }

@@ -78,12 +78,26 @@ fn what_was_cut_off_is_an_error_and_no_signal() {
     again.check(&file, &path, PAGE as u64).unwrap();
 }
 
-/// A page of a file mapped without [`Mapping`], behind the file's end.
-fn plain_behind_the_end() -> MmapRaw {
+/// Reads a page of a file mapped without [`Mapping`], behind the file's end: a signal that is not ours.
+fn read_behind_the_end() -> ! {
     let (_dir, _, file) = file(1);
     let map = MmapOptions::new().map_raw_read_only(&file).unwrap();
     file.set_len(0).unwrap();
-    map
+    // SAFETY: the process ends here.
+    let byte = unsafe { map.as_ptr().read_volatile() };
+    unreachable!("read {byte}");
+}
+
+/// A handler of another program, which ends the process with code 42.
+extern "C" fn ends_with_42(_: libc::c_int) {
+    // SAFETY: may be called in a handler.
+    unsafe { libc::_exit(42) }
+}
+
+/// Installs [`ends_with_42`].
+fn install_theirs() {
+    // SAFETY: it may be a handler.
+    unsafe { libc::signal(libc::SIGBUS, ends_with_42 as extern "C" fn(_) as libc::sighandler_t) };
 }
 
 #[test]
@@ -97,10 +111,7 @@ fn other_signals_end_the_process_as_before() {
     }
     let (_dir, _, file) = file(1);
     let _guarded = Mapping::of(&file).unwrap();
-    let map = plain_behind_the_end();
-    // SAFETY: the process ends here.
-    let byte = unsafe { map.as_ptr().read_volatile() };
-    unreachable!("read {byte}");
+    read_behind_the_end();
 }
 
 #[test]
@@ -111,21 +122,13 @@ fn a_handler_that_was_there_before_gets_what_is_not_ours() {
         assert_eq!(output.status.code(), Some(42), "{:?}", output.status);
         return;
     }
-    extern "C" fn theirs(_: libc::c_int) {
-        // SAFETY: may be called in a handler.
-        unsafe { libc::_exit(42) }
-    }
-    // SAFETY: `theirs` may be a handler.
-    unsafe { libc::signal(libc::SIGBUS, theirs as extern "C" fn(_) as libc::sighandler_t) };
+    install_theirs();
     let (_dir, _, file) = file(1);
     let ours = Mapping::of(&file).unwrap();
     file.set_len(0).unwrap();
     assert_eq!(ours.as_ref()[0], 0);
     let _ = std::io::stdout().flush();
-    let map = plain_behind_the_end();
-    // SAFETY: the process ends here.
-    let byte = unsafe { map.as_ptr().read_volatile() };
-    unreachable!("read {byte}");
+    read_behind_the_end();
 }
 
 #[test]
@@ -146,10 +149,7 @@ fn one_that_sends_the_signal_again_ends_the_process() {
     unsafe { libc::signal(libc::SIGBUS, theirs as extern "C" fn(_) as libc::sighandler_t) };
     let (_dir, _, file) = file(1);
     let _ours = Mapping::of(&file).unwrap();
-    let map = plain_behind_the_end();
-    // SAFETY: the process ends here.
-    let byte = unsafe { map.as_ptr().read_volatile() };
-    unreachable!("read {byte}");
+    read_behind_the_end();
 }
 
 /// Waits until the handler is looked for again.
@@ -166,24 +166,16 @@ fn a_handler_that_is_installed_later_gets_only_what_is_not_ours() {
         assert_eq!(output.status.code(), Some(42), "{:?}", output.status);
         return;
     }
-    extern "C" fn theirs(_: libc::c_int) {
-        // SAFETY: may be called in a handler.
-        unsafe { libc::_exit(42) }
-    }
     let (_dir, path, file) = file(1);
     let ours = Mapping::of(&file).unwrap();
-    // SAFETY: `theirs` may be a handler.
-    unsafe { libc::signal(libc::SIGBUS, theirs as extern "C" fn(_) as libc::sighandler_t) };
+    install_theirs();
     next_look();
     file.set_len(0).unwrap();
     let is_error = ours.as_ref()[0] == 0 && ours.check(&file, &path, 1).is_err();
     // Ends otherwise than by their handler.
     assert!(is_error);
     let _ = std::io::stdout().flush();
-    let map = plain_behind_the_end();
-    // SAFETY: the process ends here.
-    let byte = unsafe { map.as_ptr().read_volatile() };
-    unreachable!("read {byte}");
+    read_behind_the_end();
 }
 
 #[test]
@@ -215,8 +207,5 @@ fn a_later_handler_that_calls_the_one_before_ends_the_process() {
     unsafe { libc::sigaction(libc::SIGBUS, &raw const action, &raw mut before) };
     BEFORE.store(before.sa_sigaction, Ordering::Relaxed);
     next_look();
-    let map = plain_behind_the_end();
-    // SAFETY: the process ends here.
-    let byte = unsafe { map.as_ptr().read_volatile() };
-    unreachable!("read {byte}");
+    read_behind_the_end();
 }

@@ -71,6 +71,9 @@ impl PixelSink for PlaneSink<'_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         self.places[request].put(block, self.sink)
     }
+
+    // Files are no cells.
+    fn put_own(&mut self, _: usize, _: &Block<'_>) {}
 }
 
 #[cfg(test)]

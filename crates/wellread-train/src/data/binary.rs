@@ -33,6 +33,10 @@ impl PixelSink for Sink<'_> {
         binary(block, &mut self.pixels);
         self.inner.put(request, &Block { region: block.region, data: &self.pixels, dtype: PixelType::U8 })
     }
+
+    fn put_own(&mut self, request: usize, own: &Block<'_>) {
+        self.inner.put_own(request, own);
+    }
 }
 
 impl Store for BinaryStore {
