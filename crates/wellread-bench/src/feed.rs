@@ -8,10 +8,9 @@
 //!  BatchSource::Synthetic                                          batches that were filled before ─▶ step
 //! ```
 //!
-//! Two neighbours differ by the time that one stage adds to a step where nothing hides it. This is data wait by
-//! difference (Mohan et al. 2021, "Analyzing and mitigating data stalls in DNN training",
-//! <https://doi.org/10.14778/3446095.3446100>). A set is opened anew for each run, outside the clock: mapped files
-//! would keep their pages.
+//! Two neighbours differ by the time that one stage adds to a step where nothing hides it. This is data wait by difference (Mohan et al.
+//! 2021, "Analyzing and mitigating data stalls in DNN training", <https://doi.org/10.14778/3446095.3446100>). A set is opened anew for
+//! each run, outside the clock: mapped files would keep their pages.
 
 use anyhow::{Result, bail};
 use std::cell::{Cell, RefCell};
@@ -276,9 +275,6 @@ impl<'a> Feed<'a> {
 }
 
 /// Reads files again whose pages were dropped; gives the bytes read. Files behind a network have no pages here.
-///
-/// # Errors
-/// A file that cannot be read.
 pub(crate) fn read_back(mut files: Vec<PathBuf>) -> Result<u64> {
     files.retain(|file| file.exists());
     Ok(page_cache::warm(&files)?)

@@ -91,14 +91,12 @@ impl FormatContext {
     }
 }
 
-/// The function that [`Store::scan`] calls with row, shape and type, and the whole image's native pixels in C
-/// order.
+/// The function that [`Store::scan`] calls with row, shape and type, and the whole image's native pixels in C order.
 pub type EachImage<'a> = dyn FnMut(usize, RowInfo, &[u8]) -> Result<()> + 'a;
 
 /// A set of images in some format, open for reading.
 ///
-/// Opening reads footers, headers and directory listings, never pixels. All methods may be called from many
-/// threads at once.
+/// Opening reads footers, headers and directory listings, never pixels. All methods may be called from many threads at once.
 ///
 /// The required methods of a format are here; hints for reading it well come whole, in [`Hints`] and [`RowHints`].
 /// Neither has a default, so that a store that wraps another cannot forget to hand them on.
@@ -164,15 +162,13 @@ pub trait Store: Send + Sync {
     /// them, damage that can still be decoded is not seen.
     fn has_checksums(&self) -> bool;
 
-    /// How the set is read best, what is kept of it and what stands beside it; a store that wraps another hands on the
-    /// other's.
+    /// How the set is read best, what is kept of it and what stands beside it; a store that wraps another hands on the other's.
     fn hints(&self) -> Hints<'_>;
 
     /// How a row is read best; a store that wraps another hands on the other's, of the other's row.
     ///
     /// # Errors
-    /// A row that is not there, where it has to be looked for. Formats need not look: a later request then gives the
-    /// error.
+    /// A row that is not there, where it has to be looked for. Formats need not look: a later request then gives the error.
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>>;
 
     /// Reads every request, handing decoded pieces to `sink` in any order. Pieces of one request cover its
