@@ -383,6 +383,7 @@ trainer = pl.Trainer(
     enable_progress_bar=False, enable_model_summary=False,
 )
 trainer.fit(net, CombinedLoader(loaders, "max_size"))
+torch.distributed.destroy_process_group()
 """
 
 
@@ -392,7 +393,7 @@ def run(command, text, arguments, folder, **variables):
     script.write_text("import faulthandler, signal\nfaulthandler.register(signal.SIGUSR1)\n" + textwrap.dedent(text))
     process = subprocess.Popen(
         [*command, script, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1", **variables},
     )  # fmt: skip
     try:
         out, errors = process.communicate(timeout=HANGS)

@@ -49,7 +49,9 @@ def free_port():
 
 def run_all(commands, folder, **more):
     """Runs processes that wait for each other, and returns what each has said."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu", "TMPDIR": str(folder), **more}
+    # A process that a signal ends says where it was.
+    own = {"OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu", "TMPDIR": str(folder), "PYTHONFAULTHANDLER": "1"}
+    env = {**os.environ, **own, **more}
     pipe = subprocess.PIPE
     running = [
         subprocess.Popen([*map(str, command)], env=env, cwd=folder, text=True, stdout=pipe, stderr=subprocess.STDOUT)
