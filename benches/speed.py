@@ -122,7 +122,7 @@ def main():
     facts = {
         "command": compare.command(sys.argv[1:], "speed.py"), "commit": compare.commit(),
         "date": datetime.date.today().isoformat(), "machine": compare.machine(), "rounds": a.rounds,
-        "repeats": a.repeats, "batch": int(BATCH),
+        "repeats": a.repeats, "batch": int(BATCH), "rules": speed_page.RULES,
     }  # fmt: skip
     result = {"facts": facts, "speed": {}}
     for name, measured in (("limits", lambda: [limits(a, title) for title in SETS]), ("count", lambda: counted(a))):

@@ -12,6 +12,8 @@ import judge
 import page
 import plate_page
 
+# Of the benchmark.
+RULES = 1
 GROUPS = {
     "tiff": "TIFF, a file for each channel",
     "zarr": "OME-Zarr 0.4, a chunk for each channel",
@@ -55,6 +57,8 @@ def bars(result):
 
 def section(result):
     """The generated part of docs/peers-plates.md."""
+    if not page.by_rules(result, RULES):
+        return f"{page.of_run(result['facts'])}.\n\n{page.WITHDRAWN_RULES}"
     f, front = result["facts"], result["front"]
     versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
     run = f"{page.of_run(f)}, {f['threads']} threads or workers each, {f['rounds']} rounds; {versions}."
@@ -124,6 +128,8 @@ def unjudged(result):
 def readme(result):
     """The lines of README.md: the picture, and what it is of."""
     f = result["facts"]
+    if not page.by_rules(result, RULES):
+        return page.WITHDRAWN_RULES
     return (
         f"![{alternative(result)}]({PICTURE})\n\n"
         f"Images/s into PyTorch by loader: {conditions(f).replace('uint16', '`uint16`')}. One run of {f['rounds']} "

@@ -10,6 +10,8 @@ import judge
 import page
 import plate_page
 
+# Of the benchmark.
+RULES = 1
 KERNEL, READ = "widening and scaling", "reading and decoding"
 NOT_VALID = "limit not valid"
 BYTES = 4
@@ -67,6 +69,8 @@ def of_counts(rows):
 def section(result):
     """The generated part of docs/speed.md."""
     f, speed = result["facts"], result["speed"]
+    if not page.by_rules(result, RULES):
+        return f"{page.of_run(f)}.\n\n{page.WITHDRAWN_RULES}"
     found = [
         f"{page.of_run(f)}: {f['rounds']} processes, {f['repeats']} repeats of each variant in each, batches of "
         f"{f['batch']}. Medians over processes with 95 % intervals.",

@@ -53,7 +53,7 @@ def another(text, start):
 @pytest.mark.parametrize(
     ("page", "start"),
     [
-        ("README.md", "zarr-python, arrays opened once, torch DataLoader, 2 workers | "),
+        ("README.md", "tifffile, torch DataLoader, 0 workers | no verdict | "),
         ("docs/peers.md", "| OME-Zarr folder | tensorstore, arrays opened once | "),
         ("docs/peers-plates.md", "| 59"),
     ],
@@ -81,7 +81,7 @@ def test_a_ratio_without_a_verdict_is_in_no_page():
 
 def test_a_page_is_written_from_the_results(copy):
     text = (copy / "README.md").read_text()
-    (copy / "README.md").write_text(another(text, "zarr-python, arrays opened once, torch DataLoader, 2 workers | "))
+    (copy / "README.md").write_text(another(text, "tifffile, torch DataLoader, 0 workers | no verdict | "))
     assert figures(copy, "--write").returncode == 0
     assert (copy / "README.md").read_text() == text
 
@@ -96,6 +96,44 @@ def test_a_result_that_no_page_may_show_is_not_kept(copy):
     path.write_text(json.dumps(result))
     done = figures(copy, "--take", path)
     assert done.returncode == 1 and "5 rounds" in done.stderr
+    path.write_text(json.dumps({**result, "facts": {**result["facts"], "rules": 1}}))
+    assert "measured by rules 1; today's are 2" in figures(copy, "--take", path).stderr
     path.write_text("{}")
     assert "not the result of one run" in figures(copy, "--take", path).stderr
     assert (copy / "docs/results/peers.json").read_text() == before
+
+
+def with_rules(copy, name, rules):
+    """Says of a kept result by which rules it was measured, and writes the pages anew."""
+    path = copy / "docs" / "results" / f"{name}.json"
+    result = json.loads(path.read_text())
+    result["facts"]["rules"] = rules
+    path.write_text(json.dumps(result))
+    done = figures(copy, "--write")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "figure"),
+    [
+        ("peers", "docs/peers.md", "2.41 (2.27–3.13)"),
+        ("peers", "README.md", "2.41 (2.27–3.13)"),
+        ("front", "docs/peers-plates.md", "3.15 (2.82–3.56)"),
+        ("front", "README.md", "29.9 (28.0–34.6)"),
+        ("speed", "docs/speed.md", "of widening and scaling"),
+    ],
+)
+def test_figures_by_other_rules_than_todays_are_withdrawn(copy, name, page, figure):
+    assert figure in (copy / page).read_text()
+    with_rules(copy, name, 99)
+    text = (copy / page).read_text()
+    assert figure not in text and "Withdrawn until it is measured again: the rules of this benchmark" in text
+
+
+def test_the_readme_has_a_row_of_sites_only_by_todays_rules(copy):
+    row = " sites of 5 channels, TIFF with LZW: tifffile"
+    before = "This run is of rules of before."
+    with_rules(copy, "plates", 1)
+    assert row not in (copy / "README.md").read_text() and before in (copy / "docs/peers-plates.md").read_text()
+    with_rules(copy, "plates", 2)
+    assert row in (copy / "README.md").read_text() and before not in (copy / "docs/peers-plates.md").read_text()
