@@ -33,13 +33,19 @@ def rate(front, name, phase):
     return (statistics.median(rates), *(judge.interval(rates) or (None, None)))
 
 
+def equal(front):
+    """The run with as many epochs of each loader as the one had that ran fewest."""
+    runs = {name: series for name, series in front["runs"].items() if not page.failure(series)}
+    return {**front, "runs": {**front["runs"], **dict(zip(runs, plate_page.alike(*runs.values()), strict=True))}}
+
+
 def bars(result):
     """The loaders of each kind of files. A loader has its name, and for each phase a rate and a judgement, or
     an error.
 
     The judgement is beside wellread on files of that kind; it is None where wellread has no such row.
     """
-    front, groups = result["front"], {}
+    front, groups = equal(result["front"]), {}
     for row in front["rows"]:
         name, one = row["name"], {"about": row["about"], "ours": row["name"].startswith("wellread ")}
         wrong = page.failure(front["runs"][name])

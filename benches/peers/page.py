@@ -12,7 +12,8 @@ import judge
 # Of the benchmark. A result of before says none.
 RULES = 2
 WITHDRAWN_RULES = (
-    "Withdrawn until it is measured again: the rules of this benchmark have changed since the run (`rules` in its file)."
+    "Withdrawn until it is measured again: the rules of this benchmark have changed since the run (`rules` in its "
+    "file)."
 )
 # Peers that keep decoded images too. Kept images stand beside no other.
 KEEPING = ("ram-cache-0", "ram-cache-2", "float-cache-0", "gather", "tensorstore-kept", "tensorstore-array-kept")

@@ -14,8 +14,8 @@ import page
 # machine has found memory before the clock starts. A result of before says none.
 RULES = 2
 BEFORE = (
-    "This run is of rules of before. Its variants took turns in one order, and the same loader of wellread ran twice in "
-    "each round. The clock of first epochs has what a virtual machine's host takes to find memory."
+    "This run is of rules of before. Its variants took turns in one order, and the same loader of wellread ran twice "
+    "in each round. The clock of first epochs has what a virtual machine's host takes to find memory."
 )
 PHASES = {
     "first": ("first epoch, from opening on", lambda run: run["epochs_s"][0]),
@@ -63,7 +63,7 @@ def floor(part, seconds):
 
 def alike(*sides):
     """The runs of all sides, with as many epochs as the one that ran fewest: what a loader keeps grows with them."""
-    fewest = min(len(run["epochs_s"]) for side in sides for run in side)
+    fewest = min((len(run["epochs_s"]) for side in sides for run in side), default=0)
     return [[{**run, "epochs_s": run["epochs_s"][:fewest]} for run in side] for side in sides]
 
 

@@ -79,6 +79,11 @@ def test_a_ratio_without_a_verdict_is_in_no_page():
             assert "), no verdict" not in line and "no verdict: 0." not in line, f"{page}: {line}"
 
 
+def test_no_page_of_results_says_how_many_times_a_peer_without_an_interval():
+    for path in (ROOT / "docs" / "results").glob("*.md"):
+        assert "| times |" not in path.read_text(), path.name
+
+
 def test_a_page_is_written_from_the_results(copy):
     text = (copy / "README.md").read_text()
     (copy / "README.md").write_text(another(text, "tifffile, torch DataLoader, 0 workers | no verdict | "))

@@ -221,8 +221,8 @@ def result(rounds=6):
     about = {"set": "TIFF folder", "ours": "wellread:tiff"}
     rows = [{**about, "peer": name, "about": f"peer {name}"} for name in ("spdl", "tifffile", "zarr-python")]
     one = {"name": "1080", "title": "100 images, 1080 x 1080 uint16, batches of 4", "images": 100, "batch": 4}
-    facts = {"command": "compare.py --rounds 6", "rules": 2, "commit": "abc", "date": "2026-01-02", "machine": "2 processors",
-             "threads": 2, "versions": {"torch": "2.15.0"}}  # fmt: skip
+    facts = {"command": "compare.py --rounds 6", "rules": 2, "commit": "abc", "date": "2026-01-02",
+             "machine": "2 processors", "threads": 2, "versions": {"torch": "2.15.0"}}  # fmt: skip
     return {"facts": facts, "sets": [{**one, "later": 3, "rows": rows, "runs": runs, "twins": twins}]}
 
 
