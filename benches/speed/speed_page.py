@@ -13,7 +13,7 @@ import plate_page
 # Of the benchmark.
 RULES = 1
 KERNEL, READ = "widening and scaling", "reading and decoding"
-NOT_VALID = "limit not valid"
+NOT_VALID, OPEN = "limit not valid", "open"
 BYTES = 4
 """Of a pixel of `float32`."""
 
@@ -28,13 +28,19 @@ def ratios(above, below):
 
 
 def bound(row):
-    """The limit that binds two threads, and the share of it in each process. Kept images are not read again."""
+    """The limit that binds two threads, and the share of it in each process. Kept images are not read again.
+
+    A limit is named where the whole interval of the share is at most 1.
+    """
     named = {KERNEL: ratios(row["two"], row["kernel"])}
     if not row["kept"]:
         named[READ] = ratios(row["two"], row["read"])
     name = max(named, key=lambda limit: statistics.median(named[limit]))
     shares = named[name]
-    return name if statistics.median(shares) <= 1 else NOT_VALID, shares
+    if statistics.median(shares) > 1:
+        return NOT_VALID, shares
+    _, high = judge.interval(shares) or (None, max(shares))
+    return name if high <= 1 else OPEN, shares
 
 
 def of_limits(table):

@@ -64,6 +64,16 @@ def test_a_share_above_one_is_no_limit(page):
     assert all("| limit not valid | 1.25 (1.25–1.25) |" in line for line in lines if line.startswith("| parquet |"))
 
 
+def test_a_limit_is_named_where_the_whole_interval_is_at_most_one(page):
+    def bound(shares):
+        row = {"kept": True, "two": [100.0 * share for share in shares], "kernel": [100.0] * len(shares)}
+        return page.bound(row)[0]
+
+    assert bound([0.7, 0.8, 0.8, 0.9, 0.9, 1.0]) == "widening and scaling"
+    assert bound([0.7, 0.8, 0.8, 0.9, 0.9, 1.2]) == "open"
+    assert bound([0.7, 0.8, 1.05, 1.1, 1.1, 1.2]) == "limit not valid"
+
+
 def test_few_processes_and_half_a_run_are_refused(page):
     assert page.refused(result()) is None
     assert page.refused(result(rounds=5)) == "5 processes: a page needs 6"
