@@ -86,8 +86,8 @@ def closest(rows, ways, ours):
 
 
 def readme_table(peers, plates):
-    """README's table: the judged ratios of the way to use each peer that comes closest in later epochs, without
-    reasons, and which runs they are of. Results by other rules than today's have none."""
+    """README's table: judged ratios without reasons, and which runs they are of. Each peer is used in the way that
+    comes closest in later epochs. Results by other rules than today's have no ratios."""
     if not peers_page.by_rules(peers, RULES["peers"]):
         return peers_page.WITHDRAWN_RULES
     (measured,) = [one for one in peers["sets"] if one["name"] == SET]

@@ -56,8 +56,8 @@ def named(array, axes):
 class ZarrPython(Folder):
     """zarr-python: the full resolution, found once for all images from the metadata of the first.
 
-    Arrays are opened once, as opening takes about as long as reading a small image: the first ones with the set,
-    which is outside of an epoch's clock as wellread's opening is, the others when they are first read.
+    Arrays are opened once, as opening takes about as long as reading a small image. The first ones are opened with
+    the set, outside of an epoch's clock, as wellread's set is. The others are opened when they are first read.
     """
 
     pattern = "**/*.zarr"
