@@ -97,7 +97,8 @@ def readme_table(peers, plates):
         peer = closest(phases["later"], ways, ours)
         of_peer = [one for rows in phases.values() for one in rows if (one["peer"], one["ours"]) == (peer, ours)]
         lines.append(f"| {peers_page.cell(of_peer[0]['about'])} | {' | '.join(map(ratio, of_peer))} |")
-    runs = f"{peers_page.of_run(peers['facts'])}."
+    floors = (f"{100 * peers_page.floor(measured, phase):.0f} % in {phase} epochs" for phase in peers_page.PHASES)
+    runs = f"{peers_page.of_run(peers['facts'])}. 95 % noise floor: {', '.join(floors)}."
     if peers_page.by_rules(plates, RULES["plates"]):
         lines.append(sites_row(plates))
         runs += f" The row of sites: {plate_run(plates['facts'])}."

@@ -54,6 +54,7 @@ def another(text, start):
     ("page", "start"),
     [
         ("README.md", "tifffile, torch DataLoader, 0 workers | no verdict | "),
+        ("README.md", "95 % noise floor: "),
         ("docs/peers.md", "| OME-Zarr folder | tensorstore, arrays opened once | "),
         ("docs/peers-plates.md", "| 59"),
     ],

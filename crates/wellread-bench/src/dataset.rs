@@ -137,7 +137,7 @@ fn take_samples(
     let dataset = Dataset::from_store(session.open(set)?);
     let open_s = clock.elapsed();
     let dataset = dataset.with_cache(cache)?;
-    let (mut out, mut context) = (Vec::new(), ItemContext::new());
+    let mut context = ItemContext::new();
     context.set_seed(session.config.seed, 0);
     // A cache has the pass that fills it.
     let mut first_epoch = None;
@@ -145,6 +145,7 @@ fn take_samples(
         let filling = Stopwatch::start();
         let mut filled = 0;
         while filled < rows.len() && (filled < MIN_IMAGES || filling.elapsed() < share) {
+            let mut out = Vec::new();
             dataset.sample_into(rows[filled], &recipe, &mut out, &mut context)?;
             filled += 1;
         }
