@@ -312,7 +312,7 @@ def test_ratios_beside_peers_in_the_readme_are_those_of_the_tables():
         }
         assert ways[peer.strip()] == max(ways.values()), ways
     sentence = re.sub(r"\s+", " ", text)
-    assert "for each image of 100 x 100, pyarrow's first epoch was faster than wellread's in all six rounds" in sentence
+    assert "100 x 100, pyarrow's first epoch was faster than wellread's in all six rounds" in sentence
     for images in ("20,000", "1,000"):
         caption = f"First epoch, from opening on: {images} images, 100 x 100 uint8 noise, batches of 16"
         (bare,) = [
