@@ -57,6 +57,9 @@ pub static BENCHMARK: Benchmark = Benchmark {
     findings,
 };
 
+/// The columns with an interval over runs.
+const INTERVALS: &[&str] = &["samples_per_sec", "first_epoch_images_per_s", "open_s"];
+
 /// Images that follow each other and are looked at together for [`Spread`]: a batch of the defaults.
 const SPREAD_WINDOW: usize = 16;
 
@@ -102,12 +105,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
     if plain || !config.user_transforms.is_empty() {
         python::add_variants(session, (&mut variants, &mut unavailable));
     }
-    let settings = Settings {
-        name: BENCHMARK.name,
-        intervals: &["samples_per_sec", "open_s"],
-        noise_figure: "p50_s",
-        item_prefix: "",
-    };
+    let settings =
+        Settings { name: BENCHMARK.name, intervals: INTERVALS, noise_figure: "p50_s", item_prefix: "" };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
     results.table = crate::roofline::with_share_of_copy(session, &results.table, "samples_per_sec", 1);
     results.notes.extend(traffic::uncounted(&results.table));
@@ -264,6 +263,13 @@ fn single_images(table: &Table, judge: &Judge) -> Option<Finding> {
 mod tests {
     use super::*;
     use wellread_report::row;
+
+    #[test]
+    fn rates_that_are_printed_have_intervals() {
+        for rate in ["samples_per_sec", "first_epoch_images_per_s", "open_s"] {
+            assert!(BENCHMARK.headline.contains(&rate) && INTERVALS.contains(&rate), "{rate}");
+        }
+    }
 
     #[test]
     fn too_early_is_said_within_the_sentence() {
