@@ -75,6 +75,7 @@ def limits(a, title):
             one = table.setdefault(key, {"format": key[0], "kept": key[1] != "none"})
             for name, found, column in (
                 ("one", of["0"], "samples_per_sec"), ("two", of["1"], "samples_per_sec"),
+                ("first", of["1"], "first_epoch_images_per_s"),
                 ("kernel", of["1"], "limit_kernel_per_s"), ("read", of["1"], "limit_read_per_s"),
             ):  # fmt: skip
                 one.setdefault(name, []).append(median(found, column))

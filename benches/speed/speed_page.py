@@ -43,17 +43,28 @@ def bound(row):
     return name if high <= 1 else OPEN, shares
 
 
+FIRST = "The first epoch is that of two threads, from opening the set on, and its share of later epochs is within a process."
+
+
+def has_first(table):
+    """Whether first epochs were measured; results of before have none."""
+    return all(all(row.get("first") or [None]) for row in table["rows"])
+
+
 def of_limits(table):
     """The lines of a table: a row for each format and cache."""
-    cells = [["format", "kept", "1 thread, images/s", "2 threads, images/s", "ratio", "written, GB/s", f"of {KERNEL}",
+    first = has_first(table)
+    cells = [["format", "kept", "1 thread, images/s", "2 threads, images/s", "ratio",
+              *(["first epoch, images/s", "of later epochs"] if first else []), "written, GB/s", f"of {KERNEL}",
               "bound by", "of that limit"]]  # fmt: skip
     for row in table["rows"]:
         name, shares = bound(row)
         written = [rate * BYTES * table["side"] ** 2 / 1e9 for rate in row["two"]]
         cells.append([
             row["format"], "yes" if row["kept"] else "", figure(row["one"]), figure(row["two"]),
-            figure(ratios(row["two"], row["one"])), page.number(statistics.median(written)),
-            figure(ratios(row["two"], row["kernel"])), name, figure(shares),
+            figure(ratios(row["two"], row["one"])),
+            *([figure(row["first"]), figure(ratios(row["first"], row["two"]))] if first else []),
+            page.number(statistics.median(written)), figure(ratios(row["two"], row["kernel"])), name, figure(shares),
         ])  # fmt: skip
     return plate_page.lines(cells)
 
@@ -82,6 +93,8 @@ def section(result):
         f"{f['batch']}. Medians over processes with 95 % intervals.",
         "",
     ]
+    if any(map(has_first, speed.get("limits", []))):
+        found += [FIRST, ""]
     for table in speed.get("limits", []):
         found += [f"**{table['title']}**", "", *of_limits(table), ""]
     if "count" in speed:
