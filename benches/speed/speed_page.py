@@ -43,7 +43,7 @@ def bound(row):
     return name if high <= 1 else OPEN, shares
 
 
-FIRST = "The first epoch is that of two threads, from opening the set on, and its share of later epochs is within a process."
+FIRST = "First epochs are of two threads, from opening on. Their share of later epochs is within a process."
 
 
 def has_first(table):
