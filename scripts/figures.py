@@ -99,7 +99,7 @@ def readme_table(peers, plates):
         lines.append(f"| {peers_page.cell(of_peer[0]['about'])} | {' | '.join(map(ratio, of_peer))} |")
     floors = (f"{100 * peers_page.floor(measured, phase):.0f} % in {phase} epochs" for phase in peers_page.PHASES)
     runs = f"{peers_page.of_run(peers['facts'])}. 95 % noise floor: {', '.join(floors)}."
-    if peers_page.by_rules(plates, RULES["plates"]):
+    if plate_page.of_today(plates):
         lines.append(sites_row(plates))
         runs += f" The row of sites: {plate_run(plates['facts'])}."
     return "\n".join([*lines, "", runs])
@@ -193,7 +193,8 @@ def take(path):
     }.get(names[0], peers_page.refused)  # fmt: skip
     why = refused and refused(result)
     name = names[0]
-    if not peers_page.by_rules(result, RULES[name]):
+    known = plate_page.of_today(result) if name == "plates" else peers_page.by_rules(result, RULES[name])
+    if not known:
         why = f"measured by rules {result['facts'].get('rules', 1)}; today's are {RULES[name]}"
     if name == "remote":
         name += f"-{'-'.join(result['links'])}"

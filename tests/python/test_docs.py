@@ -312,6 +312,11 @@ def test_ratios_beside_peers_in_the_readme_are_those_of_the_tables():
         }
         assert ways[peer.strip()] == max(ways.values()), ways
     sentence = re.sub(r"\s+", " ", text)
+    # The closest one has no verdict in either phase, as no other peer.
+    assert "tensorstore is the closest of the other peers in the table" in sentence
+    assert [peer.split(",")[0].strip() for peer, *ratios in rows if {*map(str.strip, ratios)} == {"no verdict"}] == [
+        "tensorstore"
+    ]
     assert "100 x 100, pyarrow's first epoch was faster than wellread's in all six rounds" in sentence
     for images in ("20,000", "1,000"):
         caption = f"First epoch, from opening on: {images} images, 100 x 100 uint8 noise, batches of 16"

@@ -124,6 +124,13 @@ def test_a_run_by_rules_of_before_says_so(page):
     assert page.BEFORE in page.section(one)
     one["facts"]["rules"] = page.RULES
     assert page.BEFORE not in page.section(one)
+    # A run that says none has today's rules if its second runs tell their side.
+    one = result()
+    for twin in one["parts"]["a"]["twins"]:
+        twin["side"] = "wellread"
+    assert page.of_today(one) and page.BEFORE not in page.section(one)
+    one["facts"]["rules"] = page.RULES + 1
+    assert page.BEFORE in page.section(one)
 
 
 def test_a_loader_that_failed_has_no_figure(page):
