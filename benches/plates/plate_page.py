@@ -15,7 +15,8 @@ import page
 RULES = 2
 BEFORE = (
     "This run is of rules of before. Its variants took turns in one order, and the same loader of wellread ran twice "
-    "in each round. The clock of first epochs has what a virtual machine's host takes to find memory."
+    "in each round. The clock of first epochs has what a virtual machine's host takes to find memory. "
+    "Epochs of sites had 24 images with LZW, and 48 without compression."
 )
 PHASES = {
     "first": ("first epoch, from opening on", lambda run: run["epochs_s"][0]),
