@@ -211,6 +211,13 @@ def of_run(f):
     return f"One run (`{f['command']}`, commit {f['commit']}, {f['date']}) on {f['machine']}"
 
 
+def warmed(writing):
+    """What was written before the clock starts; results of before do not say that it was as much."""
+    if writing.get("warmed_alike"):
+        return "Before the clock starts, both write all images once."
+    return "Before the clock starts, a library writes one image and wellread all of them twice, which suits wellread."
+
+
 def of_writing(rows):
     head = "| set | format | library | codec, both | peer, images/s | wellread, images/s | ratio |"
     lines = [head, "|---|---|---|---|---|---|---|"]
@@ -241,6 +248,7 @@ def sections(result):
         writing = result["writing"]
         head = f"{of_run(result['facts'])}; {writing['rounds']} rounds."
         known = by_rules(result, RULES)
+        head += f" {warmed(writing)}" if known else ""
         parts["writing"] = "\n".join([head, "", *(of_writing(writing["rows"]) if known else [WITHDRAWN_WRITING])])
     return parts
 

@@ -329,6 +329,9 @@ def test_writing_has_its_own_place_and_the_same_judge(page):
     written = {"facts": result()["facts"], "writing": {"rounds": 6, "rows": rows}}
     text = page.put(PAGE + "<!-- writing:begin --><!-- writing:end -->\n", written)
     assert "| noise | tiff | tifffile | none | 2 | 10 | 5.00 (5.00–5.00) |" in text
+    assert "a library writes one image and wellread all of them twice, which suits wellread." in text
+    alike = page.put(text, {**written, "writing": {**written["writing"], "warmed_alike": True}})
+    assert "both write all images once." in alike and "suits" not in alike
     said = "| none | 9 | 10 | no verdict: the same run twice differs by 20%; peer faster in"
     assert said in text and "1.10" not in text
     # A result by rules of before has no figures.
