@@ -103,7 +103,7 @@ def main():
         "bytes": sets.bytes(), **plates.compare(in_process, variants_of(a, sets), a.rounds),
     }  # fmt: skip
     front["took_s"] = time.perf_counter() - begin
-    facts = plates.facts_of(a, "front.py", batch=a.batch, level=plate_sets.LEVEL)
+    facts = plates.facts_of(a, "front.py", rules=front_page.RULES, batch=a.batch, level=plate_sets.LEVEL)
     a.out.write_text(json.dumps({"facts": facts, "front": front}, indent=1))
     print(front_page.section({"facts": facts, "front": front}))
 

@@ -314,7 +314,7 @@ def main():
     sets = write_sets(a)
     if a.prepare:
         return
-    facts = facts_of(a, "plates.py", crops=a.crops, few=min(FEW, a.sites))
+    facts = facts_of(a, "plates.py", rules=plate_page.RULES, crops=a.crops, few=min(FEW, a.sites))
     result = {"facts": facts, "parts": {}}
     parts = variants_of(a, sets) if sets else {}
     for part in a.only:

@@ -1,9 +1,9 @@
-"""wellread in PyTorch beside the Rust loader and torch's DataLoader with the usual datasets: speed and memory.
+"""wellread in PyTorch beside the Rust loader: speed. Beside torch's DataLoader with the usual datasets: memory.
 
 python benches/python_loaders.py --wellread PATH --python PYTHON --out results/python-loaders
 
 Speed is a run of `wellread bench dataloader --framework rust,pytorch` for each set and format, in interleaved rounds,
-pixels checked. Figures are medians with their range: alone, and beside the peers, which share PyTorch's process.
+pixels checked. Figures are medians with their range. `benches/peers` measures the speed of peers.
 Memory is of fresh processes, one for each loader, with the processes they start. It is the peak of what they take
 together, pages that several share counted once (PSS), over three shuffled epochs.
 PYTHON needs wellread, torch and the peers.
@@ -41,20 +41,20 @@ CONTENDERS = {
 }
 
 
-def rates(a, title, kind, name, *choices):
-    """Images per second of each framework, loader and number of workers, in one run of a format."""
+def rates(a, title, kind):
+    """Images per second of each framework, in one run of a format."""
     # A run for each format: kept loaders of all of them would take many GB.
-    out = a.out / name / title.split()[0] / kind
+    out = a.out / "alone" / title.split()[0] / kind
     command = [a.wellread, "--quiet", "bench", "dataloader", "--framework", "rust,pytorch", "--python", a.python,
                "--formats", kind, "--batch-sizes", "16", "--keep-open", "--no-cold", "--compression", "none",
-               "--repeats", a.repeats, "--time-budget", a.seconds, "--out", out, *SETS[title], *choices]  # fmt: skip
+               "--repeats", a.repeats, "--time-budget", a.seconds, "--out", out, *SETS[title],
+               "--workers", "2", "--loaders", "wellread"]  # fmt: skip
     subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
     found = {}
     with (out / "dataloader.csv").open() as file:
         for row in csv.DictReader(file):
             if row[RATE]:
-                key = row["framework"], row["loader"], int(row["workers"])
-                found.setdefault(key, []).append(float(row[RATE]))
+                found.setdefault(row["framework"], []).append(float(row[RATE]))
     return found
 
 
@@ -69,30 +69,9 @@ def alone(a):
         lines += [f"**{title}**, batches of 16, 2 workers, no peers", "",
                   "| format | Rust, images/s | PyTorch, images/s | of Rust |", "|---|---|---|---|"]  # fmt: skip
         for kind in a.formats.split(","):
-            found = rates(a, title, kind, "alone", "--workers", "2", "--loaders", "wellread")
-            ours, rust = (found[framework, "wellread", 2] for framework in ("pytorch", "rust"))
+            found = rates(a, title, kind)
+            ours, rust = (found[framework] for framework in ("pytorch", "rust"))
             lines.append(f"| {kind} | {of(rust)} | {of(ours)} | {times(ours, rust):.2f} |")
-            print(lines[-1], flush=True)
-        lines.append("")
-    return lines
-
-
-def speed(a):
-    lines = []
-    for title in SETS:
-        lines += [f"**{title}**, batches of 16, 2 workers; peers with none and with 2", "",
-                  "| format | Rust, images/s | PyTorch, images/s | of Rust | best peer | peer, images/s | times |",
-                  "|---|---|---|---|---|---|---|"]  # fmt: skip
-        for kind in a.formats.split(","):
-            found = rates(a, title, kind, "speed", "--workers", "0,2")
-            ours, rust = (found[framework, "wellread", 2] for framework in ("pytorch", "rust"))
-            peers = {key[1:]: values for key, values in found.items() if not key[1].startswith("wellread")}
-            (peer, workers), best = max(peers.items(), key=lambda item: statistics.median(item[1]))
-            peer = f"{peer}, {workers} workers"
-            lines.append(
-                f"| {kind} | {of(rust)} | {of(ours)} | {times(ours, rust):.2f} | {peer} | {of(best)} "
-                f"| {times(ours, best):.1f} |"
-            )
             print(lines[-1], flush=True)
         lines.append("")
     return lines
@@ -193,7 +172,7 @@ def main():
     ap.add_argument("--formats", default=FORMATS)
     ap.add_argument("--repeats", default="5")
     ap.add_argument("--seconds", default="20")
-    ap.add_argument("--only", default="alone,speed,memory")
+    ap.add_argument("--only", default="alone,memory")
     ap.add_argument("--child")
     ap.add_argument("--path", type=Path)
     a = ap.parse_args()
@@ -203,8 +182,6 @@ def main():
     text = []
     if "alone" in a.only:
         text += alone(a)
-    if "speed" in a.only:
-        text += speed(a)
     if "memory" in a.only:
         text += memory(a)
     (a.out / "python-loaders.md").write_text("\n".join(text) + "\n")

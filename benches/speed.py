@@ -75,6 +75,7 @@ def limits(a, title):
             one = table.setdefault(key, {"format": key[0], "kept": key[1] != "none"})
             for name, found, column in (
                 ("one", of["0"], "samples_per_sec"), ("two", of["1"], "samples_per_sec"),
+                ("first", of["1"], "first_epoch_images_per_s"),
                 ("kernel", of["1"], "limit_kernel_per_s"), ("read", of["1"], "limit_read_per_s"),
             ):  # fmt: skip
                 one.setdefault(name, []).append(median(found, column))
@@ -122,7 +123,7 @@ def main():
     facts = {
         "command": compare.command(sys.argv[1:], "speed.py"), "commit": compare.commit(),
         "date": datetime.date.today().isoformat(), "machine": compare.machine(), "rounds": a.rounds,
-        "repeats": a.repeats, "batch": int(BATCH),
+        "repeats": a.repeats, "batch": int(BATCH), "rules": speed_page.RULES,
     }  # fmt: skip
     result = {"facts": facts, "speed": {}}
     for name, measured in (("limits", lambda: [limits(a, title) for title in SETS]), ("count", lambda: counted(a))):

@@ -36,18 +36,23 @@ SCRIPTS = ("compare.py", "plates.py", "remote.py", "front.py", "speed.py")
 REMOTE = ("remote-a", "remote-b")
 NAMES = ("peers", "writing", "plates", *REMOTE, "front", "speed")
 MOST_BYTES = 200_000
-# The rows of README's table: a peer and the loader of ours beside it, in the set of large fields.
+# The rules by which a result is to be measured, by its kind.
+RULES = {
+    "peers": peers_page.RULES, "writing": peers_page.RULES, "plates": plate_page.RULES, "remote": remote_page.RULES,
+    "front": front_page.RULES, "speed": speed_page.RULES,
+}  # fmt: skip
+# The rows of README's table, in the set of large fields: the ways to use a peer, and the loader of ours beside them.
 SET = "1080"
 ROWS = (
-    ("pyarrow-binary", "wellread:typed.parquet"),
-    ("tensorstore", "wellread:ome-zarr"),
-    ("tifffile-mapped-0", "wellread:tiff"),
-    ("zarr-python", "wellread:ome-zarr"),
-    ("tifffile", "wellread:tiff"),
-    ("pylance", "wellread:images.lance"),
+    (("pyarrow-binary",), "wellread:typed.parquet"),
+    (("tensorstore", "tensorstore-array"), "wellread:ome-zarr"),
+    (("tifffile-mapped-0", "tifffile-mapped"), "wellread:tiff"),
+    (("zarr-python", "zarr-python-0", "zarr-array", "zarr-array-0", "zarr-batches"), "wellread:ome-zarr"),
+    (("tifffile", "tifffile-0"), "wellread:tiff"),
+    (("pylance", "pylance-bare"), "wellread:images.lance"),
 )
-HEAD = "| 24 images of one channel, 1080 x 1080 `uint16`; last row: sites | first epoch | later epochs |"
-# Its last row: a peer and ours in the sites of several channels, of the result of plates.
+HEAD = "| 24 images of one channel, 1080 x 1080 `uint16` | first epoch | later epochs |"
+# Its last row: a peer and ours in the sites of several channels, of the result of plates by today's rules.
 SITES = ("tifffile lzw", "wellread lzw")
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
 # A median and its interval: 1.69 (1.61–1.83).
@@ -63,23 +68,40 @@ def sites_row(plates):
     """The row of sites of several channels: its ratios are of the same kind, seconds of the peer over ours."""
     part = plates["parts"]["a"]
     (row,) = [one for one in part["rows"] if (one["top"], one["bottom"]) == SITES]
-    ratios = [plate_page.spread(*plate_page.judged(part, row, phase)["ratio"]) for phase in plate_page.PHASES]
+    ratios = [ratio(plate_page.judged(part, row, phase)) for phase in plate_page.PHASES]
     (rows,) = {run["rows"] for side in SITES for run in part["runs"][side]}
     about = f"{rows} sites of 5 channels, TIFF with LZW: {part['about'][row['top']]}"
     return f"| {peers_page.cell(about)} | {' | '.join(ratios)} |"
 
 
+def ratio(row):
+    """A judged ratio, or that there is no verdict, without the reason."""
+    return peers_page.times(row["judgement"]).split(":")[0]
+
+
+def closest(rows, ways, ours):
+    """The way to use a peer that comes closest to wellread in these rows."""
+    beside = [one for one in rows if one["peer"] in ways and one["ours"] == ours and "judgement" in one]
+    return min(beside, key=lambda one: one["judgement"].estimate)["peer"]
+
+
 def readme_table(peers, plates):
-    """README's table: the judged ratios of the chosen rows, without reasons, and which runs they are of."""
+    """README's table: judged ratios without reasons, and which runs they are of. Each peer is used in the way that
+    comes closest in later epochs. Results by other rules than today's have no ratios."""
+    if not peers_page.by_rules(peers, RULES["peers"]):
+        return peers_page.WITHDRAWN_RULES
     (measured,) = [one for one in peers["sets"] if one["name"] == SET]
     phases = {phase: peers_page.judged(measured, phase) for phase in peers_page.PHASES}
     lines = [HEAD, "|---|---|---|"]
-    for peer, ours in ROWS:
+    for ways, ours in ROWS:
+        peer = closest(phases["later"], ways, ours)
         of_peer = [one for rows in phases.values() for one in rows if (one["peer"], one["ours"]) == (peer, ours)]
-        ratios = [peers_page.times(one["judgement"]).split(":")[0] for one in of_peer]
-        lines.append(f"| {peers_page.cell(of_peer[0]['about'])} | {' | '.join(ratios)} |")
-    lines.append(sites_row(plates))
-    runs = f"{peers_page.of_run(peers['facts'])}. The row of sites: {plate_run(plates['facts'])}."
+        lines.append(f"| {peers_page.cell(of_peer[0]['about'])} | {' | '.join(map(ratio, of_peer))} |")
+    floors = (f"{100 * peers_page.floor(measured, phase):.0f} % in {phase} epochs" for phase in peers_page.PHASES)
+    runs = f"{peers_page.of_run(peers['facts'])}. 95 % noise floor: {', '.join(floors)}."
+    if plate_page.of_today(plates):
+        lines.append(sites_row(plates))
+        runs += f" The row of sites: {plate_run(plates['facts'])}."
     return "\n".join([*lines, "", runs])
 
 
@@ -171,6 +193,9 @@ def take(path):
     }.get(names[0], peers_page.refused)  # fmt: skip
     why = refused and refused(result)
     name = names[0]
+    known = plate_page.of_today(result) if name == "plates" else peers_page.by_rules(result, RULES[name])
+    if not known:
+        why = f"measured by rules {result['facts'].get('rules', 1)}; today's are {RULES[name]}"
     if name == "remote":
         name += f"-{'-'.join(result['links'])}"
         if name not in REMOTE:

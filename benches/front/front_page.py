@@ -12,6 +12,8 @@ import judge
 import page
 import plate_page
 
+# Of the benchmark.
+RULES = 1
 GROUPS = {
     "tiff": "TIFF, a file for each channel",
     "zarr": "OME-Zarr 0.4, a chunk for each channel",
@@ -31,13 +33,19 @@ def rate(front, name, phase):
     return (statistics.median(rates), *(judge.interval(rates) or (None, None)))
 
 
+def equal(front):
+    """The run with as many epochs of each loader as the one had that ran fewest."""
+    runs = {name: series for name, series in front["runs"].items() if not page.failure(series)}
+    return {**front, "runs": {**front["runs"], **dict(zip(runs, plate_page.alike(*runs.values()), strict=True))}}
+
+
 def bars(result):
     """The loaders of each kind of files. A loader has its name, and for each phase a rate and a judgement, or
     an error.
 
     The judgement is beside wellread on files of that kind; it is None where wellread has no such row.
     """
-    front, groups = result["front"], {}
+    front, groups = equal(result["front"]), {}
     for row in front["rows"]:
         name, one = row["name"], {"about": row["about"], "ours": row["name"].startswith("wellread ")}
         wrong = page.failure(front["runs"][name])
@@ -55,6 +63,8 @@ def bars(result):
 
 def section(result):
     """The generated part of docs/peers-plates.md."""
+    if not page.by_rules(result, RULES):
+        return f"{page.of_run(result['facts'])}.\n\n{page.WITHDRAWN_RULES}"
     f, front = result["facts"], result["front"]
     versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
     run = f"{page.of_run(f)}, {f['threads']} threads or workers each, {f['rounds']} rounds; {versions}."
@@ -124,6 +134,8 @@ def unjudged(result):
 def readme(result):
     """The lines of README.md: the picture, and what it is of."""
     f = result["facts"]
+    if not page.by_rules(result, RULES):
+        return page.WITHDRAWN_RULES
     return (
         f"![{alternative(result)}]({PICTURE})\n\n"
         f"Images/s into PyTorch by loader: {conditions(f).replace('uint16', '`uint16`')}. One run of {f['rounds']} "

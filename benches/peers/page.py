@@ -11,6 +11,10 @@ import judge
 
 # Of the benchmark. A result of before says none.
 RULES = 2
+WITHDRAWN_RULES = (
+    "Withdrawn until it is measured again: the rules of this benchmark have changed since the run (`rules` in its "
+    "file)."
+)
 # Peers that keep decoded images too. Kept images stand beside no other.
 KEEPING = ("ram-cache-0", "ram-cache-2", "float-cache-0", "gather", "tensorstore-kept", "tensorstore-array-kept")
 # Peers whose file has pixels in nested lists: of 64-bit numbers as upstream writes them, or of the images' own type.
@@ -31,6 +35,11 @@ PHASES = {
     "first": ("First epoch, from opening on", lambda run: run["epochs_s"][0]),
     "later": ("later epochs", lambda run: statistics.median(run["epochs_s"][1:])),
 }
+
+
+def by_rules(result, rules):
+    """Whether a result was measured by these rules; one that says none is of the first."""
+    return result["facts"].get("rules", 1) == rules
 
 
 def paired(peer, ours):
@@ -202,6 +211,13 @@ def of_run(f):
     return f"One run (`{f['command']}`, commit {f['commit']}, {f['date']}) on {f['machine']}"
 
 
+def warmed(writing):
+    """What was written before the clock starts; results of before do not say that it was as much."""
+    if writing.get("warmed_alike"):
+        return "Before the clock starts, both write all images once."
+    return "Before the clock starts, a library writes one image and wellread all of them twice, which suits wellread."
+
+
 def of_writing(rows):
     head = "| set | format | library | codec, both | peer, images/s | wellread, images/s | ratio |"
     lines = [head, "|---|---|---|---|---|---|---|"]
@@ -221,16 +237,18 @@ def sections(result):
     """The generated parts of a page, by the name of their markers."""
     parts = {}
     if result.get("sets"):
-        lines = [facts(result), ""]
-        if any(unequal(row) for measured in result["sets"] for row in measured["rows"]):
+        known = by_rules(result, RULES)
+        lines = [facts(result), ""] if known else [f"{of_run(result['facts'])}.", "", WITHDRAWN_RULES]
+        if known and any(unequal(row) for measured in result["sets"] for row in measured["rows"]):
             lines += [WITHDRAWN, ""]
-        for measured in result["sets"]:
+        for measured in result["sets"] if known else ():
             lines += of_set(measured)
         parts["peers"] = "\n".join(lines).rstrip()
     if result.get("writing"):
         writing = result["writing"]
         head = f"{of_run(result['facts'])}; {writing['rounds']} rounds."
-        known = result["facts"].get("rules") == RULES
+        known = by_rules(result, RULES)
+        head += f" {warmed(writing)}" if known else ""
         parts["writing"] = "\n".join([head, "", *(of_writing(writing["rows"]) if known else [WITHDRAWN_WRITING])])
     return parts
 

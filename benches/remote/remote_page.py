@@ -148,7 +148,7 @@ def section(result):
     versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
     link = f"a link of {f['mbit']:g} Mbit/s" if f["mbit"] else "loopback without a limit"
     found = [f"{page.of_run(f)}, {f['threads']} threads, {link}, {f['rounds']} rounds; {versions}.", ""]
-    first = f.get("rules") == RULES
+    first = page.by_rules(result, RULES)
     # Batches of before were read by two threads beside the one that waits.
     alike = not first or f.get("readers") == f["threads"]
     found += [] if first else [WITHDRAWN, ""]

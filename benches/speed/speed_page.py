@@ -10,8 +10,10 @@ import judge
 import page
 import plate_page
 
+# Of the benchmark.
+RULES = 1
 KERNEL, READ = "widening and scaling", "reading and decoding"
-NOT_VALID = "limit not valid"
+NOT_VALID, OPEN = "limit not valid", "open"
 BYTES = 4
 """Of a pixel of `float32`."""
 
@@ -26,26 +28,43 @@ def ratios(above, below):
 
 
 def bound(row):
-    """The limit that binds two threads, and the share of it in each process. Kept images are not read again."""
+    """The limit that binds two threads, and the share of it in each process. Kept images are not read again.
+
+    A limit is named where the whole interval of the share is at most 1.
+    """
     named = {KERNEL: ratios(row["two"], row["kernel"])}
     if not row["kept"]:
         named[READ] = ratios(row["two"], row["read"])
     name = max(named, key=lambda limit: statistics.median(named[limit]))
     shares = named[name]
-    return name if statistics.median(shares) <= 1 else NOT_VALID, shares
+    if statistics.median(shares) > 1:
+        return NOT_VALID, shares
+    _, high = judge.interval(shares) or (None, max(shares))
+    return name if high <= 1 else OPEN, shares
+
+
+FIRST = "First epochs are of two threads, from opening on. Their share of later epochs is within a process."
+
+
+def has_first(table):
+    """Whether first epochs were measured; results of before have none."""
+    return all(all(row.get("first") or [None]) for row in table["rows"])
 
 
 def of_limits(table):
     """The lines of a table: a row for each format and cache."""
-    cells = [["format", "kept", "1 thread, images/s", "2 threads, images/s", "ratio", "written, GB/s", f"of {KERNEL}",
+    first = has_first(table)
+    cells = [["format", "kept", "1 thread, images/s", "2 threads, images/s", "ratio",
+              *(["first epoch, images/s", "of later epochs"] if first else []), "written, GB/s", f"of {KERNEL}",
               "bound by", "of that limit"]]  # fmt: skip
     for row in table["rows"]:
         name, shares = bound(row)
         written = [rate * BYTES * table["side"] ** 2 / 1e9 for rate in row["two"]]
         cells.append([
             row["format"], "yes" if row["kept"] else "", figure(row["one"]), figure(row["two"]),
-            figure(ratios(row["two"], row["one"])), page.number(statistics.median(written)),
-            figure(ratios(row["two"], row["kernel"])), name, figure(shares),
+            figure(ratios(row["two"], row["one"])),
+            *([figure(row["first"]), figure(ratios(row["first"], row["two"]))] if first else []),
+            page.number(statistics.median(written)), figure(ratios(row["two"], row["kernel"])), name, figure(shares),
         ])  # fmt: skip
     return plate_page.lines(cells)
 
@@ -67,11 +86,15 @@ def of_counts(rows):
 def section(result):
     """The generated part of docs/speed.md."""
     f, speed = result["facts"], result["speed"]
+    if not page.by_rules(result, RULES):
+        return f"{page.of_run(f)}.\n\n{page.WITHDRAWN_RULES}"
     found = [
         f"{page.of_run(f)}: {f['rounds']} processes, {f['repeats']} repeats of each variant in each, batches of "
         f"{f['batch']}. Medians over processes with 95 % intervals.",
         "",
     ]
+    if any(map(has_first, speed.get("limits", []))):
+        found += [FIRST, ""]
     for table in speed.get("limits", []):
         found += [f"**{table['title']}**", "", *of_limits(table), ""]
     if "count" in speed:

@@ -176,6 +176,31 @@ def test_models_learn_alike_in_rust_pytorch_and_jax(bench, name):
         assert rust == pytest.approx(losses[9], rel=1e-5) or rust == pytest.approx(losses[13], rel=1e-5)
 
 
+def test_zarr_python_opens_each_array_once(tmp_path, monkeypatch):
+    zarr = pytest.importorskip("zarr")
+    from _wellread_bench.images import Finish
+    from _wellread_bench.peers.folders import ZarrPython
+
+    scales = {"axes": [{"name": "y"}, {"name": "x"}], "datasets": [{"path": "0"}]}
+    for k in range(3):
+        group = zarr.open_group(str(tmp_path / f"{k}.zarr"), mode="w")
+        group.attrs["ome"] = {"multiscales": [scales]}
+        group.create_array("0", shape=(4, 5), chunks=(4, 5), dtype="uint8")[:] = k
+    opened, open_array = [], zarr.open_array
+
+    def counted(path, **more):
+        opened.append(path[-8:])
+        return open_array(path, **more)
+
+    monkeypatch.setattr(zarr, "open_array", counted)
+    monkeypatch.setattr(ZarrPython, "opened_with_set", 2)
+    reader = ZarrPython(tmp_path, Finish())
+    assert opened == ["0.zarr/0", "1.zarr/0"], "with the set, outside of an epoch's clock"
+    for _ in range(2):
+        assert [reader.native(k).max() for k in range(3)] == [0, 1, 2]
+    assert opened == ["0.zarr/0", "1.zarr/0", "2.zarr/0"]
+
+
 @pytest.mark.parametrize("size", [(8, 8), (23, 50), (3, 5)])
 def test_the_linear_probe_computes_the_same_in_pytorch_and_jax(size):
     from _wellread_bench.frameworks.jax import Jax

@@ -53,7 +53,7 @@ def another(text, start):
 @pytest.mark.parametrize(
     ("page", "start"),
     [
-        ("README.md", "zarr-python, arrays opened once, torch DataLoader, 2 workers | "),
+        ("README.md", "95 % noise floor: "),
         ("docs/peers.md", "| OME-Zarr folder | tensorstore, arrays opened once | "),
         ("docs/peers-plates.md", "| 59"),
     ],
@@ -79,9 +79,14 @@ def test_a_ratio_without_a_verdict_is_in_no_page():
             assert "), no verdict" not in line and "no verdict: 0." not in line, f"{page}: {line}"
 
 
+def test_no_page_of_results_says_how_many_times_a_peer_without_an_interval():
+    for path in (ROOT / "docs" / "results").glob("*.md"):
+        assert "| times |" not in path.read_text(), path.name
+
+
 def test_a_page_is_written_from_the_results(copy):
     text = (copy / "README.md").read_text()
-    (copy / "README.md").write_text(another(text, "zarr-python, arrays opened once, torch DataLoader, 2 workers | "))
+    (copy / "README.md").write_text(another(text, "95 % noise floor: "))
     assert figures(copy, "--write").returncode == 0
     assert (copy / "README.md").read_text() == text
 
@@ -96,6 +101,43 @@ def test_a_result_that_no_page_may_show_is_not_kept(copy):
     path.write_text(json.dumps(result))
     done = figures(copy, "--take", path)
     assert done.returncode == 1 and "5 rounds" in done.stderr
+    path.write_text(json.dumps({**result, "facts": {**result["facts"], "rules": 1}}))
+    assert "measured by rules 1; today's are 2" in figures(copy, "--take", path).stderr
     path.write_text("{}")
     assert "not the result of one run" in figures(copy, "--take", path).stderr
     assert (copy / "docs/results/peers.json").read_text() == before
+
+
+def with_rules(copy, name, rules):
+    """Says of a kept result by which rules it was measured, and writes the pages anew."""
+    path = copy / "docs" / "results" / f"{name}.json"
+    result = json.loads(path.read_text())
+    result["facts"]["rules"] = rules
+    path.write_text(json.dumps(result))
+    done = figures(copy, "--write")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("peers", {"docs/peers.md": "| first batch, peer |", "README.md": "| first epoch | later epochs |"}),
+        ("front", {"docs/peers-plates.md": "| ratio, first |", "README.md": "![Bar chart of images/s"}),
+        ("speed", {"docs/speed.md": "| of that limit |"}),
+    ],
+)
+def test_figures_by_other_rules_than_todays_are_withdrawn(copy, name, shown):
+    assert all(part in (copy / page).read_text() for page, part in shown.items())
+    with_rules(copy, name, 99)
+    for page, part in shown.items():
+        text = (copy / page).read_text()
+        assert part not in text and "Withdrawn until it is measured again: the rules of this benchmark" in text
+
+
+def test_the_readme_has_a_row_of_sites_only_by_todays_rules(copy):
+    row = " sites of 5 channels, TIFF with LZW: tifffile"
+    before = "This run is of rules of before."
+    with_rules(copy, "plates", 1)
+    assert row not in (copy / "README.md").read_text() and before in (copy / "docs/peers-plates.md").read_text()
+    with_rules(copy, "plates", 2)
+    assert row in (copy / "README.md").read_text() and before not in (copy / "docs/peers-plates.md").read_text()

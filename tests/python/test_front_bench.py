@@ -124,6 +124,14 @@ def test_the_alternative_text_has_every_rate(modules):
     assert not set("[]") & set(said)
 
 
+def test_bars_are_of_as_many_epochs_of_each_loader(modules):
+    one = result()
+    for run in one["front"]["runs"]["wellread tiff"]:
+        run["epochs_s"] += [NUMBER / 1000] * 3
+    assert modules.front_page.section(one) == modules.front_page.section(result())
+    assert modules.front_page.alternative(one) == modules.front_page.alternative(result())
+
+
 def test_a_loader_without_verdict_is_named(modules):
     said = "The run has no verdict beside tifffile, torch DataLoader. "
     assert said in modules.front_page.readme(result(tifffile=runs(100, 200)))

@@ -221,8 +221,8 @@ def result(rounds=6):
     about = {"set": "TIFF folder", "ours": "wellread:tiff"}
     rows = [{**about, "peer": name, "about": f"peer {name}"} for name in ("spdl", "tifffile", "zarr-python")]
     one = {"name": "1080", "title": "100 images, 1080 x 1080 uint16, batches of 4", "images": 100, "batch": 4}
-    facts = {"command": "compare.py --rounds 6", "commit": "abc", "date": "2026-01-02", "machine": "2 processors",
-             "threads": 2, "versions": {"torch": "2.15.0"}}  # fmt: skip
+    facts = {"command": "compare.py --rounds 6", "rules": 2, "commit": "abc", "date": "2026-01-02",
+             "machine": "2 processors", "threads": 2, "versions": {"torch": "2.15.0"}}  # fmt: skip
     return {"facts": facts, "sets": [{**one, "later": 3, "rows": rows, "runs": runs, "twins": twins}]}
 
 
@@ -254,6 +254,17 @@ def test_the_page_has_the_tables_of_one_run(page):
     said = "peer tifffile is the closest slower peer in later epochs (TIFF folder): wellread is 4.00 (4.00–4.00)"
     assert said in later
     assert page.put(text, result()) == text
+
+
+def test_a_run_by_other_rules_has_no_figures(page):
+    one = result()
+    for rules in (1, page.RULES + 1, None):
+        one["facts"]["rules"] = rules
+        text = page.put(PAGE, one)
+        assert page.WITHDRAWN_RULES in text and "commit abc" in text and "images/s" not in text
+    del one["facts"]["rules"]
+    assert page.WITHDRAWN_RULES in page.put(PAGE, one) and page.by_rules(one, 1)
+    assert page.WITHDRAWN_RULES not in page.put(PAGE, result())
 
 
 def test_kept_images_stand_beside_peers_that_keep_them(page):
@@ -314,14 +325,17 @@ def test_too_few_rounds_are_put_into_no_page(page, modules, tmp_path):
 def test_writing_has_its_own_place_and_the_same_judge(page):
     row = {"set": "noise", "format": "tiff", "library": "tifffile", "codec": "none", "ours_s": [0.1] * 6}
     rows = [{**row, "peer_s": [0.5] * 6, "twin": [1.0] * 6}, {**row, "peer_s": [0.11] * 6, "twin": [1.2] * 6}]
-    facts = {**result()["facts"], "rules": page.RULES}
-    written = {"facts": facts, "writing": {"rounds": 6, "rows": rows}}
+    assert result()["facts"]["rules"] == page.RULES
+    written = {"facts": result()["facts"], "writing": {"rounds": 6, "rows": rows}}
     text = page.put(PAGE + "<!-- writing:begin --><!-- writing:end -->\n", written)
     assert "| noise | tiff | tifffile | none | 2 | 10 | 5.00 (5.00–5.00) |" in text
+    assert "a library writes one image and wellread all of them twice, which suits wellread." in text
+    alike = page.put(text, {**written, "writing": {**written["writing"], "warmed_alike": True}})
+    assert "both write all images once." in alike and "suits" not in alike
     said = "| none | 9 | 10 | no verdict: the same run twice differs by 20%; peer faster in"
     assert said in text and "1.10" not in text
     # A result by rules of before has no figures.
-    before = page.put(text, {**written, "facts": result()["facts"]})
+    before = page.put(text, {**written, "facts": {**result()["facts"], "rules": 1}})
     assert "5.00 (5.00–5.00)" not in before and "wrote five levels" in before
     # What the result is not of stays.
     assert "\nold\n" in text

@@ -91,6 +91,48 @@ def test_the_tables_have_rates_ratios_and_verdicts(page):
     assert "keeps nothing of it from process to process" in text
 
 
+def test_both_sides_have_as_many_epochs(page):
+    """wellread's later epochs are faster the more there were; the peer has two of them."""
+    one = result()
+    for ours, peer in zip(one["parts"]["a"]["runs"]["ours"], one["parts"]["a"]["runs"]["peer"], strict=True):
+        ours["epochs_s"] = [1.0, 0.8, 0.6, 0.2, 0.1, 0.1, 0.1]
+        peer["epochs_s"] = [2.0, 2.8, 2.8]
+    one["parts"]["a"]["twins"] = [{"of": "ours", **run} for run in one["parts"]["a"]["runs"]["ours"]]
+    later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
+    # 0.7 s of the first two, where all six have 0.15.
+    assert later == "| a set | the peer | wellread | 35.7 | 143 | 4.00 (4.00–4.00) | at least 3 | reached |"
+    # A round in which the peer had time for one only.
+    one["parts"]["a"]["runs"]["peer"][3]["epochs_s"] = [2.0, 2.8]
+    later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
+    assert later == "| a set | the peer | wellread | 35.7 | 125 | 3.50 (3.50–3.50) | at least 3 | reached |"
+
+
+def test_a_ratio_without_goal_stands_where_it_has_a_verdict(page):
+    one = result()
+    one["parts"]["a"]["rows"][0]["goal"] = None
+    later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
+    assert later == "| a set | the peer | wellread | 50.0 | 200 | 4.00 (4.00–4.00) | none |  |"
+    for peer in one["parts"]["a"]["runs"]["peer"]:
+        peer["epochs_s"][1] = 0.5
+    later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
+    said = "no verdict: the interval holds 1; peer faster in 0 of 6 rounds"
+    assert later == f"| a set | the peer | wellread | 200 | 200 | {said} | none |  |"
+
+
+def test_a_run_by_rules_of_before_says_so(page):
+    one = result()
+    assert page.BEFORE in page.section(one)
+    one["facts"]["rules"] = page.RULES
+    assert page.BEFORE not in page.section(one)
+    # A run that says none has today's rules if its second runs tell their side.
+    one = result()
+    for twin in one["parts"]["a"]["twins"]:
+        twin["side"] = "wellread"
+    assert page.of_today(one) and page.BEFORE not in page.section(one)
+    one["facts"]["rules"] = page.RULES + 1
+    assert page.BEFORE in page.section(one)
+
+
 def test_a_loader_that_failed_has_no_figure(page):
     broken = result()
     broken["parts"]["a"]["runs"]["peer"] = [{"round": 0, "error": "ValueError: other pixels"}]

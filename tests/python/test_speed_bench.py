@@ -59,9 +59,33 @@ def test_tables_have_medians_with_intervals_and_the_limit_that_binds(page):
     assert large == "| lance | 1,000,000 | 2.00 (2.00–2.00) | 2.00 (2.00–2.00) | 2.00 (2.00–2.00) | 64.0 |"
 
 
+def test_first_epochs_stand_beside_later_ones_where_they_were_measured(page):
+    one = result()
+    assert "first epoch" not in page.section(one)
+    for row in one["speed"]["limits"][0]["rows"]:
+        row["first"] = [rate / 2 for rate in row["two"]]
+    text = page.section(one)
+    assert page.FIRST in text and "| ratio | first epoch, images/s | of later epochs | written, GB/s |" in text
+    (reading, _) = (line for line in text.splitlines() if line.startswith("| parquet |"))
+    assert "| 250 (207–293) | 2.00 (2.00–2.00) | 125 (104–146) | 0.50 (0.50–0.50) | 0.01 |" in reading
+    # One process without a value, as of an epoch that was cut short.
+    one["speed"]["limits"][0]["rows"][0]["first"][2] = None
+    assert "first epoch" not in page.section(one)
+
+
 def test_a_share_above_one_is_no_limit(page):
     lines = page.section(result(kernel=160.0)).splitlines()
     assert all("| limit not valid | 1.25 (1.25–1.25) |" in line for line in lines if line.startswith("| parquet |"))
+
+
+def test_a_limit_is_named_where_the_whole_interval_is_at_most_one(page):
+    def bound(shares):
+        row = {"kept": True, "two": [100.0 * share for share in shares], "kernel": [100.0] * len(shares)}
+        return page.bound(row)[0]
+
+    assert bound([0.7, 0.8, 0.8, 0.9, 0.9, 1.0]) == "widening and scaling"
+    assert bound([0.7, 0.8, 0.8, 0.9, 0.9, 1.2]) == "open"
+    assert bound([0.7, 0.8, 1.05, 1.1, 1.1, 1.2]) == "limit not valid"
 
 
 def test_few_processes_and_half_a_run_are_refused(page):
@@ -93,7 +117,7 @@ def test_a_run_measures_each_format_and_cache(tmp_path):
     keys = {(row["format"], row["kept"]) for row in table["rows"]}
     assert keys == {(form, kept) for form in ("parquet", "tiff") for kept in (False, True)}
     for row in table["rows"]:
-        assert all(len(row[name]) == 2 and min(row[name]) > 0 for name in ("one", "two", "kernel")), row
+        assert all(len(row[name]) == 2 and min(row[name]) > 0 for name in ("one", "two", "first", "kernel")), row
     assert [(row["format"], row["images"]) for row in found["speed"]["count"]] == [("parquet", 16), ("parquet", 32)]
     assert all(min(row["rate"]) > 0 and min(row["first"]) > 0 for row in found["speed"]["count"])
     # The folder with the sets is gone.

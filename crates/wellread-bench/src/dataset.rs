@@ -57,6 +57,9 @@ pub static BENCHMARK: Benchmark = Benchmark {
     findings,
 };
 
+/// The columns with an interval over runs.
+const INTERVALS: &[&str] = &["samples_per_sec", "first_epoch_images_per_s", "open_s"];
+
 /// Images that follow each other and are looked at together for [`Spread`]: a batch of the defaults.
 const SPREAD_WINDOW: usize = 16;
 
@@ -102,12 +105,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
     if plain || !config.user_transforms.is_empty() {
         python::add_variants(session, (&mut variants, &mut unavailable));
     }
-    let settings = Settings {
-        name: BENCHMARK.name,
-        intervals: &["samples_per_sec", "open_s"],
-        noise_figure: "p50_s",
-        item_prefix: "",
-    };
+    let settings =
+        Settings { name: BENCHMARK.name, intervals: INTERVALS, noise_figure: "p50_s", item_prefix: "" };
     let mut results = variants::run(session, &settings, variants, unavailable)?;
     results.table = crate::roofline::with_share_of_copy(session, &results.table, "samples_per_sec", 1);
     results.notes.extend(traffic::uncounted(&results.table));
@@ -137,7 +136,7 @@ fn take_samples(
     let dataset = Dataset::from_store(session.open(set)?);
     let open_s = clock.elapsed();
     let dataset = dataset.with_cache(cache)?;
-    let (mut out, mut context) = (Vec::new(), ItemContext::new());
+    let mut context = ItemContext::new();
     context.set_seed(session.config.seed, 0);
     // A cache has the pass that fills it.
     let mut first_epoch = None;
@@ -145,6 +144,7 @@ fn take_samples(
         let filling = Stopwatch::start();
         let mut filled = 0;
         while filled < rows.len() && (filled < MIN_IMAGES || filling.elapsed() < share) {
+            let mut out = Vec::new();
             dataset.sample_into(rows[filled], &recipe, &mut out, &mut context)?;
             filled += 1;
         }
@@ -263,6 +263,13 @@ fn single_images(table: &Table, judge: &Judge) -> Option<Finding> {
 mod tests {
     use super::*;
     use wellread_report::row;
+
+    #[test]
+    fn rates_that_are_printed_have_intervals() {
+        for rate in ["samples_per_sec", "first_epoch_images_per_s", "open_s"] {
+            assert!(BENCHMARK.headline.contains(&rate) && INTERVALS.contains(&rate), "{rate}");
+        }
+    }
 
     #[test]
     fn too_early_is_said_within_the_sentence() {

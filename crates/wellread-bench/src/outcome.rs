@@ -224,7 +224,7 @@ fn title_by(all: &[&Benchmark], rounds: &[(&str, usize)], noise: &BTreeMap<Strin
 pub struct Aggregation(pub &'static str, pub &'static str);
 
 /// Rounds of one process.
-const RUNS: Aggregation = Aggregation("interleaved runs", "run");
+const RUNS: Aggregation = Aggregation("interleaved runs of one process", "run");
 /// Processes, each the median of its rounds.
 pub const PROCESSES: Aggregation = Aggregation("processes, each the median of its rounds,", "process");
 
@@ -372,7 +372,10 @@ mod tests {
     fn an_interval_is_said_only_where_there_are_runs_enough() {
         let what_figures_are = |rounds: &[(&str, usize)]| super::what_figures_are(rounds, &RUNS);
         let all = what_figures_are(&[("storage", 7), ("loop", 6)]);
-        assert_eq!(all, "Every figure is a median over interleaved runs with its 95 % interval");
+        assert_eq!(
+            all,
+            "Every figure is a median over interleaved runs of one process with its 95 % interval"
+        );
         let few = what_figures_are(&[("storage", 2), ("loop", 3)]);
         assert!(few.contains("(storage 2, loop 3), too few for a 95 % interval, which needs 6"), "{few}");
         let one = what_figures_are(&[("storage", 1), ("loop", 0)]);

@@ -181,7 +181,7 @@ pub fn markdown(c: &Comparison) -> String {
          rounds in turns. Slower or faster: beyond chance (Holm over each table, 5 %), and for rounds beyond the \
          noise floor. Same: neither, and the whole interval within a factor of 1 + {limit}. A `!` marks a regression: \
          slower, and the interval reaches {limit}; the slow-down may be smaller. Detects: the smallest \
-         slow-down that nine of ten repetitions would find in a table of this row alone."
+         slow-down of a row that nine of ten repetitions would find, corrected for all rows of the table."
     );
     if is_within(c) {
         let _ = writeln!(out, "\n{MORE_PROCESSES}");

@@ -13,7 +13,7 @@ use wellread_bench::data::Source;
 use wellread_bench::{Config, RunObserver, WrongUsage, suite};
 use wellread_measure::to_stderr;
 use wellread_report::{ReportInput, Severity};
-use wellread_store::surface::option;
+use wellread_store::surface::{option, option_as};
 
 /// Processes of a comparison at most.
 const MAX_PROCESSES: usize = 1_000;
@@ -151,7 +151,14 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
         let found: Vec<_> =
             report.detectable.iter().map(|(name, least)| format!("{name} {:.1} %", 100.0 * least)).collect();
         if !found.is_empty() {
-            ui.tell(format!("A slow-down is found in nine of ten cases from: {}.", found.join(", ")));
+            ui.tell(format!(
+                "Within one process a slow-down is found in nine of ten cases from: {}.",
+                found.join(", ")
+            ));
+            ui.hint(format!(
+                "note: the next process may differ by more; to compare results, measure several with {}",
+                option_as("processes", "5")
+            ));
         }
         if let Some(noisy) = report.too_noisy() {
             ui.tell(format!("! {noisy}"));

@@ -215,16 +215,24 @@ fn too_few_rounds_claim_no_interval() {
         let args: Vec<&str> = args.into_iter().filter(|word| *word != "--formats").collect();
         let done = wellread(&[&args[..], &more].concat());
         assert_eq!(done.code, 0, "{}", done.stderr);
-        done.stdout
+        (done.stdout, done.stderr)
     };
-    let few = said("2");
+    let (few, noted) = said("2");
+    assert!(!noted.contains("--processes"), "{noted}");
     assert!(few.contains("(dataloader 2), too few for a 95 % interval, which needs 6"), "{few}");
     assert!(few.contains("2 rounds are too few for a verdict (--repeats 7 gives one)"), "{few}");
-    let enough = said("6");
+    let (enough, noted) = said("6");
     assert!(
-        enough.contains("Every figure is a median over interleaved runs with its 95 % interval;"),
+        enough.contains(
+            "Every figure is a median over interleaved runs of one process with its 95 % interval;"
+        ),
         "{enough}"
     );
+    assert!(
+        enough.contains("Within one process a slow-down is found in nine of ten cases from: dataloader"),
+        "{enough}"
+    );
+    assert!(noted.contains("to compare results, measure several with --processes 5"), "{noted}");
 }
 
 #[test]

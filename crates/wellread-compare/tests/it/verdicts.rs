@@ -76,7 +76,7 @@ fn the_note_says_what_intervals_are_over_and_of_how_many_rows_detects_is() {
     let page = text::markdown(&c);
     assert!(page.contains("over processes, or over rounds in turns"), "{page}");
     assert!(
-        page.contains("within a factor of 1 + 5 %") && page.contains("in a table of this row alone"),
+        page.contains("within a factor of 1 + 5 %") && page.contains("corrected for all rows of the table."),
         "{page}"
     );
 }

@@ -240,7 +240,8 @@ fn notes(input: &ReportInput) -> String {
             .map(|(table, least)| format!("{} {}", figures::heading(table), figures::noise_text(*least)));
         let each = each.collect::<Vec<_>>().join(", ");
         items.push(format!(
-            "A slow-down is found in nine of ten cases from this size on, as far as A/A shows: {each}."
+            "Within one process a slow-down is found in nine of ten cases from this size on, as far as A/A shows: \
+             {each}. The next process may differ by more."
         ));
     }
     items.extend(input.warnings.iter().map(|w| format!("Warning: {w}")));

@@ -52,7 +52,8 @@ READERS = (
     Reader("duckdb", ("parquet-duckdb",), "engines:DuckParquet", (("duckdb", "pip install duckdb"),),
            "the Parquet file, WHERE row_id IN (...)"),
     Reader("tifffile", ("tiff",), "folders:Tifffile", (("tifffile", "pip install tifffile"),), "tifffile.imread"),
-    Reader("zarr", ("ome-zarr",), "folders:ZarrPython", (("zarr", "pip install zarr"),), "zarr-python, level 0"),
+    Reader("zarr", ("ome-zarr",), "folders:ZarrPython", (("zarr", "pip install zarr"),),
+           "zarr-python, level 0, arrays opened once"),
     Reader("pillow", ("image-folder",), "folders:Pillow", (("PIL.Image", "pip install pillow"),), "Pillow"),
 )  # fmt: skip
 

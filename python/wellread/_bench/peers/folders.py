@@ -1,4 +1,5 @@
-"""Folders with a file per image: tifffile, zarr-python, Pillow. Files are opened anew for each image, as is usual."""
+"""Folders with a file per image: tifffile, zarr-python, Pillow. Files of tifffile and Pillow are opened anew for each
+image, as is usual. Arrays of zarr-python stay open."""
 
 from pathlib import Path
 
@@ -53,9 +54,15 @@ def named(array, axes):
 
 
 class ZarrPython(Folder):
-    """zarr-python: the full resolution, found once for all images from the metadata of the first."""
+    """zarr-python: the full resolution, found once for all images from the metadata of the first.
+
+    Arrays are opened once, as opening takes about as long as reading a small image. The first ones are opened with
+    the set, outside of an epoch's clock, as wellread's set is. The others are opened when they are first read.
+    """
 
     pattern = "**/*.zarr"
+    # Opening takes a millisecond or more for each.
+    opened_with_set = 4096
 
     def __init__(self, path, finish, files=None):
         import zarr
@@ -65,11 +72,20 @@ class ZarrPython(Folder):
         scales = attributes.get("ome", attributes)["multiscales"][0]
         self.level = scales["datasets"][0]["path"]
         self.axes = "".join(axis["name"] if isinstance(axis, dict) else axis for axis in scales["axes"])
+        self.arrays = {}
+        for i in range(min(len(self.files), self.opened_with_set)):
+            self.array(i)
 
-    def native(self, i):
+    def array(self, i):
+        """The array of a row, opened once."""
         import zarr
 
-        return as_tczyx(zarr.open_array(str(self.files[i] / self.level), mode="r")[:], self.axes)
+        if i not in self.arrays:
+            self.arrays[i] = zarr.open_array(str(self.files[i] / self.level), mode="r")
+        return self.arrays[i]
+
+    def native(self, i):
+        return as_tczyx(self.array(i)[:], self.axes)
 
 
 class Pillow(Folder):

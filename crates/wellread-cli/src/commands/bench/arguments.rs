@@ -75,7 +75,8 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub(super) precision: Option<f64>,
     /// Measure in this many new processes, one after the other, and take the median of each as one value. The intervals
-    /// then hold the differences between processes, such as the layout of memory.
+    /// then hold the differences between processes, such as the layout of memory. `compare` needs three or more; 5 are
+    /// usual.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_positive)]
     pub(super) processes: usize,
     /// Results folder; the results of an earlier run there are replaced.
