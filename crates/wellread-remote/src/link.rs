@@ -5,12 +5,12 @@
 //! that were open stay open: they know addresses and ETags, not connections.
 
 use crate::bucket::Bucket;
+use crate::clients::Clients;
 use crate::flow::Flow;
 use crate::heads::Heads;
 use crate::listings::Listings;
 use crate::pieces::{LOOK, Pieces};
 use crate::settings;
-use crate::transport::Clients;
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;

@@ -13,6 +13,7 @@ use crate::heads::Head;
 use crate::link::Link;
 use crate::object::Object;
 use crate::uploads;
+use bytes::Bytes;
 use futures_util::future::join;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::{ObjectStoreExt as _, PutPayload};
@@ -25,6 +26,8 @@ use wellread_store::place;
 
 /// Bytes of a part. S3 has 10,000 of them, so an object has 156 GiB at most.
 pub(crate) const PART: usize = 16 << 20;
+/// Bytes that a connection takes at a time: so it is known that an upload goes on.
+const STEP: usize = 64 << 10;
 /// Parts of an object on their way at once.
 const AT_ONCE: usize = 4;
 /// Parts of an object at most.
@@ -116,7 +119,7 @@ impl Upload {
             begun.settle_one(link)?;
         }
         let (store, id) = (begun.store.clone(), begun.id.clone());
-        let payload = PutPayload::from(bytes);
+        let payload = payload(bytes);
         let task = link.start(async move {
             attempts(link, asked, || {
                 let (store, key, id, payload) = (store.clone(), key.clone(), id.clone(), payload.clone());
@@ -155,7 +158,7 @@ impl Upload {
     fn put(&self) -> io::Result<()> {
         let (link, asked) = (self.link, self.asked("PUT"));
         let (bucket, key) = (self.bucket.clone(), self.object.address.key.clone());
-        let payload = PutPayload::from(self.first.clone());
+        let payload = payload(self.first.clone());
         link.wait(async move {
             attempts(link, asked, || {
                 let (bucket, key, payload) = (bucket.clone(), key.clone(), payload.clone());
@@ -201,6 +204,16 @@ impl Upload {
             completed => completed,
         }
     }
+}
+
+/// Bytes to be sent, in steps.
+fn payload(bytes: Vec<u8>) -> PutPayload {
+    let mut rest = Bytes::from(bytes);
+    let steps = std::iter::from_fn(|| {
+        let step = rest.split_to(rest.len().min(STEP));
+        (!step.is_empty()).then_some(step)
+    });
+    steps.collect()
 }
 
 /// Whether the object that is there now, `length` bytes long, is the one that was uploaded: not the one that was there before.
