@@ -49,6 +49,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     Ok(Bucket {
         store: Arc::new(store),
         parts: None,
+        pages: None,
         who: "none (web servers are asked without)".into(),
         endpoint: without_user(&address.bucket_name()),
         region: None,

@@ -1,6 +1,7 @@
 //! Faults on the way. They are passed over where they pass. Else they are an error that names the fault, its number, its cause and
 //! one thing to do.
 
+use crate::pages;
 use crate::server::{self, Wrong};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -195,6 +196,24 @@ fn what_a_listing_does_not_name_is_not_asked_for() {
     server::put("lacking/set/.zattrs", b"4");
     place::of(&at("")).look_anew(&at(""));
     assert_eq!(is_there(".zattrs"), (true, true));
+}
+
+#[test]
+fn a_page_of_a_listing_that_fails_is_asked_for_again_alone() {
+    server::url();
+    for i in 0..12 {
+        server::put(&format!("failing-pages/set/{i:02}"), b"1");
+    }
+    server::put("failing-pages/set/z/a", b"1");
+    pages::fail_every_other("failing-pages");
+    let pages = || {
+        let all = server::all_requests("failing-pages");
+        all.iter().filter(|one| *one == "GET failing-pages").count()
+    };
+    let folder = Path::new("s3://failing-pages/set");
+    // Three pages, each asked for twice.
+    assert_eq!((place::list(folder).unwrap().count(), pages()), (13, 6));
+    assert_eq!((place::of(folder).files_below(folder).unwrap().len(), pages()), (13, 12));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The requests of opening a set in a bucket: their number, and which of them come at once. No clock tells.
 
 use crate::gate;
+use crate::pages;
 use crate::server;
 use crate::sets::copy;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
@@ -282,7 +283,7 @@ fn what_a_plate_names_in_a_well_that_cannot_be_listed_is_read() {
     std::fs::write(well.join("zarr.json"), group(fields)).unwrap();
     let other = PathBuf::from("s3://open-unlisted/plate.zarr");
     copy(&plate, &other);
-    server::refuse_to_list("open-unlisted/plate.zarr/A/1");
+    pages::refuse_to_list("open-unlisted/plate.zarr/A/1");
     let with = |path: &Path, missing| open(path, &OpenOptions { missing, ..OpenOptions::default() });
     for missing in [Missing::Zero, Missing::Skip, Missing::Error] {
         assert_alike(&*with(&other, missing).unwrap(), &*with(&plate, missing).unwrap());
