@@ -6,7 +6,7 @@
 //!  drop without flush ─▶ Abort
 //! ```
 
-use crate::attempts::{Asked, attempts, status};
+use crate::attempts::{Asked, attempts, is_gone};
 use crate::bucket::Bucket;
 use crate::failure::Fault;
 use crate::heads::Head;
@@ -197,7 +197,7 @@ impl Upload {
         });
         match completed {
             // An answer that was lost: the upload is gone, and the object is there.
-            Err(e) if status(&e) == Some(404) => match self.object.head(link) {
+            Err(e) if is_gone(&e) => match self.object.head(link) {
                 Ok(head) if is_ours(&begun.before, &head, self.length) => Ok(()),
                 _ => Err(e),
             },

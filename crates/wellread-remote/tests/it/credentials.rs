@@ -55,17 +55,47 @@ fn reader() {
     println!("the role {role:?} is known");
 }
 
+/// The output of a test in a process of its own.
+fn said_by(test: &str, role: &str) -> String {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", test, "--nocapture"]).env(ROLE, role);
+    for name in OTHERS {
+        child.env_remove(name);
+    }
+    let done = child.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+    said
+}
+
 #[test]
 fn a_machine_without_a_role_reads_public_buckets() {
     for role in ["", "lab"] {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "credentials::reader", "--nocapture"]).env(ROLE, role);
-        for name in OTHERS {
-            child.env_remove(name);
-        }
-        let done = child.output().unwrap();
-        let said = String::from_utf8_lossy(&done.stdout);
-        assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+        let said = said_by("credentials::reader", role);
         assert!(said.contains(&format!("the role {role:?} is known")), "{said}");
     }
+}
+
+/// The program that is started again: its keys are from files that end in a line break.
+#[test]
+fn reader_with_line_breaks() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    server::url();
+    // SAFETY: no other test runs in this process, and no other thread reads the environment.
+    unsafe {
+        std::env::set_var("AWS_ACCESS_KEY_ID", "the-key-id\n");
+        std::env::set_var("AWS_SECRET_ACCESS_KEY", "the-secret\n");
+        std::env::set_var("AWS_SESSION_TOKEN", "the-token\n");
+    }
+    server::put("line-breaks/a", b"bytes");
+    assert_eq!(place::read(Path::new("s3://line-breaks/a")).unwrap(), b"bytes");
+    println!("the object was read");
+}
+
+#[test]
+fn keys_may_end_in_a_line_break() {
+    let said = said_by("credentials::reader_with_line_breaks", "");
+    assert!(said.contains("the object was read"), "{said}");
 }

@@ -5,7 +5,7 @@ use crate::pages;
 use crate::server::{self, Wrong};
 use std::io::ErrorKind;
 use std::path::Path;
-use wellread_store::place::{self, Part};
+use wellread_store::place::{self, FileRange, Part};
 
 /// Bytes of the objects here: more than what is fetched with a file's beginning and end.
 const LENGTH: usize = 400_000;
@@ -90,6 +90,20 @@ fn what_stays_wrong_is_an_error_that_says_all() {
         assert!(text.contains(words) && text.contains("after 6 attempts in "), "{text}");
         assert!(!text.contains("the-secret") && !text.contains("the-key-id"), "{text}");
     }
+}
+
+#[test]
+fn bare_requests_that_fail_say_all_too() {
+    drop(opened("never-bare"));
+    server::spoil("never-bare", &[Wrong::Status(503, "SlowDown"); 20]);
+    let path = Path::new("s3://never-bare/a").to_owned();
+    let link = place::of(&path).link().unwrap();
+    let error = link.fetch(&[FileRange { path, range: 7..17 }], 1).unwrap_err().to_string();
+    assert!(
+        error.starts_with("GET bytes 7-16 of s3://never-bare/a: the server answered 503 SlowDown"),
+        "{error}"
+    );
+    assert!(error.contains("after 6 attempts in ") && error.contains("WELLREAD_IN_FLIGHT"), "{error}");
 }
 
 #[test]
