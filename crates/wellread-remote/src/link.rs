@@ -6,6 +6,7 @@
 
 use crate::bucket::Bucket;
 use crate::clients::Clients;
+use crate::ending;
 use crate::flow::Flow;
 use crate::heads::Heads;
 use crate::listings::Listings;
@@ -155,21 +156,28 @@ impl Link {
     }
 
     /// Waits for `work`, which runs in the runtime's threads: the caller may be in any thread, also in that of another
-    /// runtime. It is given up where nobody wants any more what the thread reads.
+    /// runtime. It is given up where nobody wants any more what the thread reads, and where the process ends and nothing answers.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = io::Result<T>> + Send + 'static,
     ) -> io::Result<T> {
+        let given_up = || io::Error::other("given up, since nobody wants it any more");
+        if ending::is_over(self.limits.abort) {
+            return Err(given_up());
+        }
         let (send, receive) = mpsc::sync_channel(1);
         let task = self.runtime.spawn(async move {
             let _ = send.send(work.await);
         });
         let asked = Instant::now();
-        let answer = wait_for(&receive);
+        let answer = wait_for(&receive, self.limits.abort);
         place::count_waited(asked.elapsed());
+        if matches!(answer, Some(Ok(_))) {
+            ending::note_answer();
+        }
         answer.unwrap_or_else(|| {
             task.abort();
-            Err(io::Error::other("given up, since nobody wants it any more"))
+            Err(given_up())
         })
     }
 
@@ -204,15 +212,20 @@ impl Link {
     }
 }
 
-/// The value, once it is there; `None` if the waiting thread has given up meanwhile.
-fn wait_for<T>(receive: &mpsc::Receiver<io::Result<T>>) -> Option<io::Result<T>> {
+/// The value, once it is there; `None` if the waiting thread has given up meanwhile, or the process
+/// ends and nothing answers for so long.
+fn wait_for<T>(receive: &mpsc::Receiver<io::Result<T>>, patience: Duration) -> Option<io::Result<T>> {
     let ended = || Err(io::Error::other("the request ended in a panic"));
-    let Some(stop) = place::stop() else { return Some(receive.recv().unwrap_or_else(|_| ended())) };
+    let stop = place::stop();
+    if stop.is_none() && !ending::is_begun() {
+        return Some(receive.recv().unwrap_or_else(|_| ended()));
+    }
+    let is_stopped = || stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
     loop {
         match receive.recv_timeout(LOOK) {
             Ok(result) => return Some(result),
             Err(RecvTimeoutError::Disconnected) => return Some(ended()),
-            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => return None,
+            Err(RecvTimeoutError::Timeout) if is_stopped() || ending::is_over(patience) => return None,
             Err(RecvTimeoutError::Timeout) => {}
         }
     }

@@ -8,6 +8,7 @@
 
 use crate::attempts::{Asked, attempts, is_gone};
 use crate::bucket::Bucket;
+use crate::ending::{self, Completing};
 use crate::failure::Fault;
 use crate::heads::Head;
 use crate::link::Link;
@@ -98,9 +99,7 @@ impl Upload {
 
     /// An object of which a part is lost is never completed.
     fn check(&self) -> io::Result<()> {
-        if uploads::is_closed() {
-            return Err(io::Error::other("the program is ending, and nothing is written any more"));
-        }
+        ending::check()?;
         if self.broken { Err(io::Error::other("an earlier part could not be written")) } else { Ok(()) }
     }
 
@@ -276,6 +275,7 @@ impl Write for Upload {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        let _completing = Completing::begin();
         self.check()?;
         if !self.dirty {
             return Ok(());
