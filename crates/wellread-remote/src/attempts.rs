@@ -100,12 +100,16 @@ fn wait(made: u32, after: Option<Duration>) -> Duration {
     after.map_or(own, |after| own.max(after.min(ASKED_FOR) + pause(1)))
 }
 
+/// The longest wait after so many attempts.
+fn longest(made: u32) -> Duration {
+    FIRST.saturating_mul(1 << made.saturating_sub(1).min(20)).min(LONGEST)
+}
+
 /// How long to wait after so many attempts. Half of it is random, so that those who failed together do not come back together.
 fn pause(made: u32) -> Duration {
-    let whole = FIRST.saturating_mul(1 << made.saturating_sub(1).min(20)).min(LONGEST);
     // A new state is random.
     let random = RandomState::new().hash_one(made) as f64 / u64::MAX as f64;
-    whole.mul_f64(0.5 + 0.5 * random)
+    longest(made).mul_f64(0.5 + 0.5 * random)
 }
 
 /// A request that has failed for good.
@@ -179,6 +183,7 @@ pub(crate) fn status(error: &io::Error) -> Option<u16> {
 mod tests {
     use super::*;
     use crate::failure::retry_after;
+    use crate::link::ATTEMPTS;
     use http::HeaderMap;
     use http::header::RETRY_AFTER;
 
@@ -188,6 +193,13 @@ mod tests {
             let waited = pause(made).as_secs_f64();
             assert!(waited >= most / 2.0 && waited <= most, "{made}: {waited}");
         }
+    }
+
+    #[test]
+    fn a_minute_of_throttling_is_outlasted_by_the_shortest_waits() {
+        let shortest: Duration = (1..ATTEMPTS).map(|made| longest(made) / 2).sum();
+        assert!(shortest > Duration::from_mins(1), "{shortest:?}");
+        assert!(shortest < Duration::from_secs(70), "and not by much: {shortest:?}");
     }
 
     #[test]

@@ -26,7 +26,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `WELLREAD_ANONYMOUS` | `1`: requests are not signed |
-//! | `WELLREAD_ATTEMPTS` | how often a request is made before it has failed (14) |
+//! | `WELLREAD_ATTEMPTS` | how often a request is made before it has failed (16) |
 //! | `WELLREAD_TIMEOUT` | seconds without a byte, or with less than 1 KiB for each, after which a request is made anew (30) |
 //! | `WELLREAD_ABORT_TIMEOUT` | seconds that the removal of an unfinished upload may take, and without an answer in that of all output on a signal (10) |
 //! | `AWS_METADATA_SERVICE_TIMEOUT`, `GCE_METADATA_TIMEOUT` | seconds that the metadata server of a machine may take (1) |

@@ -28,6 +28,10 @@ use wellread_store::{guard, place, process};
 /// Threads that wait for sockets and decrypt.
 const THREADS: usize = 4;
 
+/// How often a request is made at most, where nothing else is said: a store that throttles for a minute is outlasted, however short the
+/// random waits are.
+pub(crate) const ATTEMPTS: u32 = 16;
+
 /// Limits of requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -46,7 +50,7 @@ pub(crate) struct Limits {
 impl Limits {
     fn from_environment() -> io::Result<Self> {
         Ok(Self {
-            attempts: number("WELLREAD_ATTEMPTS")?.unwrap_or(14).max(1),
+            attempts: number("WELLREAD_ATTEMPTS")?.unwrap_or(ATTEMPTS).max(1),
             stall: seconds("WELLREAD_TIMEOUT", 30.0)?,
             abort: seconds("WELLREAD_ABORT_TIMEOUT", 10.0)?,
             in_flight: match settings::get().in_flight {

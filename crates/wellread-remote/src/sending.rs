@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// What the connection has taken of a body.
+/// How much of a body the connection has taken.
 #[derive(Debug)]
 pub(crate) struct Sending {
     stall: Duration,

@@ -3,7 +3,8 @@
 
 use crate::pages;
 use crate::server::{self, Wrong};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
 use wellread_store::place::{self, FileRange, Part};
 
@@ -259,4 +260,21 @@ fn nobody_at_the_other_end_is_an_error_soon() {
     server::url();
     let error = place::open(Path::new("http://127.0.0.1:1/a.tif")).err().unwrap().to_string();
     assert!(error.contains("no connection") && error.contains("after 5 attempts"), "{error}");
+}
+
+#[test]
+fn a_server_without_tls_is_an_error_soon() {
+    server::url();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://{}/a.tif", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            let _ = connection.write_all(b"HTTP/1.1 400 -\r\ncontent-length: 0\r\n\r\n");
+            // What comes is read, so that the answer is not lost with it.
+            let _ = connection.read_to_end(&mut vec![]);
+        }
+    });
+    let error = place::open(Path::new(&address)).err().unwrap().to_string();
+    assert!(error.contains("no connection: ") && error.contains("after 5 attempts"), "{error}");
+    assert!(error.contains(&address) && error.contains("look at the endpoint"), "{error}");
 }
