@@ -175,8 +175,8 @@ impl Place for Cloud {
             return Err(io::Error::new(io::ErrorKind::CrossesDevices, "it is another bucket"));
         }
         let _completing = Completing::begin();
-        ending::check()?;
         if let Some(head) = known(link, &from)? {
+            ending::check()?;
             copy(link, &from, &to, head.length)?;
             return remove(link, &from);
         }

@@ -28,8 +28,8 @@ use wellread_store::{guard, place, process};
 /// Threads that wait for sockets and decrypt.
 const THREADS: usize = 4;
 
-/// How often a request is made at most, where nothing else is said: a store that throttles for a minute is outlasted, however short the
-/// random waits are.
+/// How often a request is made at most, where nothing else is said. The shortest waits between them outlast a store that throttles for a
+/// minute.
 pub(crate) const ATTEMPTS: u32 = 16;
 
 /// Limits of requests.

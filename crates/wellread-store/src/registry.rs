@@ -152,8 +152,7 @@ fn refuse_address(path: &Path, writing: bool) -> Result<()> {
     }
 }
 
-/// The scheme that is meant by another spelling: `S3`, Hadoop's `s3a` and `s3n`, and those of other readers; `None` of one that is spelled
-/// as it is known.
+/// The scheme that is meant by another spelling: `S3`, Hadoop's `s3a` and `s3n`, and those of other readers. `None` of a known one.
 fn meant_scheme(scheme: &str) -> Option<String> {
     let lower = scheme.to_ascii_lowercase();
     let meant = match lower.as_str() {

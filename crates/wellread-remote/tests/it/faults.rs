@@ -270,7 +270,7 @@ fn a_server_without_tls_is_an_error_soon() {
     std::thread::spawn(move || {
         for mut connection in listener.incoming().flatten() {
             let _ = connection.write_all(b"HTTP/1.1 400 -\r\ncontent-length: 0\r\n\r\n");
-            // What comes is read, so that the answer is not lost with it.
+            // Bytes that nobody reads would take the answer with them.
             let _ = connection.read_to_end(&mut vec![]);
         }
     });
