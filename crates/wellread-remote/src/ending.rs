@@ -15,7 +15,7 @@ static ANSWERED: AtomicU64 = AtomicU64::new(0);
 
 /// Lets no object become complete from now on.
 pub(crate) fn close() {
-    BEGUN.get_or_init(Instant::now);
+    let _ = BEGUN.set(Instant::now());
 }
 
 /// Whether the process is ending.

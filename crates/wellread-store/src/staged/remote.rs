@@ -87,8 +87,8 @@ pub(super) fn remove(target: &Path, files: &[PathBuf]) -> Result<()> {
     })
 }
 
-/// Leaves the output that has `from` where it is, should the process be interrupted while that takes the place of another set. What is moved
-/// by then has replaced objects of the old set, so that neither would be whole.
+/// Leaves the output that has `from` where it is, should the process be interrupted while that takes the place of another set. Objects
+/// that are moved by then have replaced those of the old set, so that neither would be whole.
 pub(super) fn keep_on_signals(from: &Path) {
     unfinished().retain(|path| !from.starts_with(path));
 }
