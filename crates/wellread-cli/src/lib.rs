@@ -5,6 +5,7 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a comparison found a regression, 130 interrupted.
 
 mod commands;
+mod interrupted;
 mod output;
 mod text_table;
 
@@ -14,7 +15,6 @@ use wellread as _;
 use crate::commands::program::{Program, Run};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
-use wellread_bench::suite::InterruptedState;
 use wellread_store::surface::{self, Surface};
 
 /// Load microscopy images into PyTorch, JAX or NumPy, and measure which format is fastest on your machine.
@@ -212,55 +212,12 @@ pub fn run() -> u8 {
             return ended(code);
         }
     };
-    // Interrupted or asked to end: nothing half-written stays but what can be gone on with. Without a handler it would,
-    // until the next run.
-    let keeps_nothing = cli.command.keeps_nothing();
-    let _ = ctrlc::set_handler(move || {
-        // Of what was done until now, before its file is removed as unfinished.
-        let _ = wellread_store::trace::finish();
-        wellread_model::infer::remove_unfinished();
-        let tasks = wellread_tasks::stop::interrupt();
-        wellread_bench::advise::candidates::stop_writing();
-        commands::processes::interrupt();
-        commands::nodes::interrupt();
-        let writing = !keeps_nothing && wellread_store::staged::is_writing();
-        let resumable = wellread_store::staged::remove_unfinished();
-        let of_bench = wellread_bench::suite::interrupted_state().map(|kept| match kept {
-            InterruptedState::Results(folder) => format!(
-                "interrupted; the results so far are in {0}: `wellread report {0}` shows them",
-                folder.display()
-            ),
-            InterruptedState::Begun(folder) => format!(
-                "interrupted while images were prepared; unfinished sets were removed from {}, and the same command makes them again",
-                folder.display()
-            ),
-            InterruptedState::Images(folder) => format!(
-                "interrupted before a benchmark was finished; the images that were prepared stay in {}",
-                folder.display()
-            ),
-        });
-        let of_infer = wellread_infer::result_files::interrupted_table()
-            .map(|table| format!("interrupted; the results so far are in {}", table.display()));
-        let kept = of_bench.or(of_infer);
-        let said = if let Some(kept) = &kept {
-            kept
-        } else if tasks {
-            "interrupted; the task's processes were ended and its worktrees removed; --resume continues from the \
-             results"
-        } else if resumable {
-            "interrupted; the complete part is kept: the same command with --resume continues from it"
-        } else if writing {
-            "interrupted; unfinished output was removed"
-        } else {
-            "interrupted"
-        };
-        // A terminal that is gone must not keep the program from ending.
-        wellread_measure::to_stderr(said);
-        std::process::exit(130);
-    });
+    interrupted::heed(cli.command.keeps_nothing());
     cli.link.set();
     let ui = output::Ui::new(cli.json, cli.quiet);
     let result = execute(cli.command, vec![program], ui);
+    // What failed now may have failed because its output is being removed.
+    interrupted::wait_for_end();
     ended(match result {
         Ok(()) => 0,
         Err(output::Failure::Reported) => 1,

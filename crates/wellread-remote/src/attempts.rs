@@ -13,6 +13,7 @@ use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 
 /// The first wait; each is twice the one before.
 const FIRST: Duration = Duration::from_millis(100);
@@ -34,8 +35,28 @@ pub(crate) struct Asked {
 
 /// Makes a request until it succeeds or has failed for good. No more of them run at once than the process may have in flight;
 /// those that wait before they are made again do not count.
-pub(crate) async fn attempts<T, F>(
+pub(crate) async fn attempts<T, F>(link: &Link, asked: Asked, once: impl FnMut() -> F + Send) -> io::Result<T>
+where
+    F: Future<Output = Result<T, Fault>> + Send,
+{
+    until_it_succeeds(link, Some(&link.in_flight), asked, once).await
+}
+
+/// As [`attempts`], however many the process may have in flight.
+pub(crate) async fn bare_attempts<T, F>(
     link: &Link,
+    asked: Asked,
+    once: impl FnMut() -> F + Send,
+) -> io::Result<T>
+where
+    F: Future<Output = Result<T, Fault>> + Send,
+{
+    until_it_succeeds(link, None, asked, once).await
+}
+
+async fn until_it_succeeds<T, F>(
+    link: &Link,
+    in_flight: Option<&Semaphore>,
     asked: Asked,
     mut once: impl FnMut() -> F + Send,
 ) -> io::Result<T>
@@ -45,7 +66,10 @@ where
     let start = Instant::now();
     let mut made = 0;
     loop {
-        let permit = link.in_flight.acquire().await.map_err(io::Error::other)?;
+        let permit = match in_flight {
+            Some(in_flight) => Some(in_flight.acquire().await.map_err(io::Error::other)?),
+            None => None,
+        };
         let result = once().await;
         drop(permit);
         made += 1;
@@ -76,12 +100,16 @@ fn wait(made: u32, after: Option<Duration>) -> Duration {
     after.map_or(own, |after| own.max(after.min(ASKED_FOR) + pause(1)))
 }
 
+/// The longest wait after so many attempts.
+fn longest(made: u32) -> Duration {
+    FIRST.saturating_mul(1 << made.saturating_sub(1).min(20)).min(LONGEST)
+}
+
 /// How long to wait after so many attempts. Half of it is random, so that those who failed together do not come back together.
 fn pause(made: u32) -> Duration {
-    let whole = FIRST.saturating_mul(1 << made.saturating_sub(1).min(20)).min(LONGEST);
     // A new state is random.
     let random = RandomState::new().hash_one(made) as f64 / u64::MAX as f64;
-    whole.mul_f64(0.5 + 0.5 * random)
+    longest(made).mul_f64(0.5 + 0.5 * random)
 }
 
 /// A request that has failed for good.
@@ -107,7 +135,10 @@ impl fmt::Display for Failed {
         {
             write!(f, "; {advice}")?;
         }
-        match self.fault.advice() {
+        let is_written =
+            ["PUT ", "POST ", "DELETE ", "COPY "].iter().any(|verb| self.asked.what.starts_with(verb));
+        let advice = if is_written { self.fault.advice_to_write() } else { self.fault.advice() };
+        match advice {
             Some(advice) => write!(f, "; {advice}"),
             None => Ok(()),
         }
@@ -124,6 +155,15 @@ pub(crate) fn is_replaced(error: &io::Error) -> bool {
 /// Whether an error of [`attempts`] is that the store has not copied the object yet.
 pub(crate) fn is_copying(error: &io::Error) -> bool {
     fault(error) == Some(&Fault::Copying)
+}
+
+/// Whether an error of [`attempts`] is that an upload is not there, as one is not that was completed before. Azure then knows none of the
+/// blocks.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    match fault(error) {
+        Some(Fault::Status { status, code, .. }) => *status == 404 || code == "InvalidBlockList",
+        _ => false,
+    }
 }
 
 /// The fault in an error of [`attempts`].
@@ -143,6 +183,7 @@ pub(crate) fn status(error: &io::Error) -> Option<u16> {
 mod tests {
     use super::*;
     use crate::failure::retry_after;
+    use crate::link::ATTEMPTS;
     use http::HeaderMap;
     use http::header::RETRY_AFTER;
 
@@ -152,6 +193,13 @@ mod tests {
             let waited = pause(made).as_secs_f64();
             assert!(waited >= most / 2.0 && waited <= most, "{made}: {waited}");
         }
+    }
+
+    #[test]
+    fn a_minute_of_throttling_is_outlasted_by_the_shortest_waits() {
+        let shortest: Duration = (1..ATTEMPTS).map(|made| longest(made) / 2).sum();
+        assert!(shortest > Duration::from_mins(1), "{shortest:?}");
+        assert!(shortest < Duration::from_secs(70), "and not by much: {shortest:?}");
     }
 
     #[test]
@@ -203,9 +251,25 @@ mod tests {
              requests: set WELLREAD_IN_FLIGHT lower, or try again later"
         );
         let fault = Fault::status(403, "AccessDenied".into(), String::new());
-        let error = io::Error::new(fault.kind(), Failed { asked, made: 1, seconds: 0.0, fault });
+        let failed = Failed { asked: asked.clone(), made: 1, seconds: 0.0, fault };
+        let error = io::Error::new(failed.fault.kind(), failed);
         assert!(error.to_string().contains("; credentials: none (anonymous);"), "{error}");
         assert_eq!((status(&error), is_replaced(&error)), (Some(403), false));
+        let what = "PUT part 1 of s3://b/k".to_owned();
+        let fault = Fault::status(403, "AccessDenied".into(), String::new());
+        let asked = Asked { what, ..asked };
+        let failed = Failed { asked: asked.clone(), made: 1, seconds: 0.0, fault };
+        assert_eq!(
+            failed.to_string(),
+            "PUT part 1 of s3://b/k: the server answered 403 AccessDenied; credentials: none (anonymous); give credentials that may \
+             write there"
+        );
+        let gone = |status, code: &str| {
+            let fault = Fault::status(status, code.to_owned(), String::new());
+            is_gone(&io::Error::other(Failed { asked: asked.clone(), made: 2, seconds: 0.0, fault }))
+        };
+        assert!(gone(404, "NoSuchUpload") && gone(400, "InvalidBlockList"));
+        assert!(!gone(400, "InvalidPart") && !gone(500, "") && !is_gone(&io::Error::other("no")));
         assert_eq!(at_most(&Fault::Unreachable(String::new()), 14), 5);
         assert_eq!(at_most(&Fault::Stalled, 14), 14);
     }

@@ -1,13 +1,13 @@
 //! Azure Blob Storage: `az://container/key` of the account in the environment, `abfs://container@account.dfs.core.windows.net/key`.
 //!
-//! The credentials are found by the variables of Azure's own programs, a connection string among them. Where there are
-//! none, requests are not signed, as public containers have it.
+//! The credentials are found by the variables of Azure's own programs, a connection string among them, and then at the machine. Where
+//! there are none, requests are not signed, as public containers have it.
 
 use crate::address::Address;
 use crate::bucket::{Bucket, cannot};
 use crate::cloud::Cloud;
 use crate::credentials::told;
-use crate::environment::{first_of, is_anonymous, is_on, once, variable};
+use crate::environment::{answers, first_of, is_anonymous, is_on, metadata_limit, once, variable};
 use crate::link::Link;
 use crate::transport::Transport;
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder, split_sas};
@@ -56,6 +56,9 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     } else {
         builder.with_container_name(&address.bucket)
     };
+    let server = variable("AZURE_POD_IDENTITY_AUTHORITY_HOST");
+    let server = server.unwrap_or_else(|| "http://169.254.169.254".into());
+    let identities = format!("{}/metadata/identity/oauth2/token", server.trim_end_matches('/'));
     let who = if is_anonymous() || is_on("AZURE_SKIP_SIGNATURE") {
         Err("none, as was asked for (anonymous)")
     } else if has_keys {
@@ -64,8 +67,11 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
         Ok(format!("the environment ({name})"))
     } else if is_on("AZURE_STORAGE_USE_EMULATOR") {
         Ok("those of the emulator (AZURE_STORAGE_USE_EMULATOR)".to_owned())
+    } else if has_identity(link, &identities) {
+        builder = builder.with_msi_endpoint(identities);
+        Ok("the identity of this machine (instance metadata)".to_owned())
     } else {
-        Err("none were found in the environment (anonymous)")
+        Err("none were found in environment and machine (anonymous)")
     };
     let who = match who {
         Ok(who) => who,
@@ -81,6 +87,19 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     let built = builder.clone().build();
     let built = built.and_then(|store| builder.with_credentials(told(store.credentials())).build());
     Bucket::of(built, address, who, (&endpoint, None))
+}
+
+/// Whether this machine has an identity, for which its metadata server has tokens. One without an identity has a metadata server all the
+/// same, and reads public containers.
+fn has_identity(link: &'static Link, identities: &str) -> bool {
+    let mut url = format!("{identities}?api-version=2019-08-01&resource=https%3A%2F%2Fstorage.azure.com");
+    // A machine may have several.
+    if let Some(client) = variable("AZURE_CLIENT_ID") {
+        url += "&client_id=";
+        url += &client;
+    }
+    let limit = metadata_limit("AZURE_METADATA_SERVICE_TIMEOUT");
+    answers(link, reqwest::Method::GET, &url, ("metadata", "true"), limit)
 }
 
 /// The parts of a connection string: `AccountName=…;AccountKey=…;BlobEndpoint=…`. Not to be shown.

@@ -1,7 +1,9 @@
 //! A bucket as this process talks to it: the store, and the identity it has there.
 
 use crate::address::Address;
+use crate::failure::Fault;
 use object_store::ObjectStore;
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::multipart::MultipartStore;
 use std::fmt;
 use std::io;
@@ -13,6 +15,8 @@ pub(crate) struct Bucket {
     pub(crate) store: Arc<dyn ObjectStore>,
     /// Uploads in parts, where there are any.
     pub(crate) parts: Option<Arc<dyn MultipartStore>>,
+    /// Listings by their pages, where there are any.
+    pub(crate) pages: Option<Arc<dyn PaginatedListStore>>,
     /// Where the credentials are from, in words: `the environment`, `profile lab of ~/.aws/credentials`. Never what they are.
     pub(crate) who: String,
     /// Where requests go.
@@ -22,11 +26,11 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// A bucket of a cloud at an endpoint, which takes uploads in parts.
+    /// A bucket of a cloud at an endpoint, which takes uploads in parts and lists by pages.
     ///
     /// # Errors
     /// The builder's error.
-    pub(crate) fn of<S: ObjectStore + MultipartStore>(
+    pub(crate) fn of<S: ObjectStore + MultipartStore + PaginatedListStore>(
         built: object_store::Result<S>,
         address: &Address,
         who: String,
@@ -34,7 +38,18 @@ impl Bucket {
     ) -> io::Result<Self> {
         let store = Arc::new(built.map_err(|e| cannot(&address.bucket_name(), &e))?);
         let endpoint = without_user(endpoint);
-        Ok(Self { store: store.clone(), parts: Some(store), who, endpoint, region })
+        let (parts, pages) = (store.clone(), store.clone());
+        Ok(Self { store, parts: Some(parts), pages: Some(pages), who, endpoint, region })
+    }
+
+    /// A page of a listing, asked for once.
+    pub(crate) async fn page(
+        &self,
+        prefix: Option<&str>,
+        options: PaginatedListOptions,
+    ) -> Result<PaginatedListResult, Fault> {
+        let Some(pages) = &self.pages else { return Err(Fault::Other("it cannot be listed".into())) };
+        pages.list_paginated(prefix, options).await.map_err(|e| Fault::of(&e))
     }
 }
 

@@ -4,6 +4,7 @@
 //! further out, so that nobody takes a part for the whole. The list of a set's parts goes first, for the same reason.
 
 use crate::ahead::Session;
+use crate::ending::{self, Completing};
 use crate::failure::{NOT_FOUND, advice_on_name};
 use crate::heads::Head;
 use crate::link::{Link, link};
@@ -141,11 +142,12 @@ impl Place for Cloud {
     }
 
     fn abandon(&self) {
-        uploads::close();
-        if uploads::is_any()
+        ending::close();
+        if (uploads::is_any() || ending::is_completing())
             && let Ok(link) = link()
         {
             uploads::abandon(link);
+            ending::wait_for_completing(link.limits.abort);
         }
     }
 
@@ -172,7 +174,9 @@ impl Place for Cloud {
         if from.address.bucket_name() != to.address.bucket_name() {
             return Err(io::Error::new(io::ErrorKind::CrossesDevices, "it is another bucket"));
         }
+        let _completing = Completing::begin();
         if let Some(head) = known(link, &from)? {
+            ending::check()?;
             copy(link, &from, &to, head.length)?;
             return remove(link, &from);
         }
@@ -198,7 +202,13 @@ impl Place for Cloud {
         depths.dedup();
         let copied = depths.iter().try_for_each(|&level| {
             let level: Vec<_> = moved.iter().filter(|(from, ..)| depth(from) == level).collect();
-            threads::for_each(AT_ONCE, &level, |(from, to, length)| copy(link, from, to, *length))
+            threads::for_each(AT_ONCE, &level, |(from, to, length)| {
+                // Half of a set is removed again, unless the other half of it is that of another.
+                if is_new {
+                    ending::check()?;
+                }
+                copy(link, from, to, *length)
+            })
         });
         match copied {
             Ok(()) => threads::for_each(AT_ONCE, &moved, |(from, ..)| remove(link, from)),

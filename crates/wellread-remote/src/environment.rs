@@ -27,6 +27,23 @@ pub(crate) fn first_of<'a>(names: &[&'a str]) -> Option<(&'a str, String)> {
     names.iter().find_map(|name| Some((*name, variable(name)?)))
 }
 
+/// Credentials in a variable, without what files that they are read from have around them. No header takes other characters
+/// than these.
+pub(crate) fn credential(name: &str) -> io::Result<Option<String>> {
+    variable(name).map(|text| cleaned(name, &text)).transpose()
+}
+
+fn cleaned(name: &str, text: &str) -> io::Result<String> {
+    let text = text.trim();
+    if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(text.to_owned());
+    }
+    let cause = format!(
+        "{name} has spaces, line breaks or characters past ASCII in it, which no credentials have: set it anew"
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidInput, cause))
+}
+
 /// Whether a variable says yes.
 pub(crate) fn is_on(name: &str) -> bool {
     variable(name).is_some_and(|text| matches!(&*text.to_ascii_lowercase(), "1" | "true" | "yes" | "on"))
@@ -72,4 +89,20 @@ pub(crate) fn answers(
     let request = client.request(method, url).header(header.0, header.1).timeout(limit);
     let answer = link.wait(async move { request.send().await.map_err(io::Error::other) });
     answer.is_ok_and(|answer| answer.status().is_success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_without_what_surrounds_them() {
+        for (text, expected) in [("AKIA/+=", "AKIA/+="), (" key\r\n", "key"), ("key\n", "key"), ("\n", "")] {
+            assert_eq!(cleaned("NAME", text).unwrap(), expected, "{text:?}");
+        }
+        for text in ["the\nsecret", "the secret", "thé-secret"] {
+            let error = cleaned("NAME", text).unwrap_err().to_string();
+            assert!(error.starts_with("NAME has ") && !error.contains("secret"), "{error}");
+        }
+    }
 }

@@ -21,6 +21,9 @@ const MESSAGE: usize = 200;
 pub(crate) const NOT_FOUND: &str =
     "look at the spelling of bucket and key: `wellread info` of the folder shows what is there";
 
+/// S3's name for a request that was signed at another time than the server's.
+const CLOCK: &str = "RequestTimeTooSkewed";
+
 /// The fault of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -156,6 +159,18 @@ impl Fault {
         }
     }
 
+    /// The advice where something was to be written.
+    pub(crate) fn advice_to_write(&self) -> Option<String> {
+        match self {
+            Self::Status { status: 401 | 403, code, region: None, .. }
+                if !is_expired(code) && code != CLOCK =>
+            {
+                Some("give credentials that may write there".to_owned())
+            }
+            _ => self.advice(),
+        }
+    }
+
     /// The advice.
     pub(crate) fn advice(&self) -> Option<String> {
         let said = match self {
@@ -167,6 +182,9 @@ impl Fault {
             }
             Self::Status { status: 301 | 307, .. } => {
                 "the bucket may be in another region or at another endpoint: set AWS_REGION or AWS_ENDPOINT_URL"
+            }
+            Self::Status { code, .. } if code == CLOCK => {
+                "the clock of this machine and the server's differ: set it right"
             }
             Self::Status { status: 401 | 403, .. } => {
                 "give credentials that may read it, or set WELLREAD_ANONYMOUS=1 where it is public"
@@ -263,12 +281,19 @@ pub(crate) fn advice_on_name(name: &str) -> Option<&'static str> {
 }
 
 /// The words of the innermost cause, which neither names the URL (it may carry a signature) nor repeats those around it.
+/// Those about JSON that is not as expected name the value, and the file may be one of credentials: only its place is told.
 pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
         error = source;
     }
-    error.to_string()
+    let text = error.to_string();
+    match error.downcast_ref::<serde_json::Error>() {
+        Some(e) if text.starts_with("invalid") || text.starts_with("unknown") => {
+            format!("JSON of another kind is expected at line {} column {}", e.line(), e.column())
+        }
+        _ => text,
+    }
 }
 
 #[cfg(test)]
@@ -321,6 +346,13 @@ mod tests {
             assert!(advice(status, code).unwrap().contains("try again later"), "{status} {code}");
         }
         assert!(advice(403, "AccessDenied").unwrap().contains("WELLREAD_ANONYMOUS"));
+        assert!(advice(403, "RequestTimeTooSkewed").unwrap().contains("set it right"));
+        let to_write =
+            |status, code: &str| Fault::status(status, code.into(), String::new()).advice_to_write();
+        assert_eq!(to_write(403, "AccessDenied").unwrap(), "give credentials that may write there");
+        for (status, code) in [(403, "ExpiredToken"), (403, "RequestTimeTooSkewed"), (503, "SlowDown")] {
+            assert_eq!(to_write(status, code), advice(status, code), "{status} {code}");
+        }
         assert!(advice(400, "InvalidRequest").unwrap().contains("look at the address"));
         assert!(advice(404, "NoSuchKey").unwrap().contains("spelling of bucket and key"));
         assert!(advice(416, "InvalidRange").unwrap().contains("open the set again"));
@@ -333,6 +365,13 @@ mod tests {
         {
             assert_eq!(advice_on_name(name).is_some(), is_encoded, "{name}");
         }
+    }
+
+    #[test]
+    fn values_of_json_are_not_told() {
+        let error = |text: &str| innermost(&serde_json::from_str::<Vec<String>>(text).unwrap_err());
+        assert_eq!(error("\"the-secret\""), "JSON of another kind is expected at line 1 column 12");
+        assert_eq!(error("["), "EOF while parsing a list at line 1 column 1");
     }
 
     #[test]

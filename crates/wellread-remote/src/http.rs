@@ -49,6 +49,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     Ok(Bucket {
         store: Arc::new(store),
         parts: None,
+        pages: None,
         who: "none (web servers are asked without)".into(),
         endpoint: without_user(&address.bucket_name()),
         region: None,
@@ -164,7 +165,7 @@ fn ask(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<An
         let request = client.head(url.clone());
         count_request();
         async move {
-            let answer = request.send().await.map_err(|e| fault_of(&e))?;
+            let answer = request.send().await.map_err(|e| fault_of(&e.without_url()))?;
             if answer.url().path().ends_with('/') {
                 return Ok(Answer::Folder);
             }
@@ -195,7 +196,7 @@ fn page(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<(
         let request = client.get(url.clone());
         count_request();
         async move {
-            let answer = check(request.send().await.map_err(|e| fault_of(&e))?)?;
+            let answer = check(request.send().await.map_err(|e| fault_of(&e.without_url()))?)?;
             let kind = answer.headers().get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
             if !kind.is_some_and(|kind| kind.starts_with("text/html")) {
                 return Err(Fault::Other("the server has no page that lists the folder".into()));

@@ -26,10 +26,10 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `WELLREAD_ANONYMOUS` | `1`: requests are not signed |
-//! | `WELLREAD_ATTEMPTS` | how often a request is made before it has failed (14) |
+//! | `WELLREAD_ATTEMPTS` | how often a request is made before it has failed (16) |
 //! | `WELLREAD_TIMEOUT` | seconds without a byte, or with less than 1 KiB for each, after which a request is made anew (30) |
-//! | `WELLREAD_ABORT_TIMEOUT` | seconds that the removal of an unfinished upload may take (10) |
-//! | `AWS_METADATA_SERVICE_TIMEOUT`, `GCE_METADATA_TIMEOUT` | seconds that the metadata server of a machine may take (1) |
+//! | `WELLREAD_ABORT_TIMEOUT` | seconds that the removal of an unfinished upload may take, and without an answer in that of all output on a signal (10) |
+//! | `AWS_METADATA_SERVICE_TIMEOUT`, `GCE_METADATA_TIMEOUT`, `AZURE_METADATA_SERVICE_TIMEOUT` | seconds that the metadata server of a machine may take (1) |
 //! | `WELLREAD_IN_FLIGHT` | requests at once (128) |
 //! | `WELLREAD_DISK_CACHE` | `FOLDER:SIZE`: ranges are kept on a disk of this machine ([`wellread_store::disk_cache`]) |
 //! | `WELLREAD_LINK_BYTES` | bytes that a reader's requests ahead may hold until they are read (268435456) |
@@ -42,9 +42,11 @@ mod attempts;
 mod aws_files;
 mod azure;
 mod bucket;
+mod clients;
 mod cloud;
 mod credentials;
 mod disk_cache;
+mod ending;
 mod environment;
 mod failure;
 mod flow;
@@ -64,6 +66,7 @@ mod ranges;
 mod reader;
 mod rewrite;
 mod s3;
+mod sending;
 mod settings;
 mod transport;
 mod uploads;

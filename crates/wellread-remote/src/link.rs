@@ -5,12 +5,13 @@
 //! that were open stay open: they know addresses and ETags, not connections.
 
 use crate::bucket::Bucket;
+use crate::clients::Clients;
+use crate::ending;
 use crate::flow::Flow;
 use crate::heads::Heads;
 use crate::listings::Listings;
 use crate::pieces::{LOOK, Pieces};
 use crate::settings;
-use crate::transport::Clients;
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;
@@ -26,6 +27,10 @@ use wellread_store::{guard, place, process};
 
 /// Threads that wait for sockets and decrypt.
 const THREADS: usize = 4;
+
+/// How often a request is made at most, where nothing else is said. The shortest waits between them outlast a store that throttles for a
+/// minute.
+pub(crate) const ATTEMPTS: u32 = 16;
 
 /// Limits of requests.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +50,7 @@ pub(crate) struct Limits {
 impl Limits {
     fn from_environment() -> io::Result<Self> {
         Ok(Self {
-            attempts: number("WELLREAD_ATTEMPTS")?.unwrap_or(14).max(1),
+            attempts: number("WELLREAD_ATTEMPTS")?.unwrap_or(ATTEMPTS).max(1),
             stall: seconds("WELLREAD_TIMEOUT", 30.0)?,
             abort: seconds("WELLREAD_ABORT_TIMEOUT", 10.0)?,
             in_flight: match settings::get().in_flight {
@@ -155,21 +160,28 @@ impl Link {
     }
 
     /// Waits for `work`, which runs in the runtime's threads: the caller may be in any thread, also in that of another
-    /// runtime. It is given up where nobody wants any more what the thread reads.
+    /// runtime. It is given up where nobody wants any more what the thread reads, and where the process ends and nothing answers.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = io::Result<T>> + Send + 'static,
     ) -> io::Result<T> {
+        let given_up = || io::Error::other("given up, since nobody wants it any more");
+        if ending::is_over(self.limits.abort) {
+            return Err(given_up());
+        }
         let (send, receive) = mpsc::sync_channel(1);
         let task = self.runtime.spawn(async move {
             let _ = send.send(work.await);
         });
         let asked = Instant::now();
-        let answer = wait_for(&receive);
+        let answer = wait_for(&receive, self.limits.abort);
         place::count_waited(asked.elapsed());
+        if matches!(answer, Some(Ok(_))) {
+            ending::note_answer();
+        }
         answer.unwrap_or_else(|| {
             task.abort();
-            Err(io::Error::other("given up, since nobody wants it any more"))
+            Err(given_up())
         })
     }
 
@@ -204,15 +216,20 @@ impl Link {
     }
 }
 
-/// The value, once it is there; `None` if the waiting thread has given up meanwhile.
-fn wait_for<T>(receive: &mpsc::Receiver<io::Result<T>>) -> Option<io::Result<T>> {
+/// The value, once it is there; `None` if the waiting thread has given up meanwhile, or the process
+/// ends and nothing answers for so long.
+fn wait_for<T>(receive: &mpsc::Receiver<io::Result<T>>, patience: Duration) -> Option<io::Result<T>> {
     let ended = || Err(io::Error::other("the request ended in a panic"));
-    let Some(stop) = place::stop() else { return Some(receive.recv().unwrap_or_else(|_| ended())) };
+    let stop = place::stop();
+    if stop.is_none() && !ending::is_begun() {
+        return Some(receive.recv().unwrap_or_else(|_| ended()));
+    }
+    let is_stopped = || stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
     loop {
         match receive.recv_timeout(LOOK) {
             Ok(result) => return Some(result),
             Err(RecvTimeoutError::Disconnected) => return Some(ended()),
-            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => return None,
+            Err(RecvTimeoutError::Timeout) if is_stopped() || ending::is_over(patience) => return None,
             Err(RecvTimeoutError::Timeout) => {}
         }
     }

@@ -12,16 +12,15 @@
 //! A listing tells lengths and versions of objects too, so that opening them takes no request.
 
 use crate::attempts::attempts;
-use crate::bucket::Bucket;
-use crate::failure::Fault;
 use crate::heads::{Head, KNOWN, Version};
 use crate::link::Link;
 use crate::listings::{Asked, Names};
 use crate::object::Object;
 use futures_util::future::{Either, join_all, select};
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use object_store::list::PaginatedListOptions;
 use object_store::path::Path as Key;
 use object_store::{Extensions, ListResult, ObjectMeta};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::pin::pin;
@@ -167,34 +166,64 @@ pub(crate) fn list_below(link: &'static Link, object: &Object) -> io::Result<()>
 
 /// The objects below a folder, `most` of them at most.
 pub(crate) fn below(link: &'static Link, object: &Object, most: usize) -> io::Result<Vec<ObjectMeta>> {
+    let listed = link.wait(pages(link, object, None, most)?)?;
+    Ok(listed.objects)
+}
+
+/// The request for all pages of a listing, until `most` objects are there. A page that fails is asked for again, and not those before it.
+fn pages(
+    link: &'static Link,
+    object: &Object,
+    delimiter: Option<&'static str>,
+    most: usize,
+) -> io::Result<impl Future<Output = io::Result<ListResult>> + Send + use<>> {
     let bucket = object.bucket(link)?;
     let asked = object.asked("LIST", &bucket);
-    let key = (!object.address.is_bucket()).then(|| object.address.key.clone());
-    link.wait(async move {
-        attempts(link, asked, || {
-            let (bucket, key) = (bucket.clone(), key.clone());
-            async move {
-                let listing = bucket.store.list(key.as_ref()).take(most);
-                listing.try_collect().await.map_err(|e| Fault::of(&e))
+    let prefix = (!object.address.is_bucket()).then(|| format!("{}/", object.address.key));
+    Ok(async move {
+        let (mut all, mut next) = (nothing(), None::<String>);
+        loop {
+            let page = attempts(link, asked.clone(), || {
+                let (bucket, prefix, page_token) = (bucket.clone(), prefix.clone(), next.clone());
+                async move {
+                    let delimiter = delimiter.map(Cow::Borrowed);
+                    let options =
+                        PaginatedListOptions { delimiter, page_token, ..PaginatedListOptions::default() };
+                    bucket.page(prefix.as_deref(), options).await
+                }
+            })
+            .await?;
+            all.objects.extend(page.result.objects);
+            all.common_prefixes.extend(page.result.common_prefixes);
+            next = page.page_token.filter(|token| !token.is_empty());
+            if next.is_none() || all.objects.len() >= most {
+                break;
             }
-        })
-        .await
+        }
+        all.objects.truncate(most);
+        all.common_prefixes.sort_unstable();
+        all.common_prefixes.dedup();
+        Ok(all)
     })
+}
+
+/// A listing without entries.
+fn nothing() -> ListResult {
+    ListResult { common_prefixes: vec![], objects: vec![], extensions: Extensions::default() }
 }
 
 /// The entries of each folder from `top` on, of all objects below that.
 fn folders_of(top: &Key, metas: Vec<ObjectMeta>) -> HashMap<Key, ListResult> {
-    let none = || ListResult { common_prefixes: vec![], objects: vec![], extensions: Extensions::default() };
     let mut folders: HashMap<Key, ListResult> = HashMap::new();
     for meta in metas {
         let mut inside = parent(&meta.location);
         let mut is_new = !folders.contains_key(&inside);
-        folders.entry(inside.clone()).or_insert_with(none).objects.push(meta);
+        folders.entry(inside.clone()).or_insert_with(nothing).objects.push(meta);
         // The folders above it that were not met yet.
         while is_new && inside != *top && !inside.as_ref().is_empty() {
             let above = parent(&inside);
             is_new = !folders.contains_key(&above);
-            folders.entry(above.clone()).or_insert_with(none).common_prefixes.push(inside);
+            folders.entry(above.clone()).or_insert_with(nothing).common_prefixes.push(inside);
             inside = above;
         }
     }
@@ -217,16 +246,7 @@ fn list_request(
     object: &Object,
     link: &'static Link,
 ) -> io::Result<impl Future<Output = io::Result<ListResult>> + Send + use<>> {
-    let bucket: Arc<Bucket> = object.bucket(link)?;
-    let asked = object.asked("LIST", &bucket);
-    let key = (!object.address.is_bucket()).then(|| object.address.key.clone());
-    Ok(async move {
-        attempts(link, asked, || {
-            let (bucket, key) = (bucket.clone(), key.clone());
-            async move { bucket.store.list_with_delimiter(key.as_ref()).await.map_err(|e| Fault::of(&e)) }
-        })
-        .await
-    })
+    pages(link, object, Some("/"), usize::MAX)
 }
 
 /// Keeps what a listing said; `None` where nothing lies there.

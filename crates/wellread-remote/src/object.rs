@@ -143,11 +143,7 @@ impl Object {
         version: Option<Version>,
     ) -> impl Future<Output = io::Result<(Piece, Head)>> + Send + use<> {
         note_ranges(self.address.to_string(), std::slice::from_ref(&range));
-        let verb = if range == TAIL {
-            format!("GET the last {HEAD} bytes of")
-        } else {
-            format!("GET bytes {}-{} of", range.start, range.end.saturating_sub(1))
-        };
+        let verb = if range == TAIL { format!("GET the last {HEAD} bytes of") } else { get_verb(&range) };
         let (asked, key) = (self.asked(&verb, &bucket), self.address.key.clone());
         async move {
             let stall = link.limits.stall;
@@ -174,6 +170,11 @@ impl Object {
         }
         got
     }
+}
+
+/// The request for a range, for errors.
+pub(crate) fn get_verb(range: &Range<u64>) -> String {
+    format!("GET bytes {}-{} of", range.start, range.end.saturating_sub(1))
 }
 
 /// One request for a range, made once. `stall` is how long nothing may come, or too little.

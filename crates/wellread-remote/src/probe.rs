@@ -8,20 +8,18 @@
 //! The requests are those that reading makes, by the same client; only joining, waiting for others and decoding are left out. So it
 //! is the limit that the link sets to reading.
 
+use crate::attempts::bare_attempts;
 use crate::bucket::Bucket;
 use crate::link::{Link, link};
-use crate::object::{Connect, Object, once};
-use object_store::path::Path as Key;
+use crate::object::{Connect, Object, get_verb, once};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
 use wellread_store::place::{FileRange, LinkAbout};
-
-/// How often a range is asked for at most.
-const ATTEMPTS: usize = 4;
 
 /// The server at the other end of the way to an address.
 pub(crate) fn about(connect: Connect, path: &Path) -> io::Result<LinkAbout> {
@@ -37,8 +35,8 @@ pub(crate) fn about(connect: Connect, path: &Path) -> io::Result<LinkAbout> {
 
 /// A range of an object, and the way to it.
 struct Wanted {
+    object: Object,
     bucket: Arc<Bucket>,
-    key: Key,
     range: Range<u64>,
 }
 
@@ -49,7 +47,7 @@ pub(crate) fn fetch(connect: Connect, ranges: &[FileRange], at_once: usize) -> i
     for FileRange { path, range } in ranges {
         let object = Object::of(path, connect)?;
         let bucket = object.bucket(link)?;
-        all.push(Wanted { bucket, key: object.address.key, range: range.clone() });
+        all.push(Wanted { object, bucket, range: range.clone() });
     }
     let tasks = at_once.clamp(1, all.len().max(1));
     let (all, next) = (Arc::new(all), Arc::new(AtomicUsize::new(0)));
@@ -64,31 +62,28 @@ async fn together(
     next: Arc<AtomicUsize>,
     tasks: usize,
 ) -> io::Result<()> {
-    let started = (0..tasks).map(|_| link.start(some(all.clone(), next.clone(), link.limits.stall)));
-    let started: Vec<_> = started.collect();
+    // Dropped, as when nobody waits any more, it gives them up.
+    let mut running = JoinSet::new();
+    for _ in 0..tasks {
+        running.spawn(some(link, all.clone(), next.clone()));
+    }
     let mut outcome = Ok(());
-    for task in started {
-        let done = task.await.map_err(io::Error::other).and_then(|done| done);
-        outcome = outcome.and(done);
+    while let Some(done) = running.join_next().await {
+        outcome = outcome.and(done.map_err(io::Error::other).and_then(|done| done));
     }
     outcome
 }
 
 /// Takes range after range until none is left, or one cannot be had.
-async fn some(all: Arc<Vec<Wanted>>, next: Arc<AtomicUsize>, stall: Duration) -> io::Result<()> {
-    while let Some(Wanted { bucket, key, range }) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-        let mut made = 0;
-        loop {
-            made += 1;
-            match once(bucket.clone(), key.clone(), range.clone(), None, stall).await {
-                Ok(_) => break,
-                Err(fault) if fault.passes() && made < ATTEMPTS => {}
-                Err(fault) => {
-                    next.store(all.len(), Ordering::Relaxed);
-                    let what = format!("GET bytes {}-{} of {key}: {fault}", range.start, range.end);
-                    return Err(io::Error::new(fault.kind(), what));
-                }
-            }
+async fn some(link: &'static Link, all: Arc<Vec<Wanted>>, next: Arc<AtomicUsize>) -> io::Result<()> {
+    while let Some(Wanted { object, bucket, range }) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+        let asked = object.asked(&get_verb(range), bucket);
+        let (key, stall) = (&object.address.key, link.limits.stall);
+        let got =
+            bare_attempts(link, asked, || once(bucket.clone(), key.clone(), range.clone(), None, stall));
+        if let Err(error) = got.await {
+            next.store(all.len(), Ordering::Relaxed);
+            return Err(error);
         }
     }
     Ok(())

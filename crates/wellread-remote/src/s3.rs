@@ -9,7 +9,7 @@ use crate::aws_files::Profile;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
 use crate::credentials::told;
-use crate::environment::{first_of, is_anonymous, is_on, metadata_limit, once, said, variable};
+use crate::environment::{credential, first_of, is_anonymous, is_on, metadata_limit, once, said, variable};
 use crate::failure::{Fault, retry_after};
 use crate::link::Link;
 use crate::transport::{Transport, fault_of};
@@ -26,7 +26,7 @@ wellread_store::register_place!("s3", S3);
 enum CredentialSource {
     /// The builder finds it by itself.
     Found(String),
-    /// Keys of a profile.
+    /// Keys of the environment or a profile: id, secret, token, source.
     Keys(String, String, Option<String>, String),
     /// Nobody.
     Anonymous(&'static str),
@@ -84,8 +84,13 @@ fn credential_source(link: &'static Link, profile: &Profile) -> io::Result<Crede
     if is_anonymous() || is_on("AWS_SKIP_SIGNATURE") {
         return Ok(CredentialSource::Anonymous("none, as was asked for (anonymous)"));
     }
-    if variable("AWS_ACCESS_KEY_ID").is_some() {
-        return Ok(CredentialSource::Found("the environment (AWS_ACCESS_KEY_ID)".into()));
+    if let Some(id) = credential("AWS_ACCESS_KEY_ID")? {
+        let who = "the environment (AWS_ACCESS_KEY_ID)".to_owned();
+        let token = credential("AWS_SESSION_TOKEN")?;
+        return Ok(match credential("AWS_SECRET_ACCESS_KEY")? {
+            Some(secret) => CredentialSource::Keys(id, secret, token, who),
+            None => CredentialSource::Found(who),
+        });
     }
     if variable("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() && variable("AWS_ROLE_ARN").is_some() {
         return Ok(CredentialSource::Found("the web identity in AWS_WEB_IDENTITY_TOKEN_FILE".into()));

@@ -1,22 +1,25 @@
 //! The HTTP client under all places. object_store's requests go through the one client of the process, and wrong
 //! answers of servers become a [`Fault`] here, before anybody takes them for data.
 
+use crate::clients::Clients;
 use crate::failure::{Fault, innermost, retry_after};
 use crate::odd_keys::{is_listing, left_out};
+use crate::sending::{Sending, while_sent};
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONTENT_RANGE, LOCATION, RANGE};
-use http::{HeaderMap, Method, StatusCode};
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, LOCATION, RANGE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
-    HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse,
+    HttpResponseBody, HttpService,
 };
 use std::error::Error as _;
 use std::io;
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::time::timeout;
 use wellread_store::place::{count_received, count_request};
 
 /// Bytes of an error's body that are looked at.
@@ -27,82 +30,6 @@ const LISTING: usize = 64 << 20;
 const COPY_SOURCE: &str = "x-amz-copy-source";
 /// The header in which Azure says how far a copy is.
 const COPY_STATUS: &str = "x-ms-copy-status";
-/// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(10);
-
-/// The clients of a process, each made when the first of its requests is. The certificates of the machine, which `https` needs, take
-/// longer to read than a request does.
-#[derive(Debug)]
-pub(crate) struct Clients {
-    stall: Duration,
-    has_proxy: bool,
-    plain: OnceLock<reqwest::Client>,
-    signed: OnceLock<reqwest::Client>,
-    web: OnceLock<reqwest::Client>,
-}
-
-impl Clients {
-    /// `stall` is how long nothing may come.
-    pub(crate) fn new(stall: Duration) -> Self {
-        Self {
-            stall,
-            has_proxy: has_proxy(),
-            plain: OnceLock::new(),
-            signed: OnceLock::new(),
-            web: OnceLock::new(),
-        }
-    }
-
-    /// For requests that follow no redirect, as signed ones: their signature is for one host.
-    pub(crate) fn signed(&self, scheme: Option<&str>) -> io::Result<&reqwest::Client> {
-        // A proxy may want `https`.
-        if scheme == Some("http") && !self.has_proxy {
-            return self.made(&self.plain, |client| client.tls_built_in_root_certs(false), false);
-        }
-        self.made(&self.signed, |client| client, false)
-    }
-
-    /// For plain servers, which may redirect, also from `http` to `https`.
-    pub(crate) fn web(&self) -> io::Result<&reqwest::Client> {
-        self.made(&self.web, |client| client, true)
-    }
-
-    fn made<'a>(
-        &self,
-        client: &'a OnceLock<reqwest::Client>,
-        with: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
-        redirects: bool,
-    ) -> io::Result<&'a reqwest::Client> {
-        if let Some(client) = client.get() {
-            return Ok(client);
-        }
-        let made = with(builder(self.stall, redirects)).build();
-        let cannot = |e| io::Error::other(format!("no HTTP client can be made: {}", innermost(&e)));
-        let made = made.map_err(cannot)?;
-        Ok(client.get_or_init(|| made))
-    }
-}
-
-/// Whether the environment names a proxy.
-fn has_proxy() -> bool {
-    ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"].iter().any(|name| std::env::var_os(name).is_some())
-}
-
-fn builder(stall: Duration, redirects: bool) -> reqwest::ClientBuilder {
-    let policy =
-        if redirects { reqwest::redirect::Policy::limited(10) } else { reqwest::redirect::Policy::none() };
-    reqwest::Client::builder()
-        .user_agent(concat!("wellread/", env!("CARGO_PKG_VERSION")))
-        .http1_only()
-        .connect_timeout(CONNECT)
-        .read_timeout(stall)
-        .redirect(policy)
-        // The bytes asked for, not those that a compressed answer has there.
-        .no_gzip()
-        .no_brotli()
-        .no_zstd()
-        .no_deflate()
-}
 
 /// Gives stores of object_store the clients of the process.
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +47,38 @@ impl Transport {
     /// For those of a web server.
     pub(crate) fn web(clients: &'static Clients) -> Self {
         Self { clients, is_web: true }
+    }
+
+    /// Sends an object, or a part of one. It takes as long as the link needs, while the link takes more of it.
+    async fn upload(
+        &self,
+        mut request: reqwest::Request,
+        body: HttpRequestBody,
+    ) -> Result<HttpResponse, Fault> {
+        let client = self.clients.uploading(request.url().scheme());
+        let client = client.map_err(|e| Fault::Other(e.to_string()))?;
+        let (length, stall) = (body.content_length() as u64, self.clients.stall());
+        let sending = Arc::new(Sending::new(stall, length, Instant::now()));
+        request.headers_mut().entry(CONTENT_LENGTH).or_insert_with(|| length.into());
+        let taken = Arc::clone(&sending);
+        let body = body.map_frame(move |frame| {
+            taken.took(frame.data_ref().map_or(0, Bytes::len) as u64, Instant::now());
+            frame
+        });
+        *request.body_mut() = Some(reqwest::Body::wrap(body));
+        count_request();
+        let answer = while_sent(&sending, client.execute(request)).await.ok_or(Fault::Stalled)?;
+        let answer: http::Response<reqwest::Body> = answer.map_err(|e| fault_of(&e.without_url()))?.into();
+        let (parts, body) = answer.into_parts();
+        let read = async {
+            if parts.status.is_success() {
+                all_of(body, ERROR_BODY).await
+            } else {
+                Err(refused(parts.status, &parts.headers, body).await)
+            }
+        };
+        let body = timeout(stall, read).await.unwrap_or(Err(Fault::Stalled))?;
+        Ok(HttpResponse::from_parts(parts, body.into()))
     }
 }
 
@@ -140,10 +99,13 @@ impl HttpService for Transport {
             .map_err(|e| HttpError::new(HttpErrorKind::Request, e))?;
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
+        if body.content_length() > 0 && request.method() == Method::PUT {
+            return self.upload(request, body).await.map_err(wrap);
+        }
         if body.content_length() > 0 {
             *request.body_mut() = Some(reqwest::Body::wrap(body));
         } else if request.method() == Method::PUT || request.method() == Method::POST {
-            request.headers_mut().insert(http::header::CONTENT_LENGTH, http::HeaderValue::from_static("0"));
+            request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         let client =
             if self.is_web { self.clients.web() } else { self.clients.signed(Some(request.url().scheme())) };

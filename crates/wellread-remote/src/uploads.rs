@@ -2,14 +2,13 @@
 //! until somebody does.
 //!
 //! An [`Upload`](crate::writer::Upload) throws its parts away when it is dropped. A process that ends on a signal drops nothing, so it
-//! calls [`close`] and [`abandon`]. One that is killed leaves them to the bucket's rule for incomplete uploads.
+//! calls [`close`](crate::ending::close) and [`abandon`]. One that is killed leaves them to the bucket's rule for incomplete uploads.
 
 use crate::link::Link;
 use futures_util::future::join_all;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path as Key;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The values needed to remove an upload.
@@ -27,8 +26,6 @@ impl fmt::Debug for Begun {
 }
 
 static BEGUN: Mutex<Vec<Begun>> = Mutex::new(Vec::new());
-/// Whether the process is about to end, and nothing may become complete any more.
-static CLOSED: AtomicBool = AtomicBool::new(false);
 
 fn all() -> MutexGuard<'static, Vec<Begun>> {
     BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -42,16 +39,6 @@ pub(crate) fn note(begun: Begun) {
 /// Forgets an upload that is complete or thrown away.
 pub(crate) fn forget(id: &str) {
     all().retain(|begun| begun.id != id);
-}
-
-/// Whether nothing is to be written any more.
-pub(crate) fn is_closed() -> bool {
-    CLOSED.load(Ordering::Relaxed)
-}
-
-/// Lets no object become complete from now on.
-pub(crate) fn close() {
-    CLOSED.store(true, Ordering::Relaxed);
 }
 
 /// Throws all uploads away.

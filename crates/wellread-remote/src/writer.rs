@@ -6,13 +6,15 @@
 //!  drop without flush ─▶ Abort
 //! ```
 
-use crate::attempts::{Asked, attempts, status};
+use crate::attempts::{Asked, attempts, is_gone};
 use crate::bucket::Bucket;
+use crate::ending::{self, Completing};
 use crate::failure::Fault;
 use crate::heads::Head;
 use crate::link::Link;
 use crate::object::Object;
 use crate::uploads;
+use bytes::Bytes;
 use futures_util::future::join;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::{ObjectStoreExt as _, PutPayload};
@@ -25,6 +27,8 @@ use wellread_store::place;
 
 /// Bytes of a part. S3 has 10,000 of them, so an object has 156 GiB at most.
 pub(crate) const PART: usize = 16 << 20;
+/// Bytes that a connection takes at a time: so it is known that an upload goes on.
+const STEP: usize = 64 << 10;
 /// Parts of an object on their way at once.
 const AT_ONCE: usize = 4;
 /// Parts of an object at most.
@@ -95,9 +99,7 @@ impl Upload {
 
     /// An object of which a part is lost is never completed.
     fn check(&self) -> io::Result<()> {
-        if uploads::is_closed() {
-            return Err(io::Error::other("the program is ending, and nothing is written any more"));
-        }
+        ending::check()?;
         if self.broken { Err(io::Error::other("an earlier part could not be written")) } else { Ok(()) }
     }
 
@@ -116,7 +118,7 @@ impl Upload {
             begun.settle_one(link)?;
         }
         let (store, id) = (begun.store.clone(), begun.id.clone());
-        let payload = PutPayload::from(bytes);
+        let payload = payload(bytes);
         let task = link.start(async move {
             attempts(link, asked, || {
                 let (store, key, id, payload) = (store.clone(), key.clone(), id.clone(), payload.clone());
@@ -155,7 +157,7 @@ impl Upload {
     fn put(&self) -> io::Result<()> {
         let (link, asked) = (self.link, self.asked("PUT"));
         let (bucket, key) = (self.bucket.clone(), self.object.address.key.clone());
-        let payload = PutPayload::from(self.first.clone());
+        let payload = payload(self.first.clone());
         link.wait(async move {
             attempts(link, asked, || {
                 let (bucket, key, payload) = (bucket.clone(), key.clone(), payload.clone());
@@ -194,13 +196,23 @@ impl Upload {
         });
         match completed {
             // An answer that was lost: the upload is gone, and the object is there.
-            Err(e) if status(&e) == Some(404) => match self.object.head(link) {
+            Err(e) if is_gone(&e) => match self.object.head(link) {
                 Ok(head) if is_ours(&begun.before, &head, self.length) => Ok(()),
                 _ => Err(e),
             },
             completed => completed,
         }
     }
+}
+
+/// Bytes to be sent, in steps.
+fn payload(bytes: Vec<u8>) -> PutPayload {
+    let mut rest = Bytes::from(bytes);
+    let steps = std::iter::from_fn(|| {
+        let step = rest.split_to(rest.len().min(STEP));
+        (!step.is_empty()).then_some(step)
+    });
+    steps.collect()
 }
 
 /// Whether the object that is there now, `length` bytes long, is the one that was uploaded: not the one that was there before.
@@ -263,6 +275,7 @@ impl Write for Upload {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        let _completing = Completing::begin();
         self.check()?;
         if !self.dirty {
             return Ok(());

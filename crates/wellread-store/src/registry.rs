@@ -120,6 +120,12 @@ fn refuse_address(path: &Path, writing: bool) -> Result<()> {
     if let Some((cause, hint)) = place::refused(path) {
         return Err(Error::new(path, cause).hint(hint).choice());
     }
+    if let Some(address) = with_both_slashes(path) {
+        let cause = "an address has two slashes behind its scheme, of which libraries of paths such as pathlib keep one";
+        let error = Error::new(&address, cause);
+        let address = place::shown(Path::new(&address));
+        return Err(error.hint(format_args!("give it as text: {}", address.display())).choice());
+    }
     let is_usable = || place::is_remote(path) && (!writing || place::of(path).is_writable());
     match place::scheme(path) {
         Some("file") if !is_usable() => {
@@ -146,13 +152,28 @@ fn refuse_address(path: &Path, writing: bool) -> Result<()> {
     }
 }
 
-/// The scheme that is meant by another spelling: `S3`, and Hadoop's `s3a` and `s3n`; `None` of one that is spelled as it is known.
+/// The scheme that is meant by another spelling: `S3`, Hadoop's `s3a` and `s3n`, and those of other readers. `None` of a known one.
 fn meant_scheme(scheme: &str) -> Option<String> {
     let lower = scheme.to_ascii_lowercase();
-    let meant = if matches!(lower.as_str(), "s3a" | "s3n") { "s3".to_owned() } else { lower };
-    let is_known =
-        || place::is_remote(Path::new(&format!("{meant}://a"))) || place::how_to_get(&meant).is_some();
-    (meant != scheme && is_known()).then_some(meant)
+    let meant = match lower.as_str() {
+        "s3a" | "s3n" => "s3",
+        "gcs" => "gs",
+        "azure" => "az",
+        other => other,
+    };
+    (meant != scheme && is_known(meant)).then(|| meant.to_owned())
+}
+
+/// Whether a scheme is one of a place, of this build or of another.
+fn is_known(scheme: &str) -> bool {
+    place::is_remote(Path::new(&format!("{scheme}://a"))) || place::how_to_get(scheme).is_some()
+}
+
+/// The address that `s3:/bucket/a` was before it was made a path; `None` of other paths, and where there is a folder `s3:`.
+fn with_both_slashes(path: &Path) -> Option<String> {
+    let (scheme, rest) = path.to_str()?.split_once(":/")?;
+    let is_one = !rest.starts_with('/') && !scheme.contains('/') && is_known(scheme);
+    (is_one && !place::exists(Path::new(&format!("{scheme}:")))).then(|| format!("{scheme}://{rest}"))
 }
 
 /// The path of an address `file:///data/my%20plate` or `file://localhost/data`.

@@ -20,7 +20,7 @@ mod reserved;
 mod scratch;
 
 pub use crate::finished::{Finished, Output};
-pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
+pub use cleaning::{MadeFolder, is_writing, is_writing_remotely, remove_unfinished, try_remove_unfinished};
 pub use held::hold;
 pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_beside, leftovers_of};
 pub use names::part;

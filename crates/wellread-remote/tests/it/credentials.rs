@@ -8,7 +8,7 @@ use wellread_store::place;
 /// Says to the program that is started again which role its machine has.
 const ROLE: &str = "WELLREAD_TEST_ROLE";
 /// Variables that would say where credentials are, or that none are looked for.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 16] = [
     "AWS_PROFILE",
     "AWS_DEFAULT_PROFILE",
     "AWS_ROLE_ARN",
@@ -17,6 +17,13 @@ const OTHERS: [&str; 9] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_EC2_METADATA_DISABLED",
     "AWS_SKIP_SIGNATURE",
+    "AZURE_CLIENT_ID",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_FEDERATED_TOKEN_FILE",
+    "AZURE_SKIP_SIGNATURE",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "IDENTITY_ENDPOINT",
     "WELLREAD_ANONYMOUS",
 ];
 
@@ -55,17 +62,77 @@ fn reader() {
     println!("the role {role:?} is known");
 }
 
+/// The output of a test in a process of its own.
+fn said_by(test: &str, role: &str) -> String {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", test, "--nocapture"]).env(ROLE, role);
+    for name in OTHERS {
+        child.env_remove(name);
+    }
+    let done = child.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+    said
+}
+
 #[test]
 fn a_machine_without_a_role_reads_public_buckets() {
     for role in ["", "lab"] {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "credentials::reader", "--nocapture"]).env(ROLE, role);
-        for name in OTHERS {
-            child.env_remove(name);
-        }
-        let done = child.output().unwrap();
-        let said = String::from_utf8_lossy(&done.stdout);
-        assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+        let said = said_by("credentials::reader", role);
         assert!(said.contains(&format!("the role {role:?} is known")), "{said}");
+    }
+}
+
+/// The program that is started again: its keys are from files that end in a line break.
+#[test]
+fn reader_with_line_breaks() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    server::url();
+    // SAFETY: no other test runs in this process, and no other thread reads the environment.
+    unsafe {
+        std::env::set_var("AWS_ACCESS_KEY_ID", "the-key-id\n");
+        std::env::set_var("AWS_SECRET_ACCESS_KEY", "the-secret\n");
+        std::env::set_var("AWS_SESSION_TOKEN", "the-token\n");
+    }
+    server::put("line-breaks/a", b"bytes");
+    assert_eq!(place::read(Path::new("s3://line-breaks/a")).unwrap(), b"bytes");
+    println!("the object was read");
+}
+
+#[test]
+fn keys_may_end_in_a_line_break() {
+    let said = said_by("credentials::reader_with_line_breaks", "");
+    assert!(said.contains("the object was read"), "{said}");
+}
+
+/// The program that is started again: a machine of Azure, whose metadata server is that of the tests.
+#[test]
+fn reader_in_azure() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let url = server::url();
+    // SAFETY: no other test runs in this process, and no other thread reads the environment.
+    unsafe {
+        std::env::set_var("AZURE_STORAGE_ACCOUNT_NAME", "lab");
+        std::env::set_var("AZURE_POD_IDENTITY_AUTHORITY_HOST", url);
+        // A busy machine answers late.
+        std::env::set_var("AZURE_METADATA_SERVICE_TIMEOUT", "600");
+    }
+    if !role.is_empty() {
+        server::put("metadata/identity/oauth2/token", b"{}");
+    }
+    let path = Path::new("az://of-a-machine/a");
+    let credentials = place::of(path).link().unwrap().about(path).unwrap().credentials;
+    println!("credentials: {credentials}");
+}
+
+#[test]
+fn a_machine_of_azure_has_its_identity_or_reads_public_containers() {
+    for (role, expected) in
+        [("", "none were found in environment and machine"), ("lab", "the identity of this machine")]
+    {
+        let said = said_by("credentials::reader_in_azure", role);
+        assert!(said.contains(&format!("credentials: {expected}")), "{said}");
     }
 }

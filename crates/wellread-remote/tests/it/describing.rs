@@ -2,6 +2,7 @@
 
 use crate::gate;
 use crate::opening::{SMALL, copies, opened};
+use crate::pages;
 use crate::rounds::names;
 use crate::server;
 use std::path::Path;
@@ -18,7 +19,7 @@ const FIVE: Shape = Shape([1, 5, 1, 300, 400]);
 fn both(folder: &Path, bucket: &str, format: &str, shape: Shape, images: usize) -> [Box<dyn Store>; 2] {
     let plain = WriteOptions::default();
     let [local, other] = copies(folder, [bucket, "set"], format, (shape, &names(images)), &plain);
-    server::lengthen_pages(bucket);
+    pages::lengthen_pages(bucket);
     [other, local].map(|path| opened(&path))
 }
 

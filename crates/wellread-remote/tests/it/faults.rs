@@ -1,10 +1,12 @@
 //! Faults on the way. They are passed over where they pass. Else they are an error that names the fault, its number, its cause and
 //! one thing to do.
 
+use crate::pages;
 use crate::server::{self, Wrong};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
-use wellread_store::place::{self, Part};
+use wellread_store::place::{self, FileRange, Part};
 
 /// Bytes of the objects here: more than what is fetched with a file's beginning and end.
 const LENGTH: usize = 400_000;
@@ -89,6 +91,20 @@ fn what_stays_wrong_is_an_error_that_says_all() {
         assert!(text.contains(words) && text.contains("after 6 attempts in "), "{text}");
         assert!(!text.contains("the-secret") && !text.contains("the-key-id"), "{text}");
     }
+}
+
+#[test]
+fn bare_requests_that_fail_say_all_too() {
+    drop(opened("never-bare"));
+    server::spoil("never-bare", &[Wrong::Status(503, "SlowDown"); 20]);
+    let path = Path::new("s3://never-bare/a").to_owned();
+    let link = place::of(&path).link().unwrap();
+    let error = link.fetch(&[FileRange { path, range: 7..17 }], 1).unwrap_err().to_string();
+    assert!(
+        error.starts_with("GET bytes 7-16 of s3://never-bare/a: the server answered 503 SlowDown"),
+        "{error}"
+    );
+    assert!(error.contains("after 6 attempts in ") && error.contains("WELLREAD_IN_FLIGHT"), "{error}");
 }
 
 #[test]
@@ -198,6 +214,24 @@ fn what_a_listing_does_not_name_is_not_asked_for() {
 }
 
 #[test]
+fn a_page_of_a_listing_that_fails_is_asked_for_again_alone() {
+    server::url();
+    for i in 0..12 {
+        server::put(&format!("failing-pages/set/{i:02}"), b"1");
+    }
+    server::put("failing-pages/set/z/a", b"1");
+    pages::fail_every_other("failing-pages");
+    let pages = || {
+        let all = server::all_requests("failing-pages");
+        all.iter().filter(|one| *one == "GET failing-pages").count()
+    };
+    let folder = Path::new("s3://failing-pages/set");
+    // Three pages, each asked for twice.
+    assert_eq!((place::list(folder).unwrap().count(), pages()), (13, 6));
+    assert_eq!((place::of(folder).files_below(folder).unwrap().len(), pages()), (13, 12));
+}
+
+#[test]
 fn keys_that_no_address_names_are_left_out_of_listings() {
     server::url();
     for key in ["set/a", "set/b//c", "set//d", "/e", "set/../f", "set/./g"] {
@@ -226,4 +260,21 @@ fn nobody_at_the_other_end_is_an_error_soon() {
     server::url();
     let error = place::open(Path::new("http://127.0.0.1:1/a.tif")).err().unwrap().to_string();
     assert!(error.contains("no connection") && error.contains("after 5 attempts"), "{error}");
+}
+
+#[test]
+fn a_server_without_tls_is_an_error_soon() {
+    server::url();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://{}/a.tif", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            let _ = connection.write_all(b"HTTP/1.1 400 -\r\ncontent-length: 0\r\n\r\n");
+            // Bytes that nobody reads would take the answer with them.
+            let _ = connection.read_to_end(&mut vec![]);
+        }
+    });
+    let error = place::open(Path::new(&address)).err().unwrap().to_string();
+    assert!(error.contains("no connection: ") && error.contains("after 5 attempts"), "{error}");
+    assert!(error.contains(&address) && error.contains("look at the endpoint"), "{error}");
 }

@@ -13,6 +13,7 @@ mod formats;
 mod gate;
 mod loading;
 mod opening;
+mod pages;
 mod replacing;
 mod request;
 mod rounds;

@@ -1,6 +1,7 @@
 //! The requests of opening a set in a bucket: their number, and which of them come at once. No clock tells.
 
 use crate::gate;
+use crate::pages;
 use crate::server;
 use crate::sets::copy;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
@@ -282,7 +283,7 @@ fn what_a_plate_names_in_a_well_that_cannot_be_listed_is_read() {
     std::fs::write(well.join("zarr.json"), group(fields)).unwrap();
     let other = PathBuf::from("s3://open-unlisted/plate.zarr");
     copy(&plate, &other);
-    server::refuse_to_list("open-unlisted/plate.zarr/A/1");
+    pages::refuse_to_list("open-unlisted/plate.zarr/A/1");
     let with = |path: &Path, missing| open(path, &OpenOptions { missing, ..OpenOptions::default() });
     for missing in [Missing::Zero, Missing::Skip, Missing::Error] {
         assert_alike(&*with(&other, missing).unwrap(), &*with(&plate, missing).unwrap());
@@ -290,4 +291,22 @@ fn what_a_plate_names_in_a_well_that_cannot_be_listed_is_read() {
     server::put("open-unlisted/plate.zarr/A/1/zarr.json", b"{");
     let error = with(&other, Missing::Skip).err().unwrap().to_string();
     assert!(error.contains("A/1/zarr.json") && error.contains("malformed"), "{error}");
+}
+
+#[test]
+fn addresses_of_other_spellings_are_told() {
+    server::url();
+    for (given, shown, hint) in [
+        ("s3:/plates/a.parquet", "s3://plates/a.parquet: ", "give it as text: s3://plates/a.parquet"),
+        ("https:/me:word@host/a.tif?sig=1", "https://host/a.tif: ", "give it as text: https://host/a.tif"),
+        ("gcs://plates/a.parquet", "gcs://plates/a.parquet: ", "write gs://plates/a.parquet"),
+        ("azure://plates/a.parquet", "azure://plates/a.parquet: ", "write az://plates/a.parquet"),
+        ("s3a://plates/a.parquet", "s3a://plates/a.parquet: ", "write s3://plates/a.parquet"),
+    ] {
+        let opened = open(Path::new(given), &OpenOptions::default()).err().unwrap().to_string();
+        let written = create(given, "parquet", &WriteOptions::default()).err().unwrap().to_string();
+        for error in [opened, written] {
+            assert!(error.starts_with(shown) && error.contains(hint) && !error.contains("word"), "{error}");
+        }
+    }
 }

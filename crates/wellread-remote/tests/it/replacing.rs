@@ -1,5 +1,6 @@
 //! Sets that take the place of others, and sets that are gone on with after their writer was killed.
 
+use crate::gate;
 use crate::server::{self, Wrong};
 use crate::sets::{NAMES, SETS, assert_same, options, recognised, write, write_rows};
 use crate::web::publish;
@@ -11,6 +12,8 @@ use wellread_store::{ImageView, WriteOptions, create, place, read_image, staged}
 
 /// Says to the program that is started again what to write.
 const ADDRESS: &str = "WELLREAD_TEST_WRITES";
+/// Says to the program that is started again that it is to be interrupted when nothing answers.
+const SILENCE: &str = "WELLREAD_TEST_SILENCE";
 
 fn at(address: &str) -> PathBuf {
     server::url();
@@ -170,6 +173,37 @@ fn a_writer_that_is_interrupted_throws_its_uploads_away() {
     // A new run does not keep it.
     write(Path::new("s3://interrupted/set-tiff"), "tiff", &WriteOptions::default());
     assert_eq!(hidden("interrupted/"), Vec::<String>::new());
+}
+
+/// The test of another started program: its place stops answering, and then it is interrupted.
+#[test]
+fn interrupted_in_silence() {
+    if std::env::var_os(SILENCE).is_none() {
+        return;
+    }
+    let set = at("s3://silent/set");
+    // SAFETY: no other test runs in this process, and no other thread reads the environment.
+    unsafe { std::env::set_var("WELLREAD_ABORT_TIMEOUT", "0.3") };
+    let mut writer = create(&set, "tiff", &options(None, None)).unwrap();
+    write_rows(&mut *writer, 0..1);
+    gate::expect_rounds("silent", &[usize::MAX]);
+    let before = server::all_requests("silent").len();
+    assert!(staged::is_writing_remotely());
+    staged::remove_unfinished();
+    println!("made {} requests", server::all_requests("silent").len() - before);
+    // Without what dropping the writer asks for.
+    std::process::exit(0);
+}
+
+#[test]
+fn a_writer_that_is_interrupted_does_not_wait_for_a_place_that_is_silent() {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "replacing::interrupted_in_silence", "--nocapture"]).env(SILENCE, "1");
+    let done = child.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    let made = said.split("made ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
+    // Each request is made six times where nobody gives it up.
+    assert!(made.is_some_and(|made| (1..6).contains(&made)), "{said}");
 }
 
 /// A set of two images whose pixels begin with `first`.

@@ -8,6 +8,7 @@
 
 use crate::gate;
 use crate::opening::{LARGE, SMALL, copies, first_batch, opened, write};
+use crate::pages;
 use crate::server;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ fn set(
     options: &WriteOptions,
 ) -> [PathBuf; 2] {
     let paths = copies(folder, [bucket, name], format, (shape, &names(images)), options);
-    server::lengthen_pages(bucket);
+    pages::lengthen_pages(bucket);
     paths
 }
 
@@ -194,7 +195,7 @@ fn a_folder_of_pictures_and_class_folders() {
     let classes: Vec<String> = (0..50).map(|i| format!("{}/{i:02}", ["a", "b", "c"][i % 3])).collect();
     let bucket = ["rounds-classes", "set"];
     let paths = copies(dir.path(), bucket, "image-folder", (LARGE, &classes), &plain);
-    server::lengthen_pages("rounds-classes");
+    pages::lengthen_pages("rounds-classes");
     // The listings of the classes, then the order of all names, which tells the first image: a round more than other sets take.
     check_rounds("rounds-classes", &paths, first, whole, [&[2, 3, 1, 2], &[BATCH]]);
 }

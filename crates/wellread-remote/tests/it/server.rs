@@ -4,17 +4,15 @@
 
 use crate::copying::is_copying;
 use crate::gate::{pass, pass_round};
+use crate::pages;
 use crate::request::{Answer, Request};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Keys on a page of a listing: few, so that listings have pages.
-const PAGE: usize = 5;
 const DATE: &str = "Wed, 21 Oct 2026 07:28:00 GMT";
-const TIME: &str = "2026-10-21T07:28:00.000Z";
 
 /// The fault of one answer to a request for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +47,6 @@ struct State {
     wrong: HashMap<String, VecDeque<Wrong>>,
     /// Errors after a status of success, by bucket: of copies and of completed uploads.
     late: HashMap<String, VecDeque<&'static str>>,
-    /// Folders that may not be listed.
-    unlisted: HashSet<String>,
-    /// Buckets whose listings have pages as long as those of clouds.
-    long_pages: HashSet<String>,
     /// Method, path and range of all requests.
     log: Vec<(String, String, String)>,
     versions: u64,
@@ -118,16 +112,6 @@ pub(crate) fn still_wrong(bucket: &str) -> usize {
     state().wrong.get(bucket).map_or(0, VecDeque::len)
 }
 
-/// Lets nobody list a folder, by `bucket/key`.
-pub(crate) fn refuse_to_list(folder: &str) {
-    state().unlisted.insert(folder.to_owned());
-}
-
-/// Lets listings of a bucket have pages as long as those of clouds.
-pub(crate) fn lengthen_pages(bucket: &str) {
-    state().long_pages.insert(bucket.to_owned());
-}
-
 /// Puts an object where the program does not see it.
 pub(crate) fn put(path: &str, bytes: &[u8]) {
     let mut state = state();
@@ -144,6 +128,16 @@ pub(crate) fn get(path: &str) -> Option<Vec<u8>> {
 /// All keys of a bucket that begin with `prefix`.
 pub(crate) fn keys(prefix: &str) -> Vec<String> {
     state().objects.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
+}
+
+/// Key, bytes and version of all objects of a bucket.
+pub(crate) fn objects(bucket: &str) -> Vec<(String, usize, u64)> {
+    let state = state();
+    let ours = state.objects.iter().filter_map(|(path, (bytes, version))| {
+        let key = path.strip_prefix(bucket)?.strip_prefix('/')?;
+        Some((key.to_owned(), bytes.len(), *version))
+    });
+    ours.collect()
 }
 
 /// How many uploads were begun and neither completed nor thrown away.
@@ -231,7 +225,7 @@ fn answer(request: &Request, to: &mut TcpStream) -> io::Result<bool> {
 
 fn object(request: &Request, wrong: Option<Wrong>) -> Answer {
     if request.query.get("list-type").is_some_and(|kind| kind == "2") {
-        return list(request);
+        return pages::list(request);
     }
     let mut state = state();
     if wrong == Some(Wrong::Replace) {
@@ -301,42 +295,6 @@ fn index(request: &Request) -> Answer {
         page += &format!("<a href=\"{name}\">{name}</a>\n");
     }
     Answer::new(200, page).with("content-type", "text/html; charset=utf-8")
-}
-
-fn list(request: &Request) -> Answer {
-    let bucket = format!("{}/", request.path.trim_end_matches('/'));
-    let of = |name: &str| request.query.get(name).map_or("", String::as_str);
-    let (prefix, delimiter, after) = (of("prefix"), of("delimiter"), of("continuation-token"));
-    if state().unlisted.contains(format!("{bucket}{prefix}").trim_end_matches('/')) {
-        return Answer::error(403, "AccessDenied");
-    }
-    let mut found = BTreeMap::new();
-    for (path, (bytes, version)) in &state().objects {
-        let Some(key) = path.strip_prefix(&bucket).filter(|key| key.starts_with(prefix)) else { continue };
-        match key[prefix.len()..].find('/').filter(|_| delimiter == "/") {
-            Some(at) => found.insert(key[..=prefix.len() + at].to_owned(), None),
-            None => found.insert(key.to_owned(), Some((bytes.len(), *version))),
-        };
-    }
-    let mut text = String::from("<?xml version=\"1.0\"?><ListBucketResult>");
-    let mut page = found.into_iter().filter(|(key, _)| after.is_empty() || key.as_str() > after);
-    let mut last = String::new();
-    let most = if state().long_pages.contains(bucket.trim_end_matches('/')) { 1000 } else { PAGE };
-    for (key, object) in page.by_ref().take(most) {
-        let escaped = key.replace('&', "&amp;").replace('<', "&lt;");
-        text += &match object {
-            None => format!("<CommonPrefixes><Prefix>{escaped}</Prefix></CommonPrefixes>"),
-            Some((size, version)) => format!(
-                "<Contents><Key>{escaped}</Key><Size>{size}</Size><LastModified>{TIME}</LastModified>\
-                 <ETag>&quot;{version}&quot;</ETag></Contents>"
-            ),
-        };
-        last = escaped;
-    }
-    if page.next().is_some() {
-        text += &format!("<NextContinuationToken>{last}</NextContinuationToken>");
-    }
-    Answer::new(200, text + "</ListBucketResult>").with("content-type", "application/xml")
 }
 
 fn store(request: &Request) -> Answer {

@@ -1,6 +1,7 @@
 //! Objects that are written: there when they are complete, and not before.
 
 use crate::copying::copy_later;
+use crate::request::SLOW;
 use crate::{gate, server};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -56,6 +57,15 @@ fn large_objects_go_in_parts_whose_beginning_may_be_written_again() {
     place::of(path).patch(path, (17 << 20) - 2, b"patch").unwrap();
     expected[(17 << 20) - 2..(17 << 20) + 3].copy_from_slice(b"patch");
     assert!(place::read(path).unwrap() == expected);
+}
+
+#[test]
+fn a_slow_link_is_waited_for_while_it_takes_more() {
+    let path = at("s3://slow-link/a");
+    let bytes = vec![3; (16 << 20) - 1];
+    place::write(path, &bytes).unwrap();
+    assert_eq!(server::requests(&format!("{SLOW}a")), ["PUT"]);
+    assert!(server::get(&format!("{SLOW}a")).unwrap() == bytes);
 }
 
 #[test]

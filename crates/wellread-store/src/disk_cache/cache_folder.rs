@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!  FOLDER/wellread-disk-cache     kind, and bytes that are used; locked while it is looked at and changed
-//!  FOLDER/wellread-evicting       locked by the process that makes room; the others keep nothing meanwhile
+//!  FOLDER/wellread-evicting       locked by the process that makes room, the others keep nothing meanwhile; shared by those that write
 //!  FOLDER/ab/<30 hex>-<block>     a block
 //! ```
 //!
 //! Bytes are counted before they are written, so that the bound holds whoever writes. Bytes that killed processes
-//! counted and did not write are found when room is made: then all files are looked at.
+//! counted and did not write are found when room is made: then all files are looked at. Nobody writes then, so all that is counted
+//! is in files.
 
 use crate::amount::bytes_text;
 use crate::free_space::free_bytes;
@@ -33,6 +34,17 @@ pub(super) struct CacheFolder {
     /// Locks of files hold between processes, those of memory between threads.
     count: Mutex<File>,
     evicting: Mutex<File>,
+}
+
+/// Bytes that are counted, and the right to write them: no room is made until it is dropped.
+#[derive(Debug)]
+pub(super) struct Room(File);
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // A process that was forked meanwhile has the file open too, and would keep the lock.
+        let _ = self.0.unlock();
+    }
 }
 
 /// A block's file as eviction sees it.
@@ -109,26 +121,37 @@ impl CacheFolder {
         used
     }
 
-    /// Counts `bytes` that are going to be written, and makes room for them; `false` where there is none at the moment.
-    pub(super) fn take(&self, bytes: u64) -> io::Result<bool> {
+    /// Counts `bytes` that are going to be written, and makes room for them; `None` where there is none at the moment.
+    pub(super) fn take(&self, bytes: u64) -> io::Result<Option<Room>> {
         for attempt in 0..2 {
+            let Some(room) = self.writing()? else { return Ok(None) };
             let mut fits = false;
             self.counted(|used| {
                 fits = used.saturating_add(bytes) <= self.limit;
                 Ok(if fits { used + bytes } else { used })
             })?;
-            if fits || attempt > 0 {
-                return Ok(fits);
+            if fits {
+                return Ok(Some(room));
             }
-            if !self.evict(bytes)? {
-                return Ok(false);
+            drop(room);
+            if attempt > 0 || !self.evict(bytes)? {
+                break;
             }
         }
-        Ok(false)
+        Ok(None)
+    }
+
+    /// Keeps those out that make room; `None` where somebody does. Each has the file open for itself, as locks are those of an open
+    /// file.
+    fn writing(&self) -> io::Result<Option<Room>> {
+        let file = File::open(self.folder.join(EVICTING))?;
+        // A file system without locks keeps nobody out.
+        let is_kept_out = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        Ok((!is_kept_out).then_some(Room(file)))
     }
 
     /// Removes what was not used for longest, until a tenth of the bound is free and `bytes` have cache. `false` where another thread or
-    /// process does it.
+    /// process does it, or one writes.
     fn evict(&self, bytes: u64) -> io::Result<bool> {
         let Ok(file) = self.evicting.try_lock() else { return Ok(false) };
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
@@ -247,7 +270,7 @@ mod tests {
         let folder = dir.path().join("a/b");
         let cache = CacheFolder::open(&folder, LEAST).unwrap();
         let other = CacheFolder::open(&folder, LEAST).unwrap();
-        assert!(cache.take(1 << 20).unwrap() && other.take(1 << 20).unwrap());
+        assert!(cache.take(1 << 20).unwrap().is_some() && other.take(1 << 20).unwrap().is_some());
         assert_eq!((cache.used(), other.used()), (2 << 20, 2 << 20));
         let start = SystemTime::now();
         for i in 0..4u64 {
@@ -260,7 +283,7 @@ mod tests {
         }
         std::fs::write(folder.join("00/kept"), b"somebody's").unwrap();
         // There is no room for so many, so that all is looked at: the oldest go, and the count is true.
-        assert!(cache.take(5 << 19).unwrap());
+        assert!(cache.take(5 << 19).unwrap().is_some());
         let there: Vec<bool> = (0..4u64).map(|i| cache.path(u128::from(i) << 120, i).exists()).collect();
         assert_eq!(there, [false, false, false, true]);
         assert!(folder.join("00/kept").exists());
@@ -269,12 +292,28 @@ mod tests {
         // While another makes room, nothing is kept.
         let evicting = other.evicting.lock().unwrap();
         evicting.lock().unwrap();
-        assert!(!cache.take(2 << 20).unwrap());
+        assert!(cache.take(2 << 20).unwrap().is_none());
         evicting.unlock().unwrap();
         drop(evicting);
         // A count that is lost is made anew.
         std::fs::write(folder.join(COUNT), b"").unwrap();
         assert!(of_files.contains(&cache.used()));
+    }
+
+    #[test]
+    fn bytes_that_are_being_written_stay_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = CacheFolder::open(dir.path(), LEAST).unwrap();
+        let other = CacheFolder::open(dir.path(), LEAST).unwrap();
+        let writing = cache.take(3 << 20).unwrap().unwrap();
+        // There is no file yet, so that all would seem to be free.
+        assert!(other.take(2 << 20).unwrap().is_none() && cache.take(2 << 20).unwrap().is_none());
+        assert_eq!(other.used(), 3 << 20);
+        assert!(other.take(1 << 20).unwrap().is_some(), "those that fit are written at once");
+        drop(writing);
+        // They were counted, and never written.
+        assert!(other.take(2 << 20).unwrap().is_some());
+        assert_eq!(cache.used(), 2 << 20);
     }
 
     #[test]

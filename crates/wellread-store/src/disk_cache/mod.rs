@@ -227,9 +227,7 @@ impl DiskCache {
     fn keep_part(&self, object: &CachedObject, start: u64, bytes: &[u8]) -> io::Result<bool> {
         // A page of sums, and one more where the bytes begin within a page.
         let pages = (bytes.len() as u64).div_ceil(PAGE) + 2;
-        if !self.cache_folder.take(pages * PAGE)? {
-            return Ok(false);
-        }
+        let Some(_room) = self.cache_folder.take(pages * PAGE)? else { return Ok(false) };
         let number = start / BLOCK;
         let Some(block) = self.block(object, number, true)? else { return Ok(false) };
         block.write(start - number * BLOCK, bytes)?;

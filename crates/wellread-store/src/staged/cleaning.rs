@@ -36,6 +36,11 @@ pub fn is_writing() -> bool {
     !unfinished().iter().all(is_copy)
 }
 
+/// Whether some of it is in another place than the file system, where its removal may take a while.
+pub fn is_writing_remotely() -> bool {
+    unfinished().iter().any(|path| place::is_remote(path))
+}
+
 /// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`
 /// where some is kept for a later run to go on with.
 pub fn remove_unfinished() -> bool {

@@ -19,6 +19,9 @@ impl Staged {
             return self.commit();
         }
         let old = remote::to_go(&self.temporary, &self.target, self.overwrite)?;
+        if self.overwrite {
+            remote::keep_on_signals(&self.temporary);
+        }
         let (from, to) = (self.temporary.join(last), self.target.join(last));
         let mut moved = vec![];
         let placed = move_beside(&from, &to, &mut moved).and_then(|()| place::rename(&from, &to));

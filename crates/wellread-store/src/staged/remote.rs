@@ -11,6 +11,7 @@
 //! No remote place renames a folder at once. A reader that opens the set while it is replaced may find objects of both. One that has it
 //! open finds that objects were replaced, which is an error.
 
+use super::cleaning::unfinished;
 use super::names::overwrite_hint;
 use super::replace::folder_may_be_replaced;
 use crate::{Error, Result, place, threads};
@@ -86,9 +87,18 @@ pub(super) fn remove(target: &Path, files: &[PathBuf]) -> Result<()> {
     })
 }
 
+/// Leaves the output that has `from` where it is, should the process be interrupted while that takes the place of another set. Objects
+/// that are moved by then have replaced those of the old set, so that neither would be whole.
+pub(super) fn keep_on_signals(from: &Path) {
+    unfinished().retain(|path| !from.starts_with(path));
+}
+
 /// Moves `from` to `target`; with `overwrite` what was there goes, and only after all of the new output is there.
 pub(super) fn put_in_place(from: &Path, target: &Path, overwrite: bool) -> Result<()> {
     let old = to_go(from, target, overwrite)?;
+    if overwrite {
+        keep_on_signals(from);
+    }
     place::rename(from, target)
         .map_err(|e| Error::io(target, "cannot move the finished output into place", &e))?;
     remove(target, &old)

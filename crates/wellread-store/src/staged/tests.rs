@@ -292,6 +292,14 @@ fn unfinished_output_can_be_removed_from_elsewhere() {
 }
 
 #[test]
+fn output_that_replaces_objects_one_by_one_is_not_removed_on_a_signal() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| Staged::new(&dir.path().join(name), true).unwrap());
+    remote::keep_on_signals(&one.temporary.join("part"));
+    assert!(!unfinished().contains(&one.temporary) && unfinished().contains(&other.temporary));
+}
+
+#[test]
 fn folders_are_replaced_and_dead_leftovers_removed() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("set");

@@ -1,0 +1,78 @@
+//! The end of the process on a signal: nothing becomes complete any more, and what is removed is given up where nothing answers.
+
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Time between two looks whether objects are still being completed.
+const LOOK: Duration = Duration::from_millis(5);
+
+static BEGUN: OnceLock<Instant> = OnceLock::new();
+/// Milliseconds from then to the last answer. No lock, which a forked process may find held.
+static ANSWERED: AtomicU64 = AtomicU64::new(0);
+
+/// Lets no object become complete from now on.
+pub(crate) fn close() {
+    let _ = BEGUN.set(Instant::now());
+}
+
+/// Whether the process is ending.
+pub(crate) fn is_begun() -> bool {
+    BEGUN.get().is_some()
+}
+
+/// Notes that a request was answered.
+pub(crate) fn note_answer() {
+    if let Some(begun) = BEGUN.get() {
+        ANSWERED.store(begun.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+}
+
+/// Whether the process is ending, and nothing was answered for so long.
+pub(crate) fn is_over(patience: Duration) -> bool {
+    let answered = Duration::from_millis(ANSWERED.load(Ordering::Relaxed));
+    BEGUN.get().is_some_and(|begun| begun.elapsed() >= answered + patience)
+}
+
+/// An error where the process is ending.
+pub(crate) fn check() -> io::Result<()> {
+    if is_begun() {
+        return Err(io::Error::other("the program is ending, and nothing is written any more"));
+    }
+    Ok(())
+}
+
+/// Objects that are being completed or moved.
+static COMPLETING: AtomicUsize = AtomicUsize::new(0);
+
+/// Work that makes objects complete: what is removed at the end waits for it, else some would come after that.
+#[derive(Debug)]
+pub(crate) struct Completing(());
+
+impl Completing {
+    /// Begins; [`check`] has to follow.
+    pub(crate) fn begin() -> Self {
+        COMPLETING.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Completing {
+    fn drop(&mut self) {
+        COMPLETING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether any object is being completed.
+pub(crate) fn is_completing() -> bool {
+    COMPLETING.load(Ordering::SeqCst) > 0
+}
+
+/// Waits until none is, or nothing answers for so long.
+pub(crate) fn wait_for_completing(patience: Duration) {
+    while is_completing() && !is_over(patience) {
+        thread::sleep(LOOK);
+    }
+}
