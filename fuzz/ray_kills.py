@@ -195,8 +195,8 @@ class Campaign:
                 killed.append(done[0])
                 self.kill(chosen.node)
 
-        def job(address):
-            return real(address, done=look, total=lambda _: look())
+        def job(address, **how):
+            return real(address, done=look, total=lambda _: look(), **how)
 
         _whole.Job = _convert.Job = job
         try:

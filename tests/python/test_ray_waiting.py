@@ -35,7 +35,7 @@ class Ray:
     def get(self, reference):
         work, job = reference
         result, images = work(job)
-        return _cluster.Answer(result, None, "node", "host", images, 1.0)
+        return _cluster.Answer(result, None, "node", "host", images, 1.0, 0.0)
 
     def cancel(self, reference, force):
         raise AssertionError("no task is given up")

@@ -20,7 +20,8 @@ from .._types import Path
 from ..dataset import Dataset
 from ..errors import ChoiceError, Error
 from . import _cluster, _sets
-from ._whole import Job, unreadable
+from ._job import Job
+from ._whole import ON_ERROR, unreadable
 from ._write import format_of, options
 
 # Bytes of pixels in a part at most, and parts at least, as far as images are enough: the parts of a set are the same
@@ -200,7 +201,7 @@ def convert(
     for path in [dataset.path] if dataset._options is None or isinstance(dataset._paths, str) else dataset._paths:
         apart(path, place)
     job = Job(address)
-    skips = _check.word("on_error", on_error, ("raise", "skip")) == "skip"
+    skips = _check.word("on_error", on_error, ON_ERROR) == "skip"
     skipped = unreadable(job, dataset) if skips else []
     if skipped:
         dataset = _sets.without(dataset, [image["row"] for image in skipped])

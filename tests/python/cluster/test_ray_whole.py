@@ -35,7 +35,7 @@ def test_statistics_are_those_of_one_machine_to_the_byte(cluster, wellread, labe
 
 def local_job(run=lambda work, jobs: (work(job)[0] for job in jobs)):
     """A job without a cluster."""
-    return SimpleNamespace(total=None, rows_per_task=lambda dataset: (8, 16), run=run, summary=dict)
+    return SimpleNamespace(total=None, kept=None, rows_per_task=lambda dataset: (8, 16), run=run, summary=dict)
 
 
 def test_names_that_the_first_image_lacks_count_as_on_one_machine(wellread, tmp_path):
