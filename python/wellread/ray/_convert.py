@@ -96,7 +96,6 @@ def converted(
             for (start, end), (size, was_there) in zip(ranges, answers, strict=True):
                 written += size
                 resumed += end - start if was_there else 0
-        joined = parts.joins
         images = parts.commit(names, choices, dataset._native)
     except BaseException:
         _give_up(parts, resume)
@@ -111,7 +110,6 @@ def converted(
         "bytes_of_pixels_written": written,
         "images_resumed": resumed,
         "verified": verify,
-        "joined_in_one_pass": joined,
         "cluster": job.summary(),
     }
 
@@ -166,8 +164,8 @@ def convert(
 
     For TIFF, OME-Zarr and PNG, whose images have files of their own, the target equals that of one machine to the
     byte. For tables it is a folder of parts, each of which is the table that one machine writes for those rows. The
-    folder opens as one set, with the same images, names and columns in the same order. For Lance it is one dataset,
-    which the driver makes from the parts in one pass.
+    folder opens as one set, with the same images, names and columns in the same order. For Lance it is one dataset:
+    tasks write its fragments, and the driver commits them as one version.
 
     Args:
         source: the set, which every node can open; or a :class:`wellread.Dataset`, for options of opening.
