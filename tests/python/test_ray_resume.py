@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import wellread as wr
 from wellread import ray as wray
-from wellread.ray import _cluster, _kept
+from wellread.ray import _cluster, _kept, _whole
 
 
 @pytest.fixture
@@ -100,6 +100,19 @@ def test_images_that_could_not_be_read_are_read_again(cluster, wellread, cells, 
     cluster.did = []
     assert wray.checksum(folder, resume=True) == wellread("checksum", cells["tiff"])
     assert cluster.did == [("checksum_task", 16)]
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_server_that_fails_leaves_no_image_out(parquet, passes):
+    rows = json.loads(_whole._native.checksums(wr.Dataset(parquet)._native, 0, 2, 1))
+    cause = "cannot read: GET b/c.tif: the server answered 503 SlowDown"
+    rows.append({"path": "s3://b/c.tif", "row": 2, "cause": cause, "hint": None, "may_pass": passes})
+    if passes:
+        with pytest.raises(wr.Error, match="503 SlowDown") as raised:
+            _whole.failed_rows(json.dumps(rows), wr.Dataset(parquet))
+        assert raised.value.row == 2
+    else:
+        assert _whole.failed_rows(json.dumps(rows), wr.Dataset(parquet)) == [(2, rows[2])]
 
 
 def test_a_line_that_was_cut_off_does_no_harm(tmp_path):

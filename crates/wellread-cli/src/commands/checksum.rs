@@ -45,7 +45,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     for (row, sum) in read.into_iter().enumerate() {
         match sum {
             Ok(sum) => sums.push(sum),
-            Err(error) if args.on_error == "skip" => failed.push((row, error)),
+            Err(error) if args.on_error == "skip" && !error.is_of_link() => failed.push((row, error)),
             Err(error) => return Err(error.into()),
         }
     }

@@ -263,13 +263,13 @@ pub fn failed_rows(list: &Value, path: &Path) -> Outcome<Vec<(usize, wellread_st
 /// A row whose error names a file of the set as it would here: below the path as it was typed. Nodes know the whole path.
 fn as_typed(row: SentRow, typed: &Path) -> SentRow {
     let whole = std::path::absolute(typed).unwrap_or_else(|_| typed.to_owned());
-    let SentRow::Failed { path, row, cause, hint } = row else { return row };
+    let SentRow::Failed { path, row, cause, hint, may_pass } = row else { return row };
     let path = match Path::new(&path).strip_prefix(&whole) {
         Ok(below) if below.as_os_str().is_empty() => typed.to_string_lossy().into_owned(),
         Ok(below) => typed.join(below).to_string_lossy().into_owned(),
         Err(_) => path,
     };
-    SentRow::Failed { path, row, cause, hint }
+    SentRow::Failed { path, row, cause, hint, may_pass }
 }
 
 /// Reads a line, and moves the bar as it says.
@@ -362,6 +362,7 @@ mod tests {
             row: Some(3),
             cause: "is damaged".to_owned(),
             hint: None,
+            may_pass: false,
         };
         let here = std::path::absolute("plate").unwrap();
         let said = |path: &Path| {

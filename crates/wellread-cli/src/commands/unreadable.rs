@@ -20,7 +20,7 @@ use wellread_store::{Error, Store};
 /// The images of `source` that can be read, and the others.
 ///
 /// # Errors
-/// There is none that can be read; the cluster's error.
+/// There is none that can be read; a link or a server that failed; the cluster's error.
 pub(super) fn without(
     source: Box<dyn Store>,
     (open, path): (&OpenArgs, &Path),
@@ -41,6 +41,8 @@ pub(super) fn without(
     for (row, image) in read.into_iter().enumerate() {
         match image {
             Ok(_) => rows.push(row),
+            // The image may be as good as any other.
+            Err(error) if error.is_of_link() => return Err(error.into()),
             Err(error) => unreadable.push((row, error)),
         }
     }

@@ -33,7 +33,7 @@ fn parts_become_one_table() {
     let files = data_files(&target);
     assert!(written.iter().all(|name| files.contains(name)) && files.len() == written.len() + 1, "{files:?}");
     assert!(
-        open(&target).unwrap().feature_names().is_empty(),
+        open(&target).unwrap().hints().feature_names().is_empty(),
         "row_id counts rows, and is no column of somebody"
     );
     assert_eq!(std::fs::read_dir(target.join("_versions")).unwrap().count(), 1);
