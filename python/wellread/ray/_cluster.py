@@ -226,6 +226,14 @@ def answer(work: Callable[[Any], tuple[Any, int]], job: Any) -> Answer:
     return Answer(result, error, node, socket.gethostname(), images, time.monotonic() - start, start)
 
 
+def of_node(error: BaseException, host: str) -> BaseException:
+    """An error of a task. It names the node unless an image or a choice is at fault: the disk of one node may be full,
+    or its credentials may have expired."""
+    if not isinstance(error, Error) or not (type(error) is Error or error._is_of_link):
+        return error
+    return Error(f"node {host}: {error}", path=error.path, row=error.row, hint=error.hint)
+
+
 def run(
     ray: Any,
     work: Callable[[Any], tuple[Any, int]],
@@ -276,7 +284,7 @@ def run(
                     advice = "" if hint is None else f" (hint: {hint})"
                     raise Error(f"a task failed on the cluster: {said}{advice}", hint=hint) from raised
                 if one.error is not None:
-                    raise one.error
+                    raise of_node(one.error, one.host)
                 summary.note(one)
                 if keep is not None:
                     keep(number, one.images, one.result)

@@ -69,7 +69,7 @@ def failed_rows(text: str, dataset: Dataset) -> list[tuple[int, dict[str, Any]]]
     """The rows that could not be read, with the reason of each, of results as text.
 
     Raises:
-        wellread.Error: there is none that can be read; a link or a server failed, or a node's credentials have expired.
+        wellread.Error: there is none that can be read. A link or a server failed, or a node's credentials expired.
     """
     rows = json.loads(text)
     found = [(row, one) for row, one in enumerate(rows) if "cause" in one]

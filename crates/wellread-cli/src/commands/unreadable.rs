@@ -20,7 +20,7 @@ use wellread_store::{Error, Store};
 /// The images of `source` that can be read, and the others.
 ///
 /// # Errors
-/// There is none that can be read; a link or a server that failed; the cluster's error.
+/// There is none that can be read. A link or a server failed. The cluster's error.
 pub(super) fn without(
     source: Box<dyn Store>,
     (open, path): (&OpenArgs, &Path),
