@@ -227,8 +227,8 @@ def answer(work: Callable[[Any], tuple[Any, int]], job: Any) -> Answer:
 
 
 def of_node(error: BaseException, host: str) -> BaseException:
-    """An error of a task. It names the node unless an image or a choice is at fault: the disk of one node may be full,
-    or its credentials may have expired."""
+    """An error of a task. It names the node unless an image or a choice is at fault. One node may have a full disk,
+    or expired credentials."""
     if not isinstance(error, Error) or not (type(error) is Error or error._is_of_link):
         return error
     return Error(f"node {host}: {error}", path=error.path, row=error.row, hint=error.hint)
