@@ -11,7 +11,10 @@ convert   a node is killed when so many images are written. All files of TIFF an
 verify    … when so many images are read, of a whole set and of a damaged one, by turns: the document.
 stats     … of uint16 and of float32, by turns: the file of statistics.
 embed     … when so many parts are whole: the table.
-resume    the driver of convert is killed when so many parts are written, and the same command goes on: all files.
+resume    the driver is killed and the same command goes on, by turns of convert when so many parts are written (all
+          files), and of stats when so many answers of nodes are kept (the file of statistics).
+
+Long because each command is killed in a way of its own.
 
 The seed chooses the node and the moment, which is counted in images or parts: no seed depends on time. A line is
 printed for each seed. The exit code is 1 where a result differs, something is left behind, or a command fails or
@@ -195,8 +198,8 @@ class Campaign:
                 killed.append(done[0])
                 self.kill(chosen.node)
 
-        def job(address):
-            return real(address, done=look, total=lambda _: look())
+        def job(address, **how):
+            return real(address, done=look, total=lambda _: look(), **how)
 
         _whole.Job = _convert.Job = job
         try:
@@ -239,16 +242,21 @@ class Campaign:
         found.pop("cluster")
         return difference(found, wanted), len(killed)
 
-    def stats(self, chosen, out):
-        from wellread import ray as wray
-
-        path = (self.whole, self.floats)[chosen.kind % 2]
+    def stats_here(self, path, out):
+        """The file of statistics that one machine writes."""
 
         def of_one():
             self.run("stats", path, "--out", out / "here.json")
             return (out / "here.json").read_bytes()
 
-        wanted = self.once(f"stats {path}", of_one)
+        return self.once(f"stats {path}", of_one)
+
+    def stats(self, chosen, out):
+        from wellread import ray as wray
+
+        path = (self.whole, self.floats)[chosen.kind % 2]
+
+        wanted = self.stats_here(path, out)
         with self.killing(chosen) as killed:
             wray.stats(path, out=out / "there.json")
         return difference((out / "there.json").read_bytes(), wanted), len(killed)
@@ -287,28 +295,63 @@ class Campaign:
             (out / name).unlink(missing_ok=True)
         return difference(table.read_bytes(), wanted), len(killed)
 
-    def resume(self, chosen, out):
-        target = out / "there"
-        words = [self.wellread, "--json", "convert", self.whole, target, "--format", "tiff", "--resume", "--on",
-                 f"ray:{self.cluster.address}"]  # fmt: skip
-        parts = out / ".wellread-resume-there" / "parts"
+    def interrupted(self, words, is_time, **environment):
+        """Runs the program until it is time to kill it and all that it started; how often it was killed."""
         pipe = subprocess.DEVNULL
         first = subprocess.Popen(
-            list(map(str, words)), stdout=pipe, stderr=pipe, env=self.environment, start_new_session=True
+            list(map(str, [self.wellread, "--json", *words])),
+            stdout=pipe,
+            stderr=pipe,
+            env={**self.environment, **environment},
+            start_new_session=True,
         )
         killed = 0
         while first.poll() is None and not killed:
-            if parts.is_dir() and len([part for part in parts.iterdir() if part.name[0] != "."]) >= chosen.at:
+            if is_time():
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(first.pid, signal.SIGKILL)
                     killed = 1
             time.sleep(0.005)
         first.wait()
+        return killed
+
+    def resume(self, chosen, out):
+        return (self.resume_convert if chosen.kind % 2 else self.resume_stats)(chosen, out)
+
+    def resume_stats(self, chosen, out):
+        table, cache = out / "there.json", out / "cache"
+        words = ["stats", self.floats, "--out", table, "--resume", "--on", f"ray:{self.cluster.address}"]
+
+        def kept():
+            return sum(path.read_bytes().count(b"\n") for path in cache.glob("wellread/resume/*"))
+
+        def is_time():
+            # A journal is there before its first answer.
+            return any(cache.glob("wellread/resume/*")) and kept() >= chosen.at
+
+        killed = self.interrupted(words, is_time, XDG_CACHE_HOME=str(cache))
+        if table.exists():
+            # It was done by then.
+            killed = 0
+        else:
+            self.run(*words, XDG_CACHE_HOME=str(cache))
+        left = "answers are still kept" if kept() else None
+        return difference(table.read_bytes(), self.stats_here(self.floats, out)) or left, killed
+
+    def resume_convert(self, chosen, out):
+        target = out / "there"
+        words = ["convert", self.whole, target, "--format", "tiff", "--resume", "--on", f"ray:{self.cluster.address}"]
+        parts = out / ".wellread-resume-there" / "parts"
+
+        def is_time():
+            return parts.is_dir() and len([part for part in parts.iterdir() if part.name[0] != "."]) >= chosen.at
+
+        killed = self.interrupted(words, is_time)
         if target.exists():
             # It was done by then.
             killed = 0
         else:
-            self.run(*words[2:])
+            self.run(*words)
         return difference(digests(target), digests(self.folder / "tiff")), killed
 
     def seed(self, command, seed, seconds):

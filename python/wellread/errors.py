@@ -50,7 +50,8 @@ class Error(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions of worker processes are pickled, and keep what they know.
-        return _rebuilt, (type(self), self.args, self.path, self.row, self.hint)
+        state = {"_is_of_link": self._is_of_link}
+        return _rebuilt, (type(self), self.args, self.path, self.row, self.hint), state
 
 
 class CorruptImageError(Error):

@@ -495,3 +495,25 @@ def test_a_table_that_is_written_to_is_an_error(wellread, tmp_path, format, name
     anew = wr.Dataset(tables[0])
     assert list(anew.column("well")) == ["B2"] * 4
     assert not np.array_equal(anew[0], before)
+
+
+def test_lance_reads_a_dataset_whose_fragments_several_tasks_wrote(wellread, tmp_path):
+    from wellread import _native
+    from wellread.ray import _write
+
+    [written] = wellread("generate", tmp_path, "--images", 7, "--size", "20x24", "--formats", "parquet")["written"]
+    source, target = wr.Dataset(written["path"])._native, tmp_path / "set.lance"
+    choices = _write.options() | {"types": _native.types_of(source)}
+    parts = _native.Parts(str(target), "lance", False, None)
+    names = [parts.part_name(number) for number in range(3)]
+    for name, rows in zip(names, ([0, 1, 2], [3], [4, 5, 6]), strict=True):
+        _native.write_part(source.select(rows), parts.part(name), "lance", choices, 1 << 20, True)
+    assert parts.commit(names, choices, source) == 7
+    dataset = lance.dataset(str(target))
+    assert (dataset.version, [one.fragment_id for one in dataset.get_fragments()]) == (1, [0, 1, 2])
+    dataset.validate()
+    whole = tmp_path / "whole.lance"
+    wellread("convert", written["path"], whole)
+    assert dataset.to_table() == read_lance(whole)
+    assert dataset.to_table(columns=["row_id"])["row_id"].to_pylist() == list(range(7))
+    assert dataset.take([5, 2], columns=["row_id"])["row_id"].to_pylist() == [5, 2]

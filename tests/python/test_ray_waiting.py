@@ -1,10 +1,12 @@
 """Tasks that no node of a cluster can run: what a program says while it waits. Ray is a stand-in here."""
 
+import pickle
 import sys
 import types
 from pathlib import Path
 
 import pytest
+from wellread import errors
 from wellread.ray import _cluster, _commands
 
 
@@ -35,7 +37,7 @@ class Ray:
     def get(self, reference):
         work, job = reference
         result, images = work(job)
-        return _cluster.Answer(result, None, "node", "host", images, 1.0)
+        return _cluster.Answer(result, None, "node", "host", images, 1.0, 0.0)
 
     def cancel(self, reference, force):
         raise AssertionError("no task is given up")
@@ -67,6 +69,36 @@ def test_slow_tasks_and_short_waits_are_not_told(monkeypatch, capsys):
     monkeypatch.setattr(_cluster, "WAIT_SECONDS", 3600)
     assert results(0, 5) == [2, 4, 6]
     assert capsys.readouterr().err == ""
+
+
+class Failing(Ray):
+    """Ray whose tasks fail on their node."""
+
+    def __init__(self, error):
+        super().__init__(2, 0)
+        self.error = error
+
+    def get(self, reference):
+        return _cluster.Answer(None, self.error, "node", "n7", 0, 1.0, 0.0)
+
+    def cancel(self, reference, force):
+        pass
+
+
+def test_an_error_names_the_node_unless_an_image_is_at_fault():
+    full = errors.Error("/data/set: cannot write: No space left on device", path="/data/set", hint="free some space")
+    damaged = errors.CorruptImageError("a.tif: row 3: is cut off", path="a.tif", row=3)
+    refused = errors.CorruptImageError("s3://b/a.tif: row 3: the server answered 503", path="s3://b/a.tif", row=3)
+    refused._is_of_link = True
+    # As a task hands it on.
+    refused = pickle.loads(pickle.dumps(refused))
+    choice = errors.ChoiceError("no such format")
+    named, others = (full, refused), (damaged, choice)
+    for error, said in [(one, f"node n7: {one}") for one in named] + [(one, str(one)) for one in others]:
+        with pytest.raises(errors.Error) as raised:
+            list(_cluster.run(Failing(error), double, [1], summary=_cluster.Summary()))
+        assert str(raised.value) == said and raised.value.path == error.path
+    assert raised.type is errors.ChoiceError
 
 
 class Commands(Ray):

@@ -1,7 +1,7 @@
 """Training on several machines: each node has a part of the set, and a job goes on with other nodes.
 
-Machines are processes of this one: two agents of torchrun with two ranks each, over gloo. Rows are those that ranks
-say they had.
+Machines are processes of this one: two agents of torchrun with two ranks each, over gloo. Where root can make network
+namespaces, a test has them on hosts of other names, which share no disk. Rows are those that ranks say they had.
 """
 
 import importlib.util
@@ -16,6 +16,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+import hosts
 import pytest
 import wellread as wr
 from own_process import HANGS
@@ -77,25 +78,26 @@ def run_all(commands, folder, **more):
     return said
 
 
-def torchrun(folder, nodes, ranks, *script):
-    """Runs a script on so many "nodes" of so many ranks, and returns what each rank has logged."""
+def torchrun(folder, nodes, ranks, *script, on=None):
+    """Runs a script on so many "nodes" of so many ranks, and returns what each rank has logged. `on` is the address
+    of this process and the hosts that the nodes are, as of hosts.made()."""
+    server, there = on or ("localhost", [])
+    addresses = [host.address for host in there] or ["localhost"] * nodes
     log = folder / f"log{len(list(folder.iterdir()))}"
     log.mkdir()
     # The store of the rendezvous outlives both agents: whoever of them held it could end first, and the other would
     # wait for minutes at the barrier before its end.
     store = pytest.importorskip("torch.distributed").TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
-    run_all(
+    commands = [
         [
-            [
-                *(sys.executable, "-m", "torch.distributed.run", "--nnodes", nodes, "--nproc-per-node", ranks),
-                *("--node-rank", node, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{store.port}"),
-                *("--rdzv-conf", "is_host=0"),
-                *("--rdzv-id", "test", "--local-addr", "localhost", *script, "--written-rows", log),
-            ]
-            for node in range(nodes)
-        ],
-        folder,
-    )
+            *(sys.executable, "-m", "torch.distributed.run", "--nnodes", nodes, "--nproc-per-node", ranks),
+            *("--node-rank", node, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"{server}:{store.port}"),
+            *("--rdzv-conf", "is_host=0"),
+            *("--rdzv-id", "test", "--local-addr", addresses[node], *script, "--written-rows", log),
+        ]
+        for node in range(nodes)
+    ]
+    run_all([host.command(words) for host, words in zip(there, commands, strict=True)] if there else commands, folder)
     return [json.loads((log / f"{rank}.json").read_text()) for rank in range(nodes * ranks)]
 
 
@@ -110,6 +112,36 @@ def test_two_nodes_of_two_ranks_read_their_own_parts(parquet, tmp_path):
         # Neighbouring rows, until nodes get other parts.
         assert (nodes == [ROWS[:20], ROWS[20:]]) == (epoch != "2"), nodes
     assert ranks[0]["0"] != ranks[0]["1"], "an order of its own in each epoch"
+
+
+def test_hosts_of_other_names_keep_their_own_parts_on_their_own_disks(wellread, tmp_path):
+    with hosts.made(tmp_path) as (gateway, both):
+        words = [
+            "--images",
+            40,
+            "--size",
+            "256x256",
+            "--channels",
+            2,
+            "--formats",
+            "parquet",
+            "--compression",
+            "none",
+        ]
+        [written] = wellread("generate", tmp_path / "set", *words)["written"]
+        size = Path(written["path"]).stat().st_size
+        with hosts.served(written["path"], gateway) as (address, asked):
+            script = (EXAMPLES / "train_torchrun.py", address, "--batch-size", 5, "--epochs", 2)
+            ranks = torchrun(tmp_path, 2, 2, *script, on=(gateway, both))
+        for epoch in ("0", "1"):
+            seen = [rank[epoch] for rank in ranks]
+            assert [sorted(seen[0] + seen[1]), sorted(seen[2] + seen[3])] == [ROWS[:20], ROWS[20:]]
+        names = [(host.folder / "name").read_text().strip() for host in both]
+        assert names == ["host-0", "host-1"] and socket.gethostname() not in names
+        assert asked == {host.address for host in both}
+        # Half of the set is on each disk, and a little of what lies beside it.
+        cached = [host.cached() / size for host in both]
+        assert all(0.45 < part < 0.75 for part in cached), cached
 
 
 @pytest.mark.parametrize("shard", ["local", "auto"])

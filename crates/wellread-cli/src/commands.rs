@@ -35,6 +35,7 @@ pub mod synthetic;
 pub mod task_native;
 pub mod tasks;
 pub mod trace;
+mod unreadable;
 pub mod verify;
 pub mod view;
 pub mod write_options;

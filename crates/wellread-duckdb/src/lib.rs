@@ -52,7 +52,7 @@ pub static FORMAT: Format = Format {
     foreign_entry: |_| Ok(None),
     keeps_features: true,
     keeps_features_at: |_| false,
-    joins_parts: false,
+    join_parts: None,
     own_columns: is_own,
     names_tell: |_, _| false,
     keeps_durations: false,

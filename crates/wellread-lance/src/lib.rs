@@ -6,6 +6,7 @@
 //!                              │                                      └▶ batches of this Arrow release: scans, and what pieces cannot say
 //!                              └─ text and all else: Lance's decoders (fragment) ──bridge──▶ batches
 //!  TableWriter ──batches──▶ writer ──▶ data files, a version (commit) under a temporary name ──▶ its place
+//!  datasets that several processes wrote ──join──▶ their data files, one version
 //! ```
 //!
 //! In a bucket or on a web server Lance reads and writes through an object store that is our own (`place_store`). So requests are
@@ -23,6 +24,7 @@ mod direct;
 mod error;
 mod footer;
 mod fragment;
+mod join;
 mod new_file;
 mod parts;
 mod place_store;
@@ -51,7 +53,7 @@ pub static FORMAT: Format = Format {
     foreign_entry: dataset_folder::foreign,
     keeps_features: true,
     keeps_features_at: |_| false,
-    joins_parts: true,
+    join_parts: Some(join::JOIN),
     own_columns: is_own,
     names_tell: |_, _| false,
     keeps_durations: true,

@@ -51,8 +51,14 @@ pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<Box<dyn St
     Ok(Box::new(TableWriter::create(target, options, make)?))
 }
 
+/// Where the dataset of `target` is while `folder` is what becomes of the target: in it, where that is a LanceDB folder.
+pub(crate) fn dataset_in(folder: &Path, target: &Path) -> PathBuf {
+    let is_database = target.extension().is_some_and(|e| e.eq_ignore_ascii_case("lancedb"));
+    if is_database { folder.join(TABLE) } else { folder.to_owned() }
+}
+
 /// Lance takes paths as text.
-fn not_utf8(target: &Path) -> Error {
+pub(crate) fn not_utf8(target: &Path) -> Error {
     Error::new(target, "Lance cannot write to a path that is not valid UTF-8")
         .hint("choose another name, or another folder where it is the folder's")
 }
@@ -81,10 +87,7 @@ fn encoding(target: &Path, options: &WriteOptions) -> Result<Encoding> {
 /// The sink of a schema that is now known.
 fn sink(staged: Staged, encoding: &Encoding, schema: &Schema) -> Result<Box<dyn TableSink>> {
     let target = staged.target().to_owned();
-    let mut folder = staged.path().to_owned();
-    if target.extension().is_some_and(|e| e.eq_ignore_ascii_case("lancedb")) {
-        folder.push(TABLE);
-    }
+    let folder = dataset_in(staged.path(), &target);
     let schema = Arc::new(with_encoding(schema, encoding));
     let output = Output::new(target.clone(), &folder, schema)?;
     let Some(journal) = staged.journal().cloned() else {

@@ -48,7 +48,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, doing: Activity) -> PyErr
         let class = module(py)?.getattr(name)?;
         let made = class.call((error.to_string(),), Some(&keywords))?;
         // Each image of the set would wait for the same server.
-        made.setattr("_is_of_link", error.may_pass() && place::is_remote(error.path()))?;
+        made.setattr("_is_of_link", error.is_of_link())?;
         Ok(PyErr::from_value(made))
     };
     make().unwrap_or_else(|failed| failed)

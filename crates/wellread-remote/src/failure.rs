@@ -151,6 +151,8 @@ impl Fault {
     pub(crate) fn kind(&self) -> io::ErrorKind {
         match self {
             Self::Status { status: 404 | 410, .. } => io::ErrorKind::NotFound,
+            // All objects are refused then, whatever is wrong with one of them.
+            Self::Status { code, .. } if is_expired(code) => io::ErrorKind::Other,
             Self::Status { status: 401 | 403, .. } => io::ErrorKind::PermissionDenied,
             Self::Stalled | Self::Slow { .. } => io::ErrorKind::TimedOut,
             Self::Unreachable(_) => io::ErrorKind::NotConnected,
@@ -341,6 +343,9 @@ mod tests {
         let advice = |status, code: &str| Fault::status(status, code.into(), String::new()).advice();
         for (status, code) in [(400, "ExpiredToken"), (403, "ExpiredToken"), (400, "TokenRefreshRequired")] {
             assert!(advice(status, code).unwrap().contains("have expired"), "{status} {code}");
+            // It is no matter of one object.
+            let kind = Fault::status(status, code.into(), String::new()).kind();
+            assert_eq!(kind, io::ErrorKind::Other, "{status} {code}");
         }
         for (status, code) in [(500, "InternalError"), (502, ""), (200, "InternalError")] {
             assert!(advice(status, code).unwrap().contains("try again later"), "{status} {code}");

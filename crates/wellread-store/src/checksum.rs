@@ -57,6 +57,9 @@ pub enum SentRow {
         cause: String,
         /// The advice.
         hint: Option<String>,
+        /// Whether another attempt may succeed.
+        #[serde(default)]
+        may_pass: bool,
     },
 }
 
@@ -69,6 +72,7 @@ impl From<Result<ImageChecksum>> for SentRow {
                 row: error.row_index(),
                 cause: error.cause().to_owned(),
                 hint: error.hint_text().map(str::to_owned),
+                may_pass: error.may_pass(),
             },
         }
     }
@@ -82,8 +86,9 @@ impl SentRow {
     pub fn received(self) -> Result<ImageChecksum> {
         match self {
             Self::Read(sum) => Ok(sum),
-            Self::Failed { path, row, cause, hint } => {
+            Self::Failed { path, row, cause, hint, may_pass } => {
                 let error = Error::new(path, cause);
+                let error = if may_pass { error.passing() } else { error };
                 let error = row.into_iter().fold(error, Error::row);
                 Err(hint.into_iter().fold(error, crate::Error::hint))
             }
@@ -238,6 +243,13 @@ mod tests {
         let read: Vec<SentRow> = serde_json::from_str(&text).unwrap();
         let [first, second] = <[SentRow; 2]>::try_from(read).unwrap().map(SentRow::received);
         assert_eq!(first.unwrap(), sum);
-        assert_eq!(second.unwrap_err().to_string(), said);
+        let second = second.unwrap_err();
+        assert_eq!((second.to_string(), second.may_pass()), (said, false));
+        // A fault of a server is no fault of the image.
+        let fault = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        let text =
+            serde_json::to_string(&SentRow::from(Err(Error::io("a.tif", "cannot read", &fault)))).unwrap();
+        let read: SentRow = serde_json::from_str(&text).unwrap();
+        assert!(read.received().unwrap_err().may_pass());
     }
 }

@@ -207,6 +207,17 @@ impl Error {
     pub fn may_pass(&self) -> bool {
         self.0.passing
     }
+
+    /// Whether a link or a server failed, and not this file: all that lies there fails alike.
+    pub fn is_of_link(&self) -> bool {
+        self.may_pass() && place::is_remote(self.path())
+    }
+
+    /// States that another attempt may succeed, as the process found that handed the error on in words.
+    pub(crate) fn passing(mut self) -> Self {
+        self.0.passing = true;
+        self
+    }
 }
 
 /// Whether links lead to each other.

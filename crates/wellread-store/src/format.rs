@@ -14,7 +14,7 @@ use crate::probe::Probe;
 use crate::surface::option_as;
 use crate::{Error, Result, Store, StoreWriter, WriteOptions};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::OnceLock;
 
@@ -100,6 +100,16 @@ impl fmt::Display for Unmatched {
     }
 }
 
+/// How parts of a table become one table, whose rows are not written again.
+#[derive(Clone, Copy)]
+pub struct JoinParts {
+    /// Makes a table of the parts, in their order, at a path where none is. Their files move there. It is `false`, and nothing
+    /// has moved, where the parts have unlike columns.
+    pub join: fn(parts: &[PathBuf], target: &Path) -> Result<bool>,
+    /// Moves back to the parts what an interrupted `join` has moved to the path, and removes the rest there.
+    pub undo: fn(parts: &[PathBuf], target: &Path) -> Result<()>,
+}
+
 /// One storage format: its name, how to know it, open it and create it.
 pub struct Format {
     /// Name as in `--formats`, such as `parquet`.
@@ -125,9 +135,9 @@ pub struct Format {
     pub keeps_features: bool,
     /// Whether such columns are kept in a target of this name that holds several images, of a format that is no table.
     pub keeps_features_at: fn(&Path) -> bool,
-    /// Whether the parts of a table that several processes write become one table, in one pass ([`crate::parted`]). They do where the format's own
+    /// How the parts of a table that several processes write become one table ([`crate::parted`]). They do where the format's own
     /// library takes no folder of tables for a set.
-    pub joins_parts: bool,
+    pub join_parts: Option<JoinParts>,
     /// Whether no column beside the images can have this name: the format's tables have one themselves, or can have none.
     /// [`create`](crate::create) renames one that has it ([`crate::features::renamed`]).
     pub own_columns: fn(&str) -> bool,

@@ -168,7 +168,7 @@ pub mod write;
 pub use amount::{bytes_text, parse_bytes};
 pub use concat::{open, open_all};
 pub use error::{Error, FILE_TOO_LARGE_HINT, Result};
-pub use format::{Format, Missing, OpenOptions, Unmatched, formats, is_called_as_folder};
+pub use format::{Format, JoinParts, Missing, OpenOptions, Unmatched, formats, is_called_as_folder};
 pub use hints::{
     FeatureTable, Hints, LeftOut, PageCache, PartTable, Renamed, RowCut, RowFacts, RowHints, SetPart,
     SiteSummary, SiteTable,

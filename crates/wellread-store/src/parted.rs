@@ -4,7 +4,7 @@
 //!  one process      PartedSet::begin ─▶ .wellread-resume-NAME/parts/
 //!  each process     write_part(some rows) ─▶ parts/part-00003…     whole or not at all, read back
 //!  one process      PartedSet::commit ─▶ set/NAME ─▶ NAME
-//!                     tables: a folder of them and the list of the parts, or one table (a pass over all)
+//!                     tables: a folder of them and the list of the parts, or one table that has their files
 //!                     images in files of their own: each file moved to where one writer would have put it
 //! ```
 //!
@@ -13,16 +13,18 @@
 //! earlier one where that is asked for. A part that is there and holds its images is not written again.
 
 use crate::concat::open_listed;
+mod holds;
+
 use crate::convert::{ConvertOptions, convert};
 use crate::finished::Output as _;
-use crate::format::{Format, OpenOptions, format_named};
+use crate::format::{Format, JoinParts, OpenOptions, format_named};
 use crate::part_list::{self, ListedPart, PartList};
 use crate::staged::Staged;
-use crate::surface::option;
-use crate::verify::{Expected, expected_of, verify};
-use crate::{Error, ImageView, Result, RowInfo, Store, WriteOptions, entries, features, place, registry};
+use crate::{Error, Result, Store, WriteOptions, entries, features, place, registry};
 use std::path::{Path, PathBuf};
-use wellread_image::{ImageMetadata, PhysicalSize, Shape};
+use wellread_image::ImageMetadata;
+
+pub use holds::holds;
 
 /// Name of the list of its parts in the folder of a set that was written in parts of a table. Without it each table there is a set, and
 /// those that are there are all.
@@ -88,17 +90,38 @@ impl PartedSet {
         Ok(set)
     }
 
-    /// Moves the tables that an interrupted [`Self::commit`] has put into the set back to the parts.
+    /// Moves the tables that an interrupted [`Self::commit`] has put into the set back to the parts, and their files as well.
     fn take_back(&self) -> Result<()> {
-        let set = self.set();
-        if is_by_image(self.format) || !place::is_folder(&set) {
+        if is_by_image(self.format) {
             return Ok(());
         }
-        let of_part = |entry: &entries::Entry| self.format.has_ending(&entry.name);
-        for entry in entries::list(&set)?.into_iter().filter(of_part) {
-            self.rename(&entry.path, &self.part(&entry.name))?;
+        let set = self.set();
+        if place::is_folder(&set) {
+            for entry in self.tables_in(&set)? {
+                self.rename(&entry.path, &self.part(&entry.name))?;
+            }
+        }
+        let joined = self.joined();
+        if let Some(JoinParts { undo, .. }) = self.format.join_parts
+            && place::is_folder(&joined)
+        {
+            let parts = self.tables_in(&self.staged.path().join(PARTS))?;
+            let parts: Vec<PathBuf> = parts.into_iter().map(|entry| entry.path).collect();
+            undo(&parts, &joined)?;
         }
         Ok(())
+    }
+
+    /// The tables in a folder.
+    fn tables_in(&self, folder: &Path) -> Result<Vec<entries::Entry>> {
+        let mut found = entries::list(folder)?;
+        found.retain(|entry| self.format.has_ending(&entry.name));
+        Ok(found)
+    }
+
+    /// Where one table is made of all parts.
+    fn joined(&self) -> PathBuf {
+        self.staged.path().join(JOINED).join(&self.name)
     }
 
     /// Where the set is put together.
@@ -122,7 +145,7 @@ impl PartedSet {
 
     /// Whether the parts become one table in [`Self::commit`]: where the format's library takes no folder of tables.
     pub fn joins(&self) -> bool {
-        self.format.joins_parts
+        self.format.join_parts.is_some()
     }
 
     /// Whether columns of all images stand beside files of images: they are given to [`Self::commit`], and not to the parts.
@@ -137,8 +160,8 @@ impl PartedSet {
 
     /// Makes a set of the parts of these names, whose images follow one another in this order, and moves it to its
     /// place. Other parts are removed. `options` are those of the parts; `options.features` are columns of all images,
-    /// for a format that keeps them beside files of images. Where the format [joins](Self::joins) parts, they become one
-    /// table. Returns the number of images.
+    /// for a format that keeps them beside files of images. Where the format [joins](Self::joins) parts, one table
+    /// has their files; its rows are written again where parts have unlike columns. Returns the number of images.
     ///
     /// # Errors
     /// A part that is not there or cannot be read; a file that cannot be moved. Where no later run goes on with it,
@@ -168,11 +191,17 @@ impl PartedSet {
         if is_by_image(self.format) {
             return Ok((self.take_images(parts, options)?, format!("{SET}/{}", self.name)));
         }
+        let one_table = format!("{JOINED}/{}", self.name);
+        if let Some(how) = self.format.join_parts
+            && let Some(images) = self.move_together(how, parts)?
+        {
+            return Ok((images, one_table));
+        }
         let list = self.take_tables(parts)?;
         let images = list.parts(&self.set()).iter().map(|(_, images)| images).sum();
         if self.joins() {
             self.join(&list, options)?;
-            return Ok((images, format!("{JOINED}/{}", self.name)));
+            return Ok((images, one_table));
         }
         list.write(&self.set(), self.staged.target())?;
         Ok((images, format!("{SET}/{}", self.name)))
@@ -193,16 +222,38 @@ impl PartedSet {
         Ok(PartList::new(listed))
     }
 
-    /// Writes one table of those of the parts.
+    /// Makes one table that has the files of the parts. The number of its images; `None` where the parts have unlike columns.
+    fn move_together(&self, how: JoinParts, parts: &[String]) -> Result<Option<usize>> {
+        let paths: Vec<PathBuf> = parts.iter().map(|part| self.part(part)).collect();
+        let count =
+            |path: &Path| -> Result<usize> { Ok(registry::open(path, &as_written(self.format))?.len()) };
+        let images = paths.iter().map(|path| count(path)).sum::<Result<usize>>()?;
+        self.make_room()?;
+        if !(how.join)(&paths, &self.joined())? {
+            return Ok(None);
+        }
+        let found = count(&self.joined())?;
+        if found != images {
+            let cause = format_args!("has {found} images, and its parts have {images}");
+            return Err(Error::new(self.staged.target(), cause));
+        }
+        Ok(Some(images))
+    }
+
+    /// Makes the folder in which one table is made of all parts.
+    fn make_room(&self) -> Result<()> {
+        place::create_folder(&self.staged.path().join(JOINED))
+            .map_err(|e| Error::io(self.staged.target(), "cannot make the folder", &e))
+    }
+
+    /// Writes one table of those of the parts, whose columns are unlike.
     fn join(&self, list: &PartList, options: &WriteOptions) -> Result<()> {
-        let folder = self.staged.path().join(JOINED);
-        let target = self.staged.target();
-        place::create_folder(&folder).map_err(|e| Error::io(target, "cannot make the folder", &e))?;
+        self.make_room()?;
         let source = open_listed(&self.set(), list, &as_written(self.format))?;
         let features = features::all(&*source)?;
         let options = WriteOptions { features, overwrite: true, resume: None, ..options.clone() };
         let columns = options.features.as_ref();
-        let writer = registry::create(folder.join(&self.name), self.format.name, &options)?;
+        let writer = registry::create(self.joined(), self.format.name, &options)?;
         let written = convert(&*source, writer, ConvertOptions::default(), &mut |_| ())?;
         written.check(&*source, self.format.name, columns, source.len(), options.jobs, &|| ())?;
         written.commit()
@@ -258,133 +309,4 @@ pub fn write_part(
         written.check(source, format, options.features.as_ref(), source.len(), options.jobs, &|| ())?;
     }
     written.commit()
-}
-
-/// Whether the part at `path` holds the images of `source`, pixels and all, and the columns beside them. A run that goes on need not write
-/// it again. `options` are those of the parts.
-///
-/// # Errors
-/// The first image that the part holds with other names of channels or sizes of pixels.
-pub fn holds(source: &dyn Store, path: &Path, format: &str, options: &WriteOptions) -> Result<bool> {
-    let format = format_named(format)?;
-    if !place::exists(path) {
-        return Ok(false);
-    }
-    let Ok(part) = registry::open(path, &as_written(format)) else { return Ok(false) };
-    if part.len() != source.len() || format.keeps_features && !holds_columns(source, &*part, format) {
-        return Ok(false);
-    }
-    let Ok(expected) = expected_of(source, options.jobs, &|| ()) else { return Ok(false) };
-    if !verify(&*part, Some(Expected::new(&expected)), options.jobs, &|| ()).passed() {
-        return Ok(false);
-    }
-    is_described_alike(source, &*part, format, options)
-}
-
-/// Names of channels, and sizes of pixels along X, Y and Z.
-type Described = (Vec<String>, [Option<PhysicalSize>; 3]);
-
-fn described(of: &ImageMetadata) -> Described {
-    let names = of.channels.iter().map(|channel| channel.name.clone()).collect();
-    let sizes = [&of.physical_size_x, &of.physical_size_y, &of.physical_size_z];
-    (names, sizes.map(Option::clone))
-}
-
-fn in_words((names, sizes): &Described) -> String {
-    let size = |size: Option<&PhysicalSize>| match size {
-        Some(PhysicalSize { value, unit }) => format!("{value} {unit}"),
-        None => "unknown".to_owned(),
-    };
-    format!(
-        "the channels {names:?} and pixels of {}",
-        sizes.each_ref().map(|axis| size(axis.as_ref())).join(" x ")
-    )
-}
-
-/// Whether a part has the names of channels and the sizes of pixels that its format keeps of those of `source`. It has not where nobody
-/// can tell what the format keeps.
-///
-/// # Errors
-/// The first image that has others.
-fn is_described_alike(
-    source: &dyn Store,
-    part: &dyn Store,
-    format: &Format,
-    options: &WriteOptions,
-) -> Result<bool> {
-    // The images that are not described as in the source, each with the place of its kind: most formats change a few things.
-    let mut kinds: Vec<(ImageMetadata, RowInfo)> = Vec::new();
-    let mut rows: Vec<(usize, usize, Described)> = Vec::new();
-    for row in 0..source.len() {
-        let (wanted, found) = (source.metadata(row)?, described(&part.metadata(row)?));
-        if described(&wanted) == found {
-            continue;
-        }
-        let RowInfo { shape: Shape([t, c, z, ..]), dtype } = source.row_info(row)?;
-        let info = RowInfo { shape: Shape([t, c, z, 1, 1]), dtype };
-        let known = kinds.iter().position(|(of, like)| *like == info && described(of) == described(&wanted));
-        let kind = known.unwrap_or(kinds.len());
-        if known.is_none() {
-            kinds.push((wanted, info));
-        }
-        rows.push((row, kind, found));
-    }
-    if rows.is_empty() {
-        return Ok(true);
-    }
-    let Some(kept) = as_kept(&kinds, format, options) else { return Ok(false) };
-    let Some((row, kind, found)) = rows.into_iter().find(|(_, kind, found)| kept[*kind] != *found) else {
-        return Ok(true);
-    };
-    let (has, wanted) = (in_words(&found), in_words(&kept[kind]));
-    let cause = format_args!("was written with {has}, and the source has {wanted}");
-    let hint = format!("leave {} out, so that all parts are written anew", option("resume"));
-    Err(Error::new(part.path(), cause).row(row).hint(hint))
-}
-
-/// The descriptions of images as a format keeps them: it writes such images and reads them back.
-fn as_kept(
-    images: &[(ImageMetadata, RowInfo)],
-    format: &Format,
-    options: &WriteOptions,
-) -> Option<Vec<Described>> {
-    let dir = tempfile::tempdir().ok()?;
-    let ending = if is_by_image(format) { "" } else { format.set_ending };
-    let path = dir.path().join(format!("kept{ending}"));
-    let options = WriteOptions {
-        features: None,
-        chunk: None,
-        shard: None,
-        resume: None,
-        overwrite: true,
-        jobs: 1,
-        ..options.clone()
-    };
-    let mut writer = registry::create(&path, format.name, &options).ok()?;
-    for (number, (metadata, RowInfo { shape, dtype })) in images.iter().enumerate() {
-        let name = format!("{number:09}");
-        let metadata = ImageMetadata { id: name.clone(), name, ..metadata.clone() };
-        let pixels = vec![0u8; shape.pixels() * dtype.size()];
-        let image = ImageView { metadata: &metadata, shape: *shape, dtype: *dtype, pixels: &pixels };
-        writer.write(&image).ok()?;
-    }
-    writer.finish().ok()?;
-    let kept = registry::open(&path, &as_written(format)).ok()?;
-    (0..images.len()).map(|row| Some(described(&kept.metadata(row).ok()?))).collect()
-}
-
-/// Whether a part has the columns of `source`, as its format calls them, no others, and their values.
-fn holds_columns(source: &dyn Store, part: &dyn Store, format: &Format) -> bool {
-    let (Ok(wanted), Ok(found)) = (features::all(source), features::all(part)) else { return false };
-    let wanted = wanted.map(|columns| features::renamed(&columns, &format.own_columns)).transpose();
-    let Ok(wanted) = wanted.map(|named| named.map(|(columns, _)| columns)) else { return false };
-    match (wanted, found) {
-        (Some(wanted), Some(found)) => {
-            let mut names = wanted.schema_ref().fields().iter().map(|field| field.name());
-            wanted.num_columns() == found.num_columns()
-                && names.all(|name| found.column_by_name(name).is_some())
-                && features::differing(&wanted, &found).is_empty()
-        }
-        (one, other) => one.or(other).is_none_or(|columns| columns.num_columns() == 0),
-    }
 }

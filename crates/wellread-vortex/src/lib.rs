@@ -72,7 +72,7 @@ pub static FORMAT: Format = Format {
     foreign_entry: |_| Ok(None),
     keeps_features: true,
     keeps_features_at: |_| false,
-    joins_parts: false,
+    join_parts: None,
     own_columns: is_own_of_tables,
     names_tell: |_, _| false,
     keeps_durations: false,

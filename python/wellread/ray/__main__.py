@@ -18,7 +18,8 @@ from typing import Any, TextIO
 from ..dataset import Dataset
 from ..errors import Error
 from . import _cluster, _commands, _convert, _embed, _sets, _whole, _write
-from ._whole import Job
+from ._job import Job
+from ._kept import has_failed
 
 Say = Callable[..., None]
 # What is no mistake of this program.
@@ -69,13 +70,15 @@ def result_of(request: dict[str, Any], job: Job, say: Say, questions: TextIO) ->
         if job.total is not None:
             job.total(len(request["commands"]))
         return _commands.run(job.ray, request["commands"], request["folder"], job.done)
-    dataset = asked_for(request)
     command = request["command"]
     if command == "checksum":
         # As text, which the command reads as what it finds itself.
-        return _whole.sums_of(job, dataset)
+        return _whole.sums_of_each(job, map(asked_for, request["sets"]))
+    dataset = asked_for(request)
     if command == "stats":
-        return _whole.stats_text(job, dataset, request["by"], request["percentiles"])
+        asked = (request["by"], request["percentiles"], request["on_error"] == "skip")
+        text, skipped = _whole.stats_of_readable(job, dataset, *asked)
+        return {"text": text, "skipped": skipped}
     if command == "convert":
         how = request["how"]
         choices = _write.options(**request["write"])
@@ -96,7 +99,12 @@ def answer(request: dict[str, Any], out: TextIO, questions: TextIO = sys.stdin) 
         out.flush()
 
     try:
-        job = Job(request["address"], done=lambda images: say(done=images), total=lambda images: say(total=images))
+        job = Job(
+            request["address"],
+            done=lambda images: say(done=images),
+            total=lambda images: say(total=images),
+            resume=request["resume"],
+        )
         result = result_of(request, job, say, questions)
     except Exception as error:
         if _is_of_ray(error):
@@ -109,6 +117,9 @@ def answer(request: dict[str, Any], out: TextIO, questions: TextIO = sys.stdin) 
             raise
         return 1
     say(result=result, cluster=job.summary())
+    # An image that fails the command may be repaired by the next time, and the others are not read again then.
+    if request.get("on_error") != "raise" or not any(map(has_failed, result)):
+        job.finish()
     return 0
 
 

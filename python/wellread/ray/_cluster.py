@@ -148,15 +148,19 @@ class Node:
     seconds: float = 0.0
     tasks: int = 0
     slowest_task_seconds: float = 0.0
+    # When its first task with images began and the last one ended, by its own clock.
+    span: tuple[float, float] | None = None
 
     def document(self) -> dict[str, Any]:
-        """As a summary shows it. Images per second are those of one task at a time."""
-        rate = self.images / self.seconds if self.seconds > 0 else None
+        """As a summary shows it. Images per second are those from the node's first task to its last, and those of one
+        task at a time."""
+        span = self.span[1] - self.span[0] if self.span is not None else 0.0
         return {
             "host": self.host,
             "images": self.images,
             "tasks": self.tasks,
-            "images_per_s_per_task": rate,
+            "images_per_s": self.images / span if span > 0 else None,
+            "images_per_s_per_task": self.images / self.seconds if self.seconds > 0 else None,
             "slowest_task_seconds": self.slowest_task_seconds,
         }
 
@@ -171,12 +175,17 @@ class Summary:
         """Counts a task."""
         node = self.nodes.setdefault(answer.node, Node(answer.host))
         node.images += answer.images
-        node.seconds += answer.seconds
         node.tasks += 1
+        if answer.images:
+            # Tasks that look at names alone say nothing of how fast images are read.
+            node.seconds += answer.seconds
+            begin, end = node.span or (answer.began, answer.began)
+            node.span = (min(begin, answer.began), max(end, answer.began + answer.seconds))
         node.slowest_task_seconds = max(node.slowest_task_seconds, answer.seconds)
 
     def document(self, seconds: float) -> dict[str, Any]:
-        """One summary: seconds of the whole, images per second of all and of each node, and the slowest node."""
+        """One summary: seconds of the whole, images per second of all and of each node, and the slowest node. That is
+        the node with the fewest images per second and task: nodes may have unlike numbers of processors."""
         nodes = {name: node.document() for name, node in sorted(self.nodes.items())}
         images = sum(node.images for node in self.nodes.values())
         rates = {name: node["images_per_s_per_task"] for name, node in nodes.items() if node["images_per_s_per_task"]}
@@ -198,6 +207,8 @@ class Answer:
     host: str
     images: int
     seconds: float
+    # By the clock of its node, which no other node's compares with.
+    began: float
 
 
 def answer(work: Callable[[Any], tuple[Any, int]], job: Any) -> Answer:
@@ -212,7 +223,15 @@ def answer(work: Callable[[Any], tuple[Any, int]], job: Any) -> Answer:
     except (Error, TypeError, ValueError, KeyError) as raised:
         error = raised
     node = ray.get_runtime_context().get_node_id()
-    return Answer(result, error, node, socket.gethostname(), images, time.monotonic() - start)
+    return Answer(result, error, node, socket.gethostname(), images, time.monotonic() - start, start)
+
+
+def of_node(error: BaseException, host: str) -> BaseException:
+    """An error of a task. It names the node unless an image or a choice is at fault. One node may have a full disk,
+    or expired credentials."""
+    if not isinstance(error, Error) or not (type(error) is Error or error._is_of_link):
+        return error
+    return Error(f"node {host}: {error}", path=error.path, row=error.row, hint=error.hint)
 
 
 def run(
@@ -222,10 +241,12 @@ def run(
     *,
     summary: Summary,
     done: Callable[[int], None] | None = None,
+    keep: Callable[[int, int, Any], None] | None = None,
     num_cpus: float = 1,
 ) -> Generator[Any, None, None]:
     """The result of each job, in their order. `work` is a function of this package that returns a result and the
-    number of images that it read. `done` is called with that number as tasks end, in any order.
+    number of images that it read. `done` is called with that number as tasks end, in any order. So is `keep`,
+    with the number of the job, that number and the result.
 
     Raises:
         wellread.Error: what the first task raised that failed, or how its node or process was lost for good; the
@@ -263,8 +284,10 @@ def run(
                     advice = "" if hint is None else f" (hint: {hint})"
                     raise Error(f"a task failed on the cluster: {said}{advice}", hint=hint) from raised
                 if one.error is not None:
-                    raise one.error
+                    raise of_node(one.error, one.host)
                 summary.note(one)
+                if keep is not None:
+                    keep(number, one.images, one.result)
                 if done is not None:
                     done(one.images)
                 arrived[number] = one.result

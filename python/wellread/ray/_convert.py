@@ -20,7 +20,8 @@ from .._types import Path
 from ..dataset import Dataset
 from ..errors import ChoiceError, Error
 from . import _cluster, _sets
-from ._whole import Job, unreadable
+from ._job import Job
+from ._whole import ON_ERROR, unreadable
 from ._write import format_of, options
 
 # Bytes of pixels in a part at most, and parts at least, as far as images are enough: the parts of a set are the same
@@ -95,7 +96,6 @@ def converted(
             for (start, end), (size, was_there) in zip(ranges, answers, strict=True):
                 written += size
                 resumed += end - start if was_there else 0
-        joined = parts.joins
         images = parts.commit(names, choices, dataset._native)
     except BaseException:
         _give_up(parts, resume)
@@ -110,7 +110,6 @@ def converted(
         "bytes_of_pixels_written": written,
         "images_resumed": resumed,
         "verified": verify,
-        "joined_in_one_pass": joined,
         "cluster": job.summary(),
     }
 
@@ -165,8 +164,8 @@ def convert(
 
     For TIFF, OME-Zarr and PNG, whose images have files of their own, the target equals that of one machine to the
     byte. For tables it is a folder of parts, each of which is the table that one machine writes for those rows. The
-    folder opens as one set, with the same images, names and columns in the same order. For Lance it is one dataset,
-    which the driver makes from the parts in one pass.
+    folder opens as one set, with the same images, names and columns in the same order. For Lance it is one dataset:
+    tasks write its fragments, and the driver commits them as one version.
 
     Args:
         source: the set, which every node can open; or a :class:`wellread.Dataset`, for options of opening.
@@ -200,7 +199,7 @@ def convert(
     for path in [dataset.path] if dataset._options is None or isinstance(dataset._paths, str) else dataset._paths:
         apart(path, place)
     job = Job(address)
-    skips = _check.word("on_error", on_error, ("raise", "skip")) == "skip"
+    skips = _check.word("on_error", on_error, ON_ERROR) == "skip"
     skipped = unreadable(job, dataset) if skips else []
     if skipped:
         dataset = _sets.without(dataset, [image["row"] for image in skipped])

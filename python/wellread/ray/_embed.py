@@ -107,7 +107,7 @@ class Model:
         import ray
 
         node = ray.get_runtime_context().get_node_id()
-        return Answer(told, None, node, socket.gethostname(), images, time.monotonic() - start)
+        return Answer(told, None, node, socket.gethostname(), images, time.monotonic() - start, start)
 
     def open(self) -> Answer:
         """Opens the model; what was opened."""

@@ -90,16 +90,24 @@ def without(dataset: Dataset, rows: Sequence[int]) -> Dataset:
     return dataset.select([row for row in range(len(dataset)) if row not in left_out])
 
 
-def recipe(dataset: Dataset) -> Recipe:
-    """How tasks open a set.
+def recipe(dataset: Dataset, is_kept: bool = False) -> Recipe:
+    """How tasks open a set. Where answers are kept for a later run, its stamp also has the bytes of all files.
 
     Raises:
         TypeError: a set in memory, which no other process can open.
     """
     images = len(dataset)
-    stamp = f"{images}:{_stamp(dataset.path)}"
+    stamp = f"{images}:{_stamp(dataset.path)}" + (f":{_bytes(dataset)}" if is_kept else "")
     environment = tuple(_environment.told().items())
     return Recipe(pickle.dumps(dataset), stamp, uuid.uuid4().hex, images, __version__, environment)
+
+
+def _bytes(dataset: Dataset) -> str:
+    """The bytes of the files of a set; nothing where they cannot be told, such as beside a file that is damaged."""
+    try:
+        return str(dataset._native.layout()["bytes_on_disk"])
+    except Error:
+        return ""
 
 
 def _stamp(path: str) -> str:

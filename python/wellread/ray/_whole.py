@@ -9,54 +9,24 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 import uuid
+import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import _check, _native
 from .._types import Path
 from ..dataset import Dataset
 from ..errors import Error
-from . import _cluster, _sets
-from ._cluster import Summary
+from . import _sets
+from ._job import Job
+from ._kept import has_failed
 
 # Percentiles that are computed unless others are asked for, as by `wellread stats`.
 PERCENTILES = (0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9)
-# Tasks for each processor: nodes that are faster do more of them.
-TASKS_PER_PROCESSOR = 4
-# Rows of a task at most: what is lost with a node is not much.
-MOST_ROWS = 20_000
 IGNORED = ("order", "names")
-
-Done = Callable[[int], None]
-
-
-class Job:
-    """Something that is done to sets on a cluster: how far it is, and what the nodes did."""
-
-    def __init__(self, address: str | None, done: Done | None = None, total: Done | None = None) -> None:
-        self.ray: Any = _cluster.connected(address)
-        self.done: Done | None = done
-        self.total: Done | None = total
-        self.nodes: Summary = Summary()
-        self.there: set[str] = _cluster.alive(self.ray)
-        self.start: float = time.monotonic()
-
-    def run(self, work: Callable[[Any], tuple[Any, int]], jobs: Sequence[Any]) -> Generator[Any, None, None]:
-        """Results of jobs, in order. Closed before the last of them, it waits until no task runs any more."""
-        return _cluster.run(self.ray, work, jobs, summary=self.nodes, done=self.done)
-
-    def rows_per_task(self, dataset: Dataset) -> tuple[int, int]:
-        """Rows of a task, and rows that are read together."""
-        rows, group = _sets.rows_of_a_task(dataset, TASKS_PER_PROCESSOR * _cluster.processors(self.ray))
-        return min(rows, MOST_ROWS), group
-
-    def summary(self) -> dict[str, Any]:
-        """The work of the nodes, and the nodes that were lost meanwhile."""
-        lost = sorted(self.there - _cluster.alive(self.ray))
-        return self.nodes.document(time.monotonic() - self.start) | {"lost_nodes": lost}
+ON_ERROR = ("raise", "skip")
 
 
 def checksum_task(job: tuple[_sets.Recipe, int, int]) -> tuple[str, int]:
@@ -67,7 +37,7 @@ def checksum_task(job: tuple[_sets.Recipe, int, int]) -> tuple[str, int]:
 
 def sums_of(job: Job, dataset: Dataset) -> str:
     """The result of each row, as JSON."""
-    how = _sets.recipe(dataset)
+    how = _sets.recipe(dataset, job.kept is not None)
     if job.total is not None:
         job.total(len(dataset))
     ranges = _sets.ranges(len(dataset), *job.rows_per_task(dataset))
@@ -77,11 +47,44 @@ def sums_of(job: Job, dataset: Dataset) -> str:
     return "[" + ",".join(text for text in inner if text) + "]"
 
 
+def sums_of_each(job: Job, sets: Iterable[Dataset]) -> list[str]:
+    """The results of sets, in turn. A set after one with an image that cannot be read is left out: no set is compared
+    with that."""
+    found: list[str] = []
+    for dataset in sets:
+        if any(map(has_failed, found)):
+            break
+        found.append(sums_of(job, dataset))
+    return found
+
+
 def _name(dataset: Dataset, row: int) -> str:
     try:
         return dataset.name(row)
     except Error:
         return f"row {row}"
+
+
+def failed_rows(text: str, dataset: Dataset) -> list[tuple[int, dict[str, Any]]]:
+    """The rows that could not be read, with the reason of each, of results as text.
+
+    Raises:
+        wellread.Error: there is none that can be read. A link or a server failed, or a node's credentials expired.
+    """
+    rows = json.loads(text)
+    found = [(row, one) for row, one in enumerate(rows) if "cause" in one]
+    for _, one in found:
+        if one["may_pass"] and _native.is_address(one["path"]):
+            # The image may be as good as any other.
+            _native.check_read(json.dumps([one]))
+    if found and len(found) == len(rows):
+        raise Error(f"{dataset.path}: no image can be read: {found[0][1]['cause']}", path=dataset.path, row=0)
+    return found
+
+
+def listed(dataset: Dataset, failed: Iterable[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Rows that could not be read as a result lists them: row, name and reason of each."""
+    return [{"row": row, "name": _name(dataset, row), "reason": one["cause"]} for row, one in failed]
 
 
 def unreadable(job: Job, dataset: Dataset) -> list[dict[str, Any]]:
@@ -90,22 +93,25 @@ def unreadable(job: Job, dataset: Dataset) -> list[dict[str, Any]]:
     Raises:
         wellread.Error: there is none that can be read.
     """
-    rows = json.loads(sums_of(job, dataset))
-    found = [
-        {"row": row, "name": _name(dataset, row), "reason": one["cause"]}
-        for row, one in enumerate(rows)
-        if "cause" in one
-    ]
-    if found and len(found) == len(rows):
-        raise Error(f"{dataset.path}: no image can be read: {found[0]['reason']}", path=dataset.path, row=0)
-    return found
+    return listed(dataset, failed_rows(sums_of(job, dataset), dataset))
 
 
-def checksum(path: Path | Sequence[Path] | Dataset, *, address: str | None = None) -> list[dict[str, Any]]:
+def checksum(
+    path: Path | Sequence[Path] | Dataset,
+    *,
+    on_error: str = "raise",
+    resume: bool = False,
+    address: str | None = None,
+) -> list[dict[str, Any]]:
     """The SHA-256 of every image's pixels, as ``wellread checksum --json`` prints it.
 
     Args:
         path: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how.
+        on_error: what becomes of images that cannot be read. "raise" fails at the first. "skip" leaves them out, and
+            a warning lists them.
+        resume: keeps on this machine what nodes have found, and continues from what an interrupted call for the same
+            set has left, on any cluster. Tasks that met an image which cannot be read are done again. All are if
+            the path has another time or size, or its files have other bytes in all.
         address: the cluster. The default is the one that this process is connected to, then that of ``RAY_ADDRESS``,
             else one that starts on this machine.
 
@@ -116,9 +122,19 @@ def checksum(path: Path | Sequence[Path] | Dataset, *, address: str | None = Non
         ImportError: Ray is not installed.
         wellread.Error: the first row that cannot be read.
     """
-    text = sums_of(Job(address), _sets.of(path))
-    _native.check_read(text)
-    return json.loads(text)
+    skips = _check.word("on_error", on_error, ON_ERROR) == "skip"
+    job = Job(address, resume=_check.truth("resume", resume))
+    dataset = _sets.of(path)
+    text = sums_of(job, dataset)
+    failed = failed_rows(text, dataset) if skips else []
+    if not skips:
+        _native.check_read(text)
+    if failed:
+        lines = [f"row {one['row']}: {one['name']}: {one['reason']}" for one in listed(dataset, failed)]
+        warnings.warn(f"{dataset.path}: images are left out: " + "; ".join(lines), stacklevel=2)
+    job.finish()
+    left_out = {row for row, _ in failed}
+    return [one for row, one in enumerate(json.loads(text)) if row not in left_out]
 
 
 def verify(
@@ -126,6 +142,7 @@ def verify(
     against: Path | Sequence[Path] | Dataset | None = None,
     *,
     ignore: str | Sequence[str] = (),
+    resume: bool = False,
     address: str | None = None,
 ) -> dict[str, Any]:
     """Reads every pixel of a set, and compares it, as ``wellread verify --json`` does.
@@ -134,6 +151,7 @@ def verify(
         path: the set, as for :func:`checksum`.
         against: expected checksums (a JSON file), or another set of the same images in any format.
         ignore: "order", "names" or both: what may differ.
+        resume: as for :func:`checksum`, for both sets.
         address: the cluster, as for :func:`checksum`.
 
     Returns:
@@ -147,7 +165,7 @@ def verify(
     ignored = [ignore] if isinstance(ignore, str) else list(ignore)
     for word in ignored:
         _check.word("ignore", word, IGNORED)
-    job = Job(address)
+    job = Job(address, resume=_check.truth("resume", resume))
     dataset = _sets.of(path)
     other: Dataset | None = None
     expected: str | None = None
@@ -165,6 +183,7 @@ def verify(
         "order" in ignored,
         "names" in ignored,
     )
+    job.finish()
     return json.loads(text) | {"cluster": job.summary()}
 
 
@@ -232,7 +251,7 @@ def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles
         raise Error(f"{dataset.path}: there are no images to compute statistics of", path=dataset.path)
     if job.total is not None:
         job.total(len(dataset))
-    how = _sets.recipe(dataset)
+    how = _sets.recipe(dataset, job.kept is not None)
     tasks = _packed([rows for _, rows in grouped], *job.rows_per_task(dataset))
     named: list[list[str]] = [[_native.row_names(dataset._native, rows[:1])] for _, rows in grouped]
     are_named = [any(name for names in json.loads(text)["lists"] for name in names) for (text,) in named]
@@ -272,6 +291,8 @@ def stats(
     by: str | Sequence[str] | None = None,
     percentiles: Sequence[float] = PERCENTILES,
     out: Path | None = None,
+    on_error: str = "raise",
+    resume: bool = False,
     address: str | None = None,
 ) -> dict[str, Any]:
     """Each channel's mean, deviation, extremes, percentiles and histogram, to the bit as ``wellread stats`` finds
@@ -282,10 +303,14 @@ def stats(
         by: columns beside the images, such as "Metadata_Plate": statistics of each group that agrees in them.
         percentiles: which, from 0 to 100.
         out: a file to write them to, which loaders normalise by: ``normalize="stats.json"``.
+        on_error: what becomes of images that cannot be read. "raise" fails at the first. "skip" leaves them out, and
+            reads each image twice.
+        resume: as for :func:`checksum`.
         address: the cluster, as for :func:`checksum`.
 
     Returns:
-        What the command prints with ``--json``.
+        What the command prints with ``--json``. With ``on_error="skip"``, ``skipped`` lists the images that were left
+        out.
 
     Raises:
         ImportError: Ray is not installed.
@@ -294,10 +319,24 @@ def stats(
     columns = [by] if isinstance(by, str) else None if by is None else [_check.text("by", one) for one in by]
     percents = [_check.real(f"percentiles[{i}]", one, 0, 100) for i, one in enumerate(percentiles)]
     target = None if out is None else _check.path("out", out)
-    text = stats_text(Job(address), _sets.of(path), columns, percents)
+    skips = _check.word("on_error", on_error, ON_ERROR) == "skip"
+    job = Job(address, resume=_check.truth("resume", resume))
+    dataset = _sets.of(path)
+    text, failed = stats_of_readable(job, dataset, columns, percents, skips)
     if target is not None:
         _write(target, text + "\n")
-    return json.loads(text)
+    job.finish()
+    return json.loads(text) | ({"skipped": listed(dataset, failed)} if skips else {})
+
+
+def stats_of_readable(
+    job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles: Sequence[float], skips: bool
+) -> tuple[str, list[tuple[int, dict[str, Any]]]]:
+    """The file of statistics, and the rows that it leaves out since they cannot be read."""
+    failed = failed_rows(sums_of(job, dataset), dataset) if skips else []
+    if failed:
+        dataset = _sets.without(dataset, [row for row, _ in failed])
+    return stats_text(job, dataset, by, percentiles), failed
 
 
 def _write(path: str, text: str) -> None:

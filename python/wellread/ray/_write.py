@@ -94,9 +94,10 @@ def write(
             :func:`read` gives it, blocks are put in the order of their first rows; else as Ray's tasks are numbered.
             All other columns of plain values stand beside the images, where the format keeps them.
         path: the target, on storage that all nodes share, or in a bucket. For tables (Parquet, Vortex …) it is a
-            folder of them, which opens as one set. For Lance it is one dataset, which the driver makes from the parts
-            in one pass. For TIFF, OME-Zarr and PNG it is a folder of images as one writer makes it. A warning names
-            columns that the format does not keep.
+            folder of them, which opens as one set. For Lance it is one dataset: tasks write its fragments, and the
+            driver commits them as one version. It writes rows again only if blocks have unlike columns. For TIFF,
+            OME-Zarr and PNG it is a folder of images as one writer makes it. A warning names columns that the format
+            does not keep.
         format: the format; by default the ending of the path decides.
         image, name: the columns of images and of their names; with ``name=None`` images are called by their rows.
         channels: names of the channels.

@@ -1,6 +1,8 @@
 """Commands with `--on ray`, on a real cluster of three nodes."""
 
+import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -245,3 +247,59 @@ def test_images_that_cannot_be_read_are_left_out_as_by_one_machine(cluster, well
     done = wray.convert(folder, tmp_path / "python", format="tiff", on_error="skip")
     assert done["images_skipped"] == 1 and done["skipped"][0]["row"] == 7
     assert ray_cluster.files(tmp_path / "python") == ray_cluster.files(tmp_path / "here")
+
+
+def test_what_nodes_have_read_is_not_read_again_by_the_next_run(cluster, wellread, cells, monkeypatch, tmp_path):
+    on = on_ray(monkeypatch, cluster)
+    folder, cache = tmp_path / "tiff", tmp_path / "cache"
+    wellread("convert", cells["parquet"], folder, "--format", "tiff")
+    here, stats = wellread("checksum", folder), wellread("stats", folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+
+    def run(*words):
+        command = [binary, "--json", *map(str, words), "--on", on, "--resume"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=600)
+
+    def kept():
+        return sorted(path.name for path in cache.glob("wellread/resume/*"))
+
+    victim = sorted(folder.glob("*.tiff"))[37]
+    whole = victim.read_bytes()
+    for words, document in (("checksum", folder), here), (("stats", folder), stats):
+        # As long as before: a set of another size is read anew.
+        victim.write_bytes(b"II*\0" + bytes(len(whole) - 4))
+        failed = run(*words)
+        assert failed.returncode == 1 and victim.name in failed.stderr, failed.stderr
+        assert len(kept()) == 1
+        victim.write_bytes(whole)
+        done = run(*words)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == document
+        # A task of statistics that fails ends the others.
+        again = "an interrupted run had read 32 images; these were not read again" in done.stderr
+        assert (again or words[0] == "stats") and kept() == []
+    # One job reads both sets, and says so once.
+    done = run("verify", folder, "--against", cells["parquet"])
+    assert json.loads(done.stdout)["passed"] and done.stderr.count("on ray: ") == 1 and kept() == []
+    nodes = [line for line in done.stderr.splitlines() if line.startswith("node ")]
+    assert nodes and all(re.search(r" [\d.]+ images/s, [\d.]+ images/s a task", line) for line in nodes), nodes
+
+
+def test_checksums_and_statistics_leave_out_what_cannot_be_read(cluster, wellread, cells, monkeypatch, tmp_path):
+    from wellread import ray as wray
+
+    on = on_ray(monkeypatch, cluster)
+    folder = tmp_path / "tiff"
+    wellread("convert", cells["parquet"], folder, "--format", "tiff")
+    damaged = sorted(folder.glob("*.tiff"))[7]
+    damaged.write_bytes(damaged.read_bytes()[:200])
+    skip = ["--on-error", "skip"]
+    for command in ("checksum", "stats"):
+        assert wellread(command, folder, *skip, "--on", on) == wellread(command, folder, *skip)
+        assert damaged.name in wellread(command, folder, "--on", on, code=1)
+    with pytest.warns(UserWarning, match="images are left out: row 7: "):
+        assert wray.checksum(folder, on_error="skip") == wellread("checksum", folder, *skip)
+    found, here = wray.stats(folder, on_error="skip"), wellread("stats", folder, *skip)
+    assert [one["row"] for one in found.pop("skipped")] == [7] == [one["row"] for one in here.pop("skipped")]
+    assert found == here and found["images"] == 39

@@ -35,7 +35,7 @@ def test_statistics_are_those_of_one_machine_to_the_byte(cluster, wellread, labe
 
 def local_job(run=lambda work, jobs: (work(job)[0] for job in jobs)):
     """A job without a cluster."""
-    return SimpleNamespace(total=None, rows_per_task=lambda dataset: (8, 16), run=run, summary=dict)
+    return SimpleNamespace(total=None, kept=None, rows_per_task=lambda dataset: (8, 16), run=run, summary=dict)
 
 
 def test_names_that_the_first_image_lacks_count_as_on_one_machine(wellread, tmp_path):
@@ -165,6 +165,23 @@ def test_tables_are_converted_into_parts_of_one_set(cluster, wellread, labelled,
     # A part is the table that one machine writes of those rows.
     part = wr.Dataset(target / "part-00001.parquet")
     assert [part.name(row) for row in range(7)] == [wr.Dataset(labelled).name(row) for row in range(7, 14)]
+
+
+def test_fragments_of_lance_are_committed_once(labelled, tmp_path):
+    from wellread.ray import _convert, _sets, _write
+
+    if "lance" not in wr.formats():
+        pytest.skip("this build has no Lance")
+    target = tmp_path / "set.lance"
+    how = {"overwrite": False, "resume": False, "verify": True, "mixed": False, "memory": 1 << 20, "rows_per_part": 7}
+    done = _convert.converted(local_job(), _sets.of(labelled), str(target), "lance", _write.options(), **how)
+    assert (done["images"], done["parts"]) == (40, 6)
+    # A data file of each part, numbers of rows for all but the first, and one version of all.
+    assert len(list((target / "data").iterdir())) == 11 and len(list((target / "_versions").iterdir())) == 1
+    assert wr.Dataset(target).columns == wr.Dataset(labelled).columns
+    assert ray_cluster.images_of(wr.Dataset(target)) == ray_cluster.images_of(wr.Dataset(labelled))
+    assert list(wr.Dataset(target).column("well")) == list(wr.Dataset(labelled).column("well"))
+    assert ray_cluster.hidden(tmp_path) == []
 
 
 def test_a_node_that_dies_does_not_change_the_result(cluster, wellread, parquet, tmp_path):

@@ -1,7 +1,7 @@
 //! `wellread checksum PATH`
 
-use super::on::OnArgs;
-use super::{OpenArgs, default_jobs, parse_jobs};
+use super::on::{self, OnArgs};
+use super::{OpenArgs, default_jobs, left_out, parse_jobs, unreadable};
 use crate::output::{Outcome, Ui};
 use std::path::PathBuf;
 
@@ -12,7 +12,8 @@ Prints row, name, shape, pixel type and SHA-256 of the C-order little-endian pix
 
 Examples:
   wellread checksum plate.parquet --json > expected.json
-  wellread checksum screen.parquet --json --on ray > expected.json")]
+  wellread checksum screen.parquet --json --on ray > expected.json
+  wellread checksum screen-tiff --json --on-error skip > expected.json")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
@@ -21,13 +22,18 @@ pub struct Args {
     /// Threads, one at least; by default one for each processor.
     #[arg(long, default_value_t = default_jobs(), value_parser = parse_jobs)]
     jobs: usize,
+    /// Images that cannot be read: raise fails at the first, skip leaves them out and lists them.
+    #[arg(long, default_value = "raise", value_parser = ["raise", "skip"])]
+    on_error: String,
     #[command(flatten)]
     on: OnArgs,
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let sums = if let Some(on) = &args.on.on {
-        on.sums((&args.open, &args.path), "reading", ui)?
+    let read = if let Some(on) = args.on.cluster() {
+        let mut found = on.sums(&[(&args.open, args.path.as_path())], &args.on_error, "reading", ui)?;
+        on::say(&found.cluster, ui);
+        found.sets.pop().unwrap_or_default()
     } else {
         let store = args.open.open(&args.path, ui)?;
         let bar = ui.progress(store.len() as u64, "reading");
@@ -35,7 +41,22 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         bar.finish_and_clear();
         sums
     };
-    let sums = sums.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let (mut sums, mut failed) = (Vec::with_capacity(read.len()), vec![]);
+    for (row, sum) in read.into_iter().enumerate() {
+        match sum {
+            Ok(sum) => sums.push(sum),
+            Err(error) if args.on_error == "skip" && !error.is_of_link() => failed.push((row, error)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if sums.is_empty() && !failed.is_empty() {
+        return Err(failed.swap_remove(0).1.into());
+    }
+    if !failed.is_empty() {
+        let store = args.open.open(&args.path, ui)?;
+        // The document is a list of images that were read.
+        left_out::tell_all(&unreadable::listed(&*store, failed), ui);
+    }
     if ui.json {
         return ui.document(&sums);
     }

@@ -6,11 +6,10 @@ mod features;
 mod layouts;
 mod on_cluster;
 mod target;
-mod unreadable;
 
 use super::trace::TraceArgs;
 use super::write_options::WriteArgs;
-use super::{OpenArgs, identity, left_out, note_leftovers_beside};
+use super::{OpenArgs, identity, left_out, note_leftovers_beside, unreadable};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::{Finding, SameImages, bytes_of_pixels};

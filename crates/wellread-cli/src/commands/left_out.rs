@@ -7,11 +7,14 @@ use wellread_store::{Result, Store, place};
 /// So many are named.
 const MAX_NAMED: usize = 5;
 
+/// Names all images that are left out, where no document lists them.
+pub fn tell_all(images: &[Unreadable], ui: Ui) {
+    images.iter().for_each(|image| ui.warn(in_words(image)));
+}
+
 /// Names the first of the images that are left out.
 pub fn tell(images: &[Unreadable], ui: Ui) {
-    for image in images.iter().take(MAX_NAMED) {
-        ui.warn(in_words(image));
-    }
+    tell_all(&images[..images.len().min(MAX_NAMED)], ui);
     let more = images.len().saturating_sub(MAX_NAMED);
     if more > 0 {
         ui.warn(format!("… and {more} more; --json lists all"));

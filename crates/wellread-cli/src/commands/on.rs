@@ -33,12 +33,25 @@ pub struct OnArgs {
     /// wellread[ray].
     #[arg(long, value_name = "ray[:ADDRESS]", value_parser = parse_on, conflicts_with = "jobs")]
     pub on: Option<On>,
+    /// With --on: keep on this machine what nodes have found, until the command is done. It goes on with what an interrupted run for
+    /// the same set left, on any cluster. Images are read again where time or size of the set differ.
+    #[arg(long, requires = "on")]
+    pub resume: bool,
+}
+
+impl OnArgs {
+    /// The cluster that was asked for.
+    pub fn cluster(&self) -> Option<On> {
+        self.on.clone().map(|on| On { resume: self.resume, ..on })
+    }
 }
 
 /// A cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct On {
     address: Option<String>,
+    /// Whether answers of nodes are kept, and those of an interrupted run are taken.
+    resume: bool,
 }
 
 /// A cluster by its name.
@@ -55,12 +68,19 @@ pub fn parse_on(text: &str) -> Result<On, String> {
         }
         _ => return Err(format!("{text:?} is neither ray nor ray:ADDRESS")),
     };
-    Ok(On { address })
+    Ok(On { address, resume: false })
 }
 
 /// The result of a cluster, and the work of its nodes.
 pub struct Found {
     pub result: Value,
+    pub cluster: Value,
+}
+
+/// The result of each row of sets, and the work of the nodes.
+pub struct Sums {
+    /// The rows of each set. The last sets may be missing where one before them has a row that cannot be read.
+    pub sets: Vec<Vec<Result<ImageChecksum, wellread_store::Error>>>,
     pub cluster: Value,
 }
 
@@ -99,6 +119,20 @@ fn cells(open: &OpenArgs) -> Outcome<Value> {
     Ok(opening::cells(open))
 }
 
+/// A set as a request names it: its path, the options of opening, and the cells that are cut out.
+fn named((open, path): (&OpenArgs, &Path)) -> Outcome<Map<String, Value>> {
+    let mut fields = Map::new();
+    fields.insert("path".to_owned(), text(path)?.into());
+    fields.insert("options".to_owned(), opening::options(open).into());
+    fields.insert("cells".to_owned(), cells(open)?);
+    Ok(fields)
+}
+
+/// The failure for an answer that is not what was asked for.
+fn damaged(error: &serde_json::Error) -> Failure {
+    Failure::Failed(format!("--on ray: the answer is damaged: {error}"))
+}
+
 /// A process that ends when this is dropped.
 struct Ended(Child);
 
@@ -110,7 +144,7 @@ impl Drop for Ended {
 }
 
 impl On {
-    /// Has the cluster do `command` to the set at `path`. `more` are further fields of the request. Progress over its images is shown
+    /// Has the cluster do `command` to `set`, by its options of opening and its path. `more` are further fields of the request. Progress over its images is shown
     /// under the name `what`.
     ///
     /// # Errors
@@ -118,15 +152,13 @@ impl On {
     pub fn ask(
         &self,
         command: &str,
-        (open, path): (&OpenArgs, &Path),
+        set: (&OpenArgs, &Path),
         more: Map<String, Value>,
         what: &str,
         ui: Ui,
     ) -> Outcome<Found> {
         let mut request = more;
-        request.insert("path".to_owned(), text(path)?.into());
-        request.insert("options".to_owned(), opening::options(open).into());
-        request.insert("cells".to_owned(), cells(open)?);
+        request.extend(named(set)?);
         self.send(command, request, what, ui)
     }
 
@@ -153,6 +185,7 @@ impl On {
     ) -> Outcome<Found> {
         request.insert("command".to_owned(), command.into());
         request.insert("address".to_owned(), self.address.clone().into());
+        request.insert("resume".to_owned(), self.resume.into());
         let python = python(None);
         for module in ["ray", "wellread"] {
             if let Some(why) = question::lacks(&python, module) {
@@ -192,35 +225,51 @@ impl On {
         }
     }
 
-    /// The result of each row of a set, and the work of the nodes.
+    /// The result of each row of sets, which are read one after the other in one job. `on_error` is raise where an image that cannot
+    /// be read fails the command. The next run has the answers that were kept then, and may find the image repaired.
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub fn sums(
-        &self,
-        set: (&OpenArgs, &Path),
-        what: &str,
-        ui: Ui,
-    ) -> Outcome<Vec<Result<ImageChecksum, wellread_store::Error>>> {
-        let path = set.1;
-        let Found { result, cluster } = self.ask("checksum", set, Map::new(), what, ui)?;
-        let rows: Vec<SentRow> = serde_json::from_str(result.as_str().unwrap_or_default())
-            .map_err(|e| Failure::Failed(format!("--on ray: the answer is damaged: {e}")))?;
-        say(&cluster, ui);
-        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Ok(rows.into_iter().map(|row| as_typed(row, path, &whole).received()).collect())
+    pub fn sums(&self, sets: &[(&OpenArgs, &Path)], on_error: &str, what: &str, ui: Ui) -> Outcome<Sums> {
+        let mut names = Vec::with_capacity(sets.len());
+        for &set in sets {
+            names.push(Value::Object(named(set)?));
+        }
+        let mut request = Map::new();
+        request.insert("sets".to_owned(), Value::Array(names));
+        request.insert("on_error".to_owned(), on_error.into());
+        let Found { result, cluster } = self.send("checksum", request, what, ui)?;
+        let texts: Vec<String> = serde_json::from_value(result).map_err(|e| damaged(&e))?;
+        let mut found = Vec::with_capacity(sets.len());
+        for (&(_, path), text) in sets.iter().zip(&texts) {
+            let rows: Vec<SentRow> = serde_json::from_str(text).map_err(|e| damaged(&e))?;
+            found.push(rows.into_iter().map(|row| as_typed(row, path).received()).collect());
+        }
+        Ok(Sums { sets: found, cluster })
     }
 }
 
-/// A row whose error names a file of the set as it would here: below the path as it was typed. Nodes know the `whole` path.
-fn as_typed(row: SentRow, typed: &Path, whole: &Path) -> SentRow {
-    let SentRow::Failed { path, row, cause, hint } = row else { return row };
-    let path = match Path::new(&path).strip_prefix(whole) {
+/// The rows of the set at `path` that could not be read, from the list of them that an answer has.
+///
+/// # Errors
+/// It is no such list.
+pub fn failed_rows(list: &Value, path: &Path) -> Outcome<Vec<(usize, wellread_store::Error)>> {
+    let rows: Vec<(usize, SentRow)> = serde_json::from_value(list.clone()).map_err(|e| damaged(&e))?;
+    let failed =
+        |(row, sent): (usize, SentRow)| as_typed(sent, path).received().err().map(|error| (row, error));
+    Ok(rows.into_iter().filter_map(failed).collect())
+}
+
+/// A row whose error names a file of the set as it would here: below the path as it was typed. Nodes know the whole path.
+fn as_typed(row: SentRow, typed: &Path) -> SentRow {
+    let whole = std::path::absolute(typed).unwrap_or_else(|_| typed.to_owned());
+    let SentRow::Failed { path, row, cause, hint, may_pass } = row else { return row };
+    let path = match Path::new(&path).strip_prefix(&whole) {
         Ok(below) if below.as_os_str().is_empty() => typed.to_string_lossy().into_owned(),
         Ok(below) => typed.join(below).to_string_lossy().into_owned(),
         Err(_) => path,
     };
-    SentRow::Failed { path, row, cause, hint }
+    SentRow::Failed { path, row, cause, hint, may_pass }
 }
 
 /// Reads a line, and moves the bar as it says.
@@ -246,11 +295,12 @@ pub fn say(cluster: &Value, ui: Ui) {
     for (name, node) in nodes {
         let mark = if nodes.len() > 1 && slowest == Some(name.as_str()) { ", the slowest" } else { "" };
         ui.hint(format!(
-            "node {} ({}): {} in {}, {} images/s a task, slowest task {} s{mark}",
+            "node {} ({}): {} in {}, {} images/s, {} images/s a task, slowest task {} s{mark}",
             name.get(..8).unwrap_or(name),
             node["host"].as_str().unwrap_or("?"),
             count(&node["images"], "image"),
             count(&node["tasks"], "task"),
+            number(&node["images_per_s"]),
             number(&node["images_per_s_per_task"]),
             number(&node["slowest_task_seconds"]),
         ));
@@ -259,6 +309,13 @@ pub fn say(cluster: &Value, ui: Ui) {
     if lost > 0 {
         let lost = wellread_store::words::counted_with(lost, "node", ["was", "were"]);
         ui.warn(format!("{lost} lost meanwhile; what was begun there was done on others"));
+    }
+    let resumed = cluster["images_resumed"].as_u64().unwrap_or_default() as usize;
+    if resumed > 0 {
+        ui.hint(format!(
+            "an interrupted run had read {}; these were not read again",
+            wellread_store::words::counted(resumed, "image")
+        ));
     }
     ui.hint(format!(
         "on ray: {} images/s in {} s on {}",
@@ -305,13 +362,32 @@ mod tests {
             row: Some(3),
             cause: "is damaged".to_owned(),
             hint: None,
+            may_pass: false,
         };
-        let said = |path: &str| {
-            let row = as_typed(failed(path), Path::new("plate"), Path::new("/data/plate"));
+        let here = std::path::absolute("plate").unwrap();
+        let said = |path: &Path| {
+            let row = as_typed(failed(&path.to_string_lossy()), Path::new("plate"));
             row.received().unwrap_err().path().to_owned()
         };
-        assert_eq!(said("/data/plate/a.tiff"), Path::new("plate/a.tiff"));
-        assert_eq!(said("/data/plate"), Path::new("plate"));
-        assert_eq!(said("/data/plates/a.tiff"), Path::new("/data/plates/a.tiff"));
+        assert_eq!(said(&here.join("a.tiff")), Path::new("plate/a.tiff"));
+        assert_eq!(said(&here), Path::new("plate"));
+        let other = here.with_file_name("plates").join("a.tiff");
+        assert_eq!(said(&other), other);
+    }
+
+    #[test]
+    fn rows_that_failed_are_told_by_their_numbers() {
+        let list = serde_json::json!([[7, { "path": "/data/a.tiff", "row": 7, "cause": "is cut off", "hint": null }]]);
+        let found = failed_rows(&list, Path::new("/data")).unwrap();
+        let said: Vec<_> = found.iter().map(|(row, error)| (*row, error.cause())).collect();
+        assert_eq!(said, [(7, "is cut off")]);
+        assert!(failed_rows(&serde_json::json!("nothing"), Path::new("/data")).is_err());
+    }
+
+    #[test]
+    fn answers_are_kept_where_that_is_asked_for() {
+        let cluster = |resume| OnArgs { on: parse_on("ray").ok(), resume }.cluster().map(|on| on.resume);
+        assert_eq!([false, true].map(cluster), [Some(false), Some(true)]);
+        assert_eq!(OnArgs { on: None, resume: true }.cluster(), None);
     }
 }

@@ -3,9 +3,10 @@
 use super::on::{self, Found, On, OnArgs};
 use super::result_file::local_path;
 use super::trace::TraceArgs;
-use super::{OpenArgs, default_jobs, listed, outside_of, parse_jobs};
+use super::{OpenArgs, default_jobs, left_out, listed, outside_of, parse_jobs, unreadable};
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
+use wellread_infer::source::Unreadable;
 use wellread_loader::stats::{ChannelStats, Group, GroupStats, PERCENTILES, Stats};
 use wellread_store::features::{key_in_words, key_of};
 use wellread_store::mixed_channels::MixedChannels;
@@ -21,7 +22,8 @@ most 0.1 % of its value. NaN and infinite values are counted apart, and are part
 Examples:
   wellread stats plate.parquet --out stats.json
   wellread stats 'plates/*.parquet' --by Metadata_Plate --out plate-stats.json
-  wellread stats screen.parquet --out stats.json --on ray
+  wellread stats screen.parquet --out stats.json --on ray --resume
+  wellread stats screen-tiff --out stats.json --on-error skip
 
 A loader normalises with the file: Normalize::from_stats(\"stats.json\") in Rust, normalize=\"stats.json\" in Python. With --by it
 takes the numbers of each image's group. It also scales with the percentiles: Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
@@ -42,6 +44,10 @@ pub struct Args {
     /// Threads, one at least; by default one for each processor.
     #[arg(long, default_value_t = default_jobs(), value_parser = parse_jobs)]
     jobs: usize,
+    /// Images that cannot be read: raise fails at the first, skip leaves them out and lists them. Each image is read twice
+    /// with skip.
+    #[arg(long, default_value = "raise", value_parser = ["raise", "skip"])]
+    on_error: String,
     #[command(flatten)]
     on: OnArgs,
     #[command(flatten)]
@@ -66,7 +72,7 @@ fn check_out(out: &Path) -> Outcome {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let store = args.open.open(&args.path, ui)?;
+    let mut store = args.open.open(&args.path, ui)?;
     masks::none_beside_images(&*store)
         .map_err(|error| error.hint("statistics need images of one kind: give the folder of one kind"))?;
     if let Some(out) = &args.out {
@@ -74,8 +80,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         check_out(out)?;
     }
     let zeros = zeros_in_words(&*store);
-    if let Some(on) = &args.on.on {
-        return run_on(args, on, &*store, ui).inspect(|()| say_zeros(zeros.as_deref(), ui));
+    if let Some(on) = args.on.cluster() {
+        return run_on(args, &on, &*store, ui).inspect(|()| say_zeros(zeros.as_deref(), ui));
+    }
+    let mut skipped = None;
+    if args.on_error == "skip" {
+        let (images, others) = unreadable::without(store, (&args.open, &args.path), args.jobs, None, ui)?;
+        store = images;
+        skipped = Some(others);
     }
     let bar = ui.progress(store.len() as u64, "reading");
     let done = || bar.inc(1);
@@ -87,7 +99,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         say_mixed(&*store, [&stats], ui);
         write(args.out.as_deref(), &stats)?;
         if ui.json {
-            return ui.document(&stats);
+            return document(&text(&stats)?, skipped.as_deref(), ui);
         }
         say(&stats, ui);
     } else {
@@ -98,7 +110,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         say_mixed(&*store, groups.groups.iter().map(|group| &group.stats), ui);
         write(args.out.as_deref(), &groups)?;
         if ui.json {
-            return ui.document(&groups);
+            return document(&text(&groups)?, skipped.as_deref(), ui);
         }
         say_groups(&groups, ui);
     }
@@ -161,13 +173,16 @@ fn run_on(args: &Args, on: &On, store: &dyn Store, ui: Ui) -> Outcome {
     let by = if args.by.is_empty() { None } else { Some(args.by.clone()) };
     more.insert("by".to_owned(), by.into());
     more.insert("percentiles".to_owned(), args.percentiles.clone().into());
+    more.insert("on_error".to_owned(), args.on_error.clone().into());
     let Found { result, cluster } = on.ask("stats", (&args.open, &args.path), more, "reading", ui)?;
-    let text = result.as_str().unwrap_or_default();
+    let skipped = unreadable::listed(store, on::failed_rows(&result["skipped"], &args.path)?);
+    left_out::tell(&skipped, ui);
+    let text = result["text"].as_str().unwrap_or_default();
     let damaged = |e: serde_json::Error| Failure::Failed(format!("--on ray: the answer is damaged: {e}"));
     if let Some(out) = &args.out {
         wellread_store::staged::write(out, format!("{text}\n"))?;
     }
-    ui.document_text(text);
+    document(text, Some(skipped.as_slice()).filter(|_| args.on_error == "skip"), ui)?;
     if args.by.is_empty() {
         let stats: Stats = serde_json::from_str(text).map_err(damaged)?;
         say_mixed(store, [&stats], ui);
@@ -201,9 +216,26 @@ fn say_groups(groups: &GroupStats, ui: Ui) {
 /// Writes statistics where that is asked for.
 fn write(out: Option<&Path>, stats: &impl serde::Serialize) -> Outcome {
     let Some(out) = out else { return Ok(()) };
-    let text = serde_json::to_string_pretty(stats)
-        .map_err(|e| Failure::Failed(format!("cannot write the statistics as JSON: {e}")))?;
-    Ok(wellread_store::staged::write(out, text + "\n")?)
+    Ok(wellread_store::staged::write(out, text(stats)? + "\n")?)
+}
+
+/// Values as the text of a document.
+fn text(of: &(impl serde::Serialize + ?Sized)) -> Outcome<String> {
+    serde_json::to_string_pretty(of)
+        .map_err(|e| Failure::Failed(format!("cannot write the statistics as JSON: {e}")))
+}
+
+/// Prints statistics, which are text already: to read them again could round them. The images that were left out are listed beside
+/// them, where they may be.
+fn document(stats: &str, skipped: Option<&[Unreadable]>, ui: Ui) -> Outcome {
+    let whole = match (stats.strip_suffix("\n}"), skipped) {
+        (Some(fields), Some(skipped)) => {
+            format!("{fields},\n  \"skipped\": {}\n}}", text(skipped)?.replace('\n', "\n  "))
+        }
+        _ => stats.to_owned(),
+    };
+    ui.document_text(&whole);
+    Ok(())
 }
 
 /// Statistics of some images, for people.

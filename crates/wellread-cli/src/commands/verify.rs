@@ -2,7 +2,7 @@
 
 mod sets;
 
-use super::on::OnArgs;
+use super::on::{self, OnArgs};
 use super::{OpenArgs, default_jobs, parse_jobs};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use sets::Opened;
@@ -33,7 +33,7 @@ Examples:
   wellread verify plate.parquet --against expected.json
   wellread verify cells.parquet --against images --cells cells.csv --cells-size 64x64
   wellread verify renamed-files --against plate.parquet --ignore names,order
-  wellread verify screen.parquet --against screen-tiff --on ray")]
+  wellread verify screen.parquet --against screen-tiff --on ray --resume")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
@@ -87,12 +87,25 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         }
     };
     let store = &first.set;
-    let expected = match (&args.against, &other) {
-        (None, _) => None,
+    let listed = match (&args.against, &other) {
         (Some(path), None) => Some(wellread_store::checksum::read_expected(path)?),
-        (Some(path), Some(Opened { set, options })) => Some(if let Some(on) = &args.on.on {
-            let sums = on.sums((options, path), "reading the other set", ui)?;
-            sums.into_iter().collect::<Result<Vec<_>, _>>()?
+        _ => None,
+    };
+    // Both sets are one job of the cluster, the other one first.
+    let mut on_cluster = if let Some(on) = args.on.cluster() {
+        let of_other =
+            args.against.as_deref().zip(other.as_ref()).map(|(path, other)| (&other.options, path));
+        let sets: Vec<_> = of_other.into_iter().chain([(&first.options, args.path.as_path())]).collect();
+        let found = on.sums(&sets, "skip", "reading", ui)?;
+        on::say(&found.cluster, ui);
+        Some(found.sets.into_iter())
+    } else {
+        None
+    };
+    let expected = match &other {
+        None => listed,
+        Some(Opened { set, .. }) => Some(if let Some(sums) = &mut on_cluster {
+            sums.next().unwrap_or_default().into_iter().collect::<Result<Vec<_>, _>>()?
         } else {
             let bar = ui.progress(set.len() as u64, "reading the other set");
             let sums = expected_of(&**set, args.jobs, &|| bar.inc(1))?;
@@ -109,8 +122,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         any_names: args.ignore.contains(&Ignored::Names),
         ..Expected::new(images)
     });
-    let sums = if let Some(on) = &args.on.on {
-        on.sums((&first.options, &args.path), "reading", ui)?
+    let sums = if let Some(sums) = &mut on_cluster {
+        sums.next().unwrap_or_default()
     } else {
         let bar = ui.progress(store.len() as u64, "reading");
         let sums = all(&**store, args.jobs, &|| bar.inc(1));

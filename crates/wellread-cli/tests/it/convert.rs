@@ -170,6 +170,19 @@ fn images_that_cannot_be_read_are_left_out() {
         assert!(reason.starts_with(&format!("{name}.ome.tiff: ")), "{skipped}");
     }
     assert_eq!(sums(&target), expected);
+    // Checksums and statistics leave out the same.
+    assert_eq!(wellread(&["checksum", arg(&source)]).code, 1);
+    let read = json(&["checksum", arg(&source), "--on-error", "skip"]);
+    let rows: Vec<_> = read.as_array().unwrap().iter().map(|one| one["row"].clone()).collect();
+    assert_eq!(rows, [0, 1, 3, 4, 6, 7].map(Value::from));
+    let said = wellread(&["checksum", arg(&source), "--on-error", "skip"]).stderr;
+    assert!(said.starts_with("left out: row 2: ") && said.contains("\nleft out: row 5: "), "{said}");
+    assert_eq!(wellread(&["stats", arg(&source)]).code, 1);
+    let counted = json(&["stats", arg(&source), "--on-error", "skip"]);
+    assert_eq!(counted["skipped"], done["skipped"]);
+    let of_target = json(&["stats", arg(&target)]);
+    assert_eq!((&counted["images"], &counted["channels"]), (&6.into(), &of_target["channels"]));
+    assert_eq!(of_target["skipped"], Value::Null);
     // With nothing to read there is nothing to write.
     for file in &files {
         std::fs::write(file, b"II*\0").unwrap();

@@ -12,7 +12,7 @@ use super::outcome::Event;
 use super::parts::PartWriter;
 use super::ready::with_hint;
 use crate::source::Unreadable;
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use std::path::Path;
 use wellread_loader::{Batch, Batches, Dataset, Loader};
 use wellread_store::Error;
@@ -120,6 +120,9 @@ impl Work<'_> {
     }
 
     /// Notes that the images before `end` could not be read that are not among `rows`.
+    ///
+    /// # Errors
+    /// As of [`reason`]; a part that cannot be written.
     fn leave_out_until(
         &mut self,
         end: usize,
@@ -131,10 +134,7 @@ impl Work<'_> {
         for row in (from..end).filter(|row| !rows.contains(row)) {
             part = self.advance(row / self.part, part)?;
             let listed = batches.skipped().rows().iter().find(|(skipped, _)| *skipped == row);
-            let reason = listed.map_or_else(
-                || "it cannot be read, as many before it".to_owned(),
-                |(_, error)| error.to_string(),
-            );
+            let reason = reason(listed.map(|(_, error)| error))?;
             let name = self.dataset.name(row).unwrap_or_default();
             part.leave_out(Unreadable { row, name, reason });
         }
@@ -152,5 +152,56 @@ impl Work<'_> {
             part = PartWriter::new(self.folder, &self.options.out, done + 1);
         }
         Ok(part)
+    }
+}
+
+/// The reason why an image is left out, by the error that is `listed` for it: of very many only the first ones are.
+///
+/// # Errors
+/// A link or a server failed: the image may be as good as any other.
+fn reason(listed: Option<&Error>) -> Result<String> {
+    match listed {
+        None => Ok("it cannot be read, as many before it".to_owned()),
+        Some(error) if error.is_of_link() => Err(anyhow!("{error}")),
+        Some(error) => Ok(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use wellread_store::place::{File, Listing, Metadata, Place};
+
+    /// A place where nothing is.
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl Place for Nothing {
+        fn metadata(&self, _: &Path) -> io::Result<Metadata> {
+            Err(io::ErrorKind::NotFound.into())
+        }
+        fn list(&self, _: &Path) -> io::Result<Listing> {
+            Err(io::ErrorKind::NotFound.into())
+        }
+        fn open(&self, _: &Path) -> io::Result<(File, u64)> {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+
+    static NOTHING: Nothing = Nothing;
+    wellread_store::register_place!("nothing", NOTHING);
+
+    #[test]
+    fn an_image_is_not_left_out_for_a_server_that_fails() {
+        let of = |path: &str, kind: io::ErrorKind| Error::io(path, "cannot read", &kind.into());
+        let late = reason(Some(&of("nothing://b/a.tif", io::ErrorKind::TimedOut))).unwrap_err();
+        assert!(late.to_string().starts_with("nothing://b/a.tif: cannot read: "), "{late}");
+        for (path, kind) in
+            [("nothing://b/a.tif", io::ErrorKind::InvalidData), ("a.tif", io::ErrorKind::TimedOut)]
+        {
+            assert!(reason(Some(&of(path, kind))).unwrap().starts_with(path));
+        }
+        assert_eq!(reason(None).unwrap(), "it cannot be read, as many before it");
     }
 }

@@ -2,15 +2,12 @@
 //! them are in `tests/python/test_engines.py`, written by Lance's Python library.
 
 mod damage;
+mod parts;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::checksum::sha256_hex;
-use wellread_store::convert::ConvertOptions;
-use wellread_store::parted::{PartedSet, write_part};
-use wellread_store::subset::Subset;
 use wellread_store::{
     Compression, ImageView, OpenOptions, Request, Result, Scratch, Store, Tune, WriteOptions, read_image,
 };
@@ -89,29 +86,6 @@ fn shared() -> Option<PathBuf> {
     }
     println!("skipped: no reference data (set WELLREAD_SHARED)");
     None
-}
-
-/// Lance's own library takes no folder of tables for a set: parts that several processes write become one table.
-#[test]
-fn parts_become_one_table() {
-    let dir = tempfile::tempdir().unwrap();
-    let images: Vec<Image> = (0..7).map(|seed| image(Shape::plane(9, 8), PixelType::U16, seed)).collect();
-    let whole = dir.path().join("whole.lance");
-    write(&whole, &images, &WriteOptions::default()).unwrap();
-    let source: Arc<dyn Store> = open(&whole).unwrap().into();
-    let target = dir.path().join("set.lance");
-    let set = PartedSet::begin(&target, "lance", false, None).unwrap();
-    assert!(set.joins());
-    let names = [0..3, 3..7].map(|rows| {
-        let name = set.part_name(rows.start);
-        let part = Subset::of(Arc::clone(&source), rows.collect());
-        let (options, how) = (WriteOptions::default(), ConvertOptions::default());
-        write_part(&part, &set.part(&name), "lance", &options, how, true, &mut |_| ()).unwrap();
-        name
-    });
-    assert_eq!(set.commit(&names, &WriteOptions::default()).unwrap(), 7);
-    check(&*open(&target).unwrap(), &images);
-    assert!(!target.join("wellread-parts.json").exists());
 }
 
 #[test]

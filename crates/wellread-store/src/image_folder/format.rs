@@ -17,7 +17,7 @@ pub static FORMAT: Format = Format {
     foreign_entry: |folder| entries::foreign_by_look(folder, belongs),
     keeps_features: false,
     keeps_features_at: |_| false,
-    joins_parts: false,
+    join_parts: None,
     own_columns: |_| false,
     names_tell: splits::tells,
     keeps_durations: false,

@@ -16,7 +16,7 @@ pub static FORMAT: Format = Format {
     foreign_entry: foreign::entry,
     keeps_features: false,
     keeps_features_at: |_| true,
-    joins_parts: false,
+    join_parts: None,
     own_columns: |name| name == series::IMAGE,
     names_tell: |_, _| false,
     keeps_durations: false,

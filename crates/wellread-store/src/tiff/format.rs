@@ -16,7 +16,7 @@ pub static FORMAT: Format = Format {
     foreign_entry: |folder| entries::foreign_by_look(folder, own::belongs),
     keeps_features: false,
     keeps_features_at: |_| false,
-    joins_parts: false,
+    join_parts: None,
     own_columns: |_| false,
     names_tell: |_, _| false,
     keeps_durations: false,

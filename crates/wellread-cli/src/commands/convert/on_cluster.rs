@@ -109,12 +109,6 @@ pub(super) fn run(
             cluster["seconds"].as_f64().unwrap_or_default(),
             target.display()
         ));
-        if result["joined_in_one_pass"] == Value::Bool(true) {
-            ui.hint(format!(
-                "note: one {} set was made of the parts in one pass on this machine",
-                format.name
-            ));
-        }
     }
     say_left_out(format, left_out(images, target, format), ui);
     on::say(&cluster, ui);

@@ -25,7 +25,7 @@ pub static FORMAT: Format = Format {
     },
     keeps_features: true,
     keeps_features_at: |_| false,
-    joins_parts: false,
+    join_parts: None,
     own_columns: tables::is_own,
     names_tell: |_, _| false,
     keeps_durations: true,

@@ -1,7 +1,7 @@
-//! `convert --on-error skip`: images that cannot be read are found before anything is written.
+//! `convert|stats --on-error skip`: images that cannot be read are found before anything is written or counted.
 //!
 //! ```text
-//!  source ── every image read once, by threads or a cluster ─▶ rows that can be read ─▶ Subset ─▶ convert
+//!  source ── every image read once, by threads or a cluster ─▶ rows that can be read ─▶ Subset ─▶ convert, stats
 //!                                                         └─▶ the others: named, in the result
 //! ```
 //!
@@ -20,7 +20,7 @@ use wellread_store::{Error, Store};
 /// The images of `source` that can be read, and the others.
 ///
 /// # Errors
-/// There is none that can be read; the cluster's error.
+/// There is none that can be read. A link or a server failed. The cluster's error.
 pub(super) fn without(
     source: Box<dyn Store>,
     (open, path): (&OpenArgs, &Path),
@@ -30,7 +30,7 @@ pub(super) fn without(
 ) -> Outcome<(Box<dyn Store>, Vec<Unreadable>)> {
     let what = "looking for images that cannot be read";
     let read = if let Some(on) = on {
-        on.sums((open, path), what, ui)?
+        on.sums(&[(open, path)], "skip", what, ui)?.sets.pop().unwrap_or_default()
     } else {
         let bar = ui.progress(source.len() as u64, what);
         let read = all(&*source, jobs, &|| bar.inc(1));
@@ -41,18 +41,25 @@ pub(super) fn without(
     for (row, image) in read.into_iter().enumerate() {
         match image {
             Ok(_) => rows.push(row),
+            // The image may be as good as any other.
+            Err(error) if error.is_of_link() => return Err(error.into()),
             Err(error) => unreadable.push((row, error)),
         }
     }
     if rows.is_empty() && !unreadable.is_empty() {
         return Err(unreadable.swap_remove(0).1.into());
     }
-    let others: Vec<_> = unreadable.into_iter().map(|(row, error)| told(&*source, row, &error)).collect();
+    let others = listed(&*source, unreadable);
     if others.is_empty() {
         return Ok((source, others));
     }
     left_out::tell(&others, ui);
     Ok((Box::new(Subset::of(source, rows)), others))
+}
+
+/// Rows of a set that cannot be read, as a result lists them.
+pub(super) fn listed(source: &dyn Store, rows: Vec<(usize, Error)>) -> Vec<Unreadable> {
+    rows.into_iter().map(|(row, error)| told(source, row, &error)).collect()
 }
 
 /// An image with the reason why it cannot be read: its file, where that is another than the source, and the error.

@@ -1,0 +1,171 @@
+"""Answers of tasks that a later run takes. Tasks run in this process: Ray is a stand-in."""
+
+import json
+import os
+import shutil
+import time
+from types import SimpleNamespace
+
+import pytest
+import wellread as wr
+from wellread import ray as wray
+from wellread.ray import _cluster, _kept, _whole
+
+
+@pytest.fixture
+def cluster(monkeypatch, tmp_path):
+    """Tasks that were done, and after how many of them the program is killed."""
+    found = SimpleNamespace(did=[], ends_after=None)
+
+    def run(ray, work, jobs, *, summary, done=None, keep=None, num_cpus=1):
+        for number, job in enumerate(jobs):
+            if len(found.did) == found.ends_after:
+                raise KeyboardInterrupt
+            result, images = work(job)
+            found.did.append((work.__name__, images))
+            if keep is not None:
+                keep(number, images, result)
+            yield result
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(_cluster, "connected", lambda address: None)
+    monkeypatch.setattr(_cluster, "alive", lambda ray: set())
+    monkeypatch.setattr(_cluster, "processors", lambda ray: 1)
+    monkeypatch.setattr(_cluster, "run", run)
+    return found
+
+
+def kept():
+    """Files of answers."""
+    return os.listdir(_kept.folder()) if os.path.isdir(_kept.folder()) else []
+
+
+def interrupted(cluster, tasks, call):
+    """A call that ends after so many tasks."""
+    cluster.did, cluster.ends_after = [], tasks
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    cluster.did, cluster.ends_after = [], None
+
+
+def test_answers_of_an_interrupted_run_are_taken(cluster, wellread, parquet, cells, labelled, tmp_path):
+    interrupted(cluster, 2, lambda: wray.checksum(parquet, resume=True))
+    assert len(kept()) == 1
+    assert wray.checksum(parquet, resume=True) == wellread("checksum", parquet)
+    # Sixteen rows are read together.
+    assert cluster.did == [("checksum_task", 8)] and kept() == []
+
+    interrupted(cluster, 5, lambda: wray.stats(labelled, by="well", resume=True))
+    out = tmp_path / "stats.json"
+    found = wray.stats(labelled, by="well", out=out, resume=True)
+    assert found == wellread("stats", labelled, "--by", "well") == json.loads(out.read_text()) and kept() == []
+    # Names of channels of four wells and pixels of one had been looked at.
+    assert cluster.did == [("stats_task", 10)] * 3
+
+    # The other set is read first.
+    interrupted(cluster, 4, lambda: wray.verify(cells["tiff"], parquet, resume=True))
+    assert len(kept()) == 2
+    found = wray.verify(cells["tiff"], parquet, resume=True)
+    assert found["passed"] and found["cluster"]["images_resumed"] == 56 and kept() == []
+    assert cluster.did == [("checksum_task", 16), ("checksum_task", 8)]
+
+
+def test_nothing_is_kept_unless_it_is_asked_for(cluster, parquet):
+    interrupted(cluster, 1, lambda: wray.checksum(parquet))
+    assert kept() == []
+    interrupted(cluster, 1, lambda: wray.checksum(parquet, resume=True))
+    wray.checksum(parquet)
+    assert sum(images for _, images in cluster.did) == 40 and len(kept()) == 1
+
+
+def test_a_set_that_changed_is_read_anew(cluster, cells, tmp_path):
+    folder = tmp_path / "images"
+    shutil.copytree(cells["tiff"], folder)
+    interrupted(cluster, 2, lambda: wray.checksum(folder, resume=True))
+    file = sorted(folder.glob("*.tif*"))[3]
+    file.write_bytes(file.read_bytes() + b"more")
+    assert len(wray.checksum(folder, resume=True)) == 40
+    assert sum(images for _, images in cluster.did) == 40
+
+
+def test_images_that_could_not_be_read_are_read_again(cluster, wellread, cells, tmp_path):
+    folder = tmp_path / "images"
+    shutil.copytree(cells["tiff"], folder)
+    file = sorted(folder.glob("*.tif*"))[20]
+    whole = file.read_bytes()
+    file.write_bytes(b"II*\0" + bytes(len(whole) - 4))
+    with pytest.raises(wr.Error, match=file.name):
+        wray.checksum(folder, resume=True)
+    file.write_bytes(whole)
+    cluster.did = []
+    assert wray.checksum(folder, resume=True) == wellread("checksum", cells["tiff"])
+    assert cluster.did == [("checksum_task", 16)]
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_server_that_fails_leaves_no_image_out(parquet, passes):
+    rows = json.loads(_whole._native.checksums(wr.Dataset(parquet)._native, 0, 2, 1))
+    cause = "cannot read: GET b/c.tif: the server answered 503 SlowDown"
+    rows.append({"path": "s3://b/c.tif", "row": 2, "cause": cause, "hint": None, "may_pass": passes})
+    if passes:
+        with pytest.raises(wr.Error, match="503 SlowDown") as raised:
+            _whole.failed_rows(json.dumps(rows), wr.Dataset(parquet))
+        assert raised.value.row == 2
+    else:
+        assert _whole.failed_rows(json.dumps(rows), wr.Dataset(parquet)) == [(2, rows[2])]
+
+
+def test_a_line_that_was_cut_off_does_no_harm(tmp_path):
+    path = str(tmp_path / "folder" / "journal")
+    journal = _kept.Journal(path)
+    journal.keep("a", 3, ["one", "two\n"])
+    journal.keep("b", 4, "[]")
+    # As of an image that cannot be read.
+    journal.keep("c", 5, '[{"path":"x","row":0,"cause":"is cut off","hint":null}]')
+    journal.keep("d", 6, json.dumps([{"name": '"cause":'}]))
+    journal.close()
+    with open(path, "ab") as file:
+        file.write(b'e 7 "cut o')
+    again = _kept.Journal(path)
+    assert [again.images(key) for key in "abcde"] == [3, 4, None, 6, None]
+    again.keep("e", 7, "whole")
+    again.close()
+    third = _kept.Journal(path)
+    assert [third.answer(key) for key in "ae"] == [["one", "two\n"], "whole"]
+    third.close()
+
+
+def test_answers_that_nobody_goes_on_with_are_removed(cluster, parquet):
+    interrupted(cluster, 1, lambda: wray.checksum(parquet, resume=True))
+    [name] = kept()
+    path = os.path.join(_kept.folder(), name)
+    _kept.Kept()
+    assert kept() == [name]
+    old = time.time() - _kept.KEPT_SECONDS - 60
+    os.utime(path, (old, old))
+    _kept.Kept()
+    assert kept() == []
+
+
+def test_answers_that_cannot_be_kept_are_an_error(cluster, parquet, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(wr.Error, match="the answers of nodes cannot be kept: ") as raised:
+        wray.checksum(parquet, resume=True)
+    assert "XDG_CACHE_HOME" in raised.value.hint
+
+
+def test_a_summary_has_the_speed_of_each_node():
+    def task(node, images, began, seconds):
+        return _cluster.Answer(None, None, node, f"host-{node}", images, seconds, began)
+
+    summary = _cluster.Summary()
+    # Two tasks at once on the first node, one after the other on the second, whose clock is another.
+    for one in (task("a", 20, 100.0, 2.0), task("a", 20, 101.0, 1.0), task("b", 8, 7.0, 1.0), task("b", 8, 9.0, 1.0)):
+        summary.note(one)
+    # Names alone.
+    summary.note(task("b", 0, 1.0, 1.0))
+    found = summary.document(4.0)
+    assert {name: node["images_per_s"] for name, node in found["nodes"].items()} == {"a": 20.0, "b": 16 / 3}
+    assert {name: node["images_per_s_per_task"] for name, node in found["nodes"].items()} == {"a": 40 / 3, "b": 8.0}
+    assert (found["images_per_s"], found["slowest_node"], found["nodes"]["b"]["tasks"]) == (14.0, "b", 3)
