@@ -7,7 +7,7 @@ use crate::each_row;
 use crate::place::Wanted;
 use crate::{
     Block, EachImage, FeatureTable, Hints, LeftOut, PixelSink, Renamed, Request, Result, RowHints, RowInfo,
-    Scratch, Store, delegate_store,
+    Scratch, Store, check_request, default_answers, delegate_store,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
@@ -58,6 +58,14 @@ impl PlaneStore {
         let plane = row - self.first[image];
         (image, [plane / (c * z), plane / z % c, plane % z])
     }
+
+    /// A request of a plane, as one of its image.
+    fn image_request(&self, request: &Request) -> Result<Request> {
+        let image = self.image(request.row)?;
+        let mut region = request.region;
+        region.start[..3].copy_from_slice(&self.locate(request.row).1);
+        Ok(Request { row: image, region })
+    }
 }
 
 /// Moves blocks from the image's coordinates to the plane's.
@@ -92,6 +100,7 @@ impl PixelSink for ShiftSink<'_> {
 
 impl Store for PlaneStore {
     delegate_store!(self => self.inner; format, path, remote_path, layout, files, has_checksums);
+    default_answers!(name);
 
     fn len(&self) -> usize {
         self.first.last().copied().unwrap_or(0)
@@ -100,6 +109,12 @@ impl Store for PlaneStore {
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         let info = self.shapes[self.image(row)?];
         Ok(RowInfo { shape: Shape::plane(info.shape.y(), info.shape.x()), dtype: info.dtype })
+    }
+
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        let info = check_request(self, request)?;
+        self.inner.check(&self.image_request(request)?)?;
+        Ok(info)
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
@@ -155,12 +170,7 @@ impl Store for PlaneStore {
     }
 
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
-        let inner = requests.iter().map(|request| {
-            let image = self.image(request.row)?;
-            let mut region = request.region;
-            region.start[..3].copy_from_slice(&self.locate(request.row).1);
-            Ok(Request { row: image, region })
-        });
+        let inner = requests.iter().map(|request| self.image_request(request));
         self.inner.ranges(&inner.collect::<Result<Vec<_>>>()?, wanted)
     }
 
@@ -168,12 +178,9 @@ impl Store for PlaneStore {
         let mut inner = Vec::with_capacity(requests.len());
         let mut origins = Vec::with_capacity(requests.len());
         for request in requests {
-            self.check(request)?;
-            let (image, tcz) = self.locate(request.row);
-            let mut region = request.region;
-            region.start[..3].copy_from_slice(&tcz);
-            inner.push(Request { row: image, region });
-            origins.push(tcz);
+            check_request(self, request)?;
+            inner.push(self.image_request(request)?);
+            origins.push(self.locate(request.row).1);
         }
         self.inner.read(&inner, scratch, &mut ShiftSink { origins, sink })
     }

@@ -60,6 +60,10 @@ impl Subset {
         let found = self.rows.get(row).copied();
         found.ok_or_else(|| crate::Error::no_such_row(self.path(), row, self.rows.len()))
     }
+
+    fn inner_request(&self, request: &Request) -> Result<Request> {
+        Ok(Request { row: self.row(request.row)?, region: request.region })
+    }
 }
 
 impl Store for Subset {
@@ -71,6 +75,10 @@ impl Store for Subset {
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         self.inner.row_info(self.row(row)?)
+    }
+
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        self.inner.check(&self.inner_request(request)?)
     }
 
     fn name(&self, row: usize) -> Result<String> {
@@ -125,12 +133,12 @@ impl Store for Subset {
     }
 
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
-        let inner = requests.iter().map(|r| Ok(Request { row: self.row(r.row)?, region: r.region }));
+        let inner = requests.iter().map(|request| self.inner_request(request));
         self.inner.ranges(&inner.collect::<Result<Vec<_>>>()?, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let inner = requests.iter().map(|r| Ok(Request { row: self.row(r.row)?, region: r.region }));
+        let inner = requests.iter().map(|request| self.inner_request(request));
         self.inner.read(&inner.collect::<Result<Vec<_>>>()?, scratch, sink)
     }
 }

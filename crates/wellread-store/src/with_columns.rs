@@ -162,7 +162,7 @@ pub(crate) fn whole(batches: &[RecordBatch]) -> Result<FeatureColumns> {
 
 impl Store for WithColumns {
     delegate_store!(self => self.inner; format, path, remote_path, len, row_info, name, metadata, layout, files);
-    delegate_store!(self => self.inner; files_of, bytes_on_disk, has_checksums, row_hints, scan, heads, ranges);
+    delegate_store!(self => self.inner; files_of, has_checksums, row_hints, scan, heads, ranges);
     delegate_store!(self => self.inner; read, check);
 
     fn hints(&self) -> Hints<'_> {

@@ -80,6 +80,8 @@ impl ReadThroughCache {
         let mut full = false;
         let mut reserved = Reserved { shelf: &*self.shelf, bytes: 0 };
         for (row, info, bytes) in sizes {
+            let request = Request { row, region: info.shape.full() };
+            self.inner.check(&request)?;
             if !reserved.take(bytes) {
                 full = true;
                 continue;
@@ -92,7 +94,7 @@ impl ReadThroughCache {
                     .hint("read without the memory cache, or give it a limit")
             })?;
             pixels.resize(bytes, 0);
-            images.push((Request { row, region: info.shape.full() }, info.dtype, pixels));
+            images.push((request, info.dtype, pixels));
         }
         let requests: Vec<Request> = images.iter().map(|(request, ..)| *request).collect();
         let targets = images

@@ -11,7 +11,10 @@ use super::{Cache, CacheBackend, CacheReport};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wellread_store::place::Wanted;
-use wellread_store::{Block, NumberedSink, PixelSink, Request, Result, Scratch, Store, delegate_store};
+use wellread_store::{
+    Block, NumberedSink, PixelSink, Request, Result, Scratch, Store, check_request, default_answers,
+    delegate_store,
+};
 
 /// Images of an inner store, kept from the first read on while there is room. Reading a kept row copies
 /// nothing: its pixels are handed over as one block. Rows for which there is no room are read from the inner
@@ -54,7 +57,9 @@ impl CachedStore {
 
 impl Store for CachedStore {
     delegate_store!(self => self.kept.inner; format, path, remote_path, len, row_info, name, metadata);
-    delegate_store!(self => self.kept.inner; layout, files, files_of, has_checksums, hints, row_hints);
+    delegate_store!(self => self.kept.inner; layout, files, files_of, has_checksums, hints, row_hints, check);
+    // By its own reads, which keep what they read.
+    default_answers!(scan);
 
     fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
         let missing: Vec<usize> =
@@ -90,7 +95,7 @@ impl CachedStore {
             if shelf.contains(request.row) || missing.last() == Some(&request.row) {
                 continue;
             }
-            self.check(request)?;
+            check_request(self, request)?;
             read += 1;
             if *chunk == 1 {
                 missing.push(request.row);
@@ -110,7 +115,7 @@ impl CachedStore {
         let mut buffer = std::mem::take(&mut scratch.pixels);
         let mut result = Ok(());
         for (i, request) in requests.iter().enumerate() {
-            let served = self.check(request).and_then(|info| {
+            let served = check_request(self, request).and_then(|info| {
                 shelf.with_pixels(request.row, &mut buffer, &mut |data| {
                     sink.put(i, &Block { region: info.shape.full(), data, dtype: info.dtype })
                 })

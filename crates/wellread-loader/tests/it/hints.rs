@@ -14,8 +14,8 @@ use wellread_store::place::Wanted;
 use wellread_store::planes::PlaneStore;
 use wellread_store::subset::Subset;
 use wellread_store::{
-    FeatureTable, Hints, LeftOut, PageCache, Request, Result, RowCut, RowFacts, RowHints, Store,
-    delegate_store, unkept,
+    Error, FeatureTable, Hints, LeftOut, PageCache, Request, Result, RowCut, RowFacts, RowInfo, Store,
+    check_request, default_answers, delegate_store, unkept,
 };
 
 /// A store with something to say about everything, and of each row something else.
@@ -44,7 +44,8 @@ impl PageCache for Pages {
 }
 
 impl Store for Odd {
-    delegate_store!(self => self.inner; path, len, metadata, layout, files, row_info, read);
+    delegate_store!(self => self.inner; path, len, name, metadata, layout, files, row_info, read);
+    default_answers!(row_hints, scan);
 
     fn format(&self) -> &'static str {
         "odd"
@@ -68,10 +69,16 @@ impl Store for Odd {
     fn hints(&self) -> Hints<'_> {
         Hints { rows_per_read: 7, pages: Some(&*self.pages), columns: Some(self), ..Hints::default() }
     }
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        Ok(RowHints::new(self, row))
+    /// It knows of the second image that its file has not the bytes for it.
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        if request.row == 1 {
+            return Err(Error::new(self.path(), NO_BYTES).row(request.row));
+        }
+        check_request(self, request)
     }
 }
+
+const NO_BYTES: &str = "there are no bytes for this image";
 
 /// A fact of each image that no conversion keeps.
 const UNKEPT: [&str; 4] = ["filters", "masks", "objectives", "translations"];
@@ -162,6 +169,7 @@ fn check(store: &dyn Store, pages: &Pages, images: &[usize]) {
         assert_eq!(hints.grid(), Some([image + 3, image + 5]));
         assert_eq!((hints.cut(), hints.working_bytes().unwrap()), (Some(cut(image)), 11 * image + 1));
         check_row(store, pages, row, image);
+        check_bytes(store, row, image);
     }
 }
 
@@ -178,6 +186,16 @@ fn check_row(store: &dyn Store, pages: &Pages, row: usize, image: usize) {
     let region = store.row_info(row).unwrap().shape.full();
     store.ranges(&[Request { row, region }], &mut wanted).unwrap();
     assert_eq!(*pages.asked.lock().unwrap(), [image, image]);
+}
+
+/// The store's error for the image whose file has no bytes for it; other images are as large as they say.
+fn check_bytes(store: &dyn Store, row: usize, image: usize) -> Option<Error> {
+    let info = store.row_info(row).unwrap();
+    let checked = store.check(&Request { row, region: info.shape.full() });
+    assert_eq!(checked.is_err(), image == 1, "{checked:?}");
+    let error = checked.err()?;
+    assert!(error.to_string().contains(NO_BYTES), "{error}");
+    Some(error)
 }
 
 #[test]
@@ -236,6 +254,8 @@ fn facts_pass_through_parts() {
         assert_eq!(hints.grid(), Some([image + 3, image + 5]));
         assert_eq!((hints.cut(), hints.working_bytes().unwrap()), (Some(cut(image)), 11 * image + 1));
         check_row(&set, &pages[part], row, image);
+        let refused = check_bytes(&set, row, image);
+        assert_eq!(refused.and_then(|error| error.row_index()), (image == 1).then_some(row));
     }
     // The first image of each part is looked at, and each fact is told once.
     assert_eq!(unkept::of_first_images(&set), [UNKEPT[0], UNKEPT[2]]);

@@ -17,7 +17,8 @@ use super::own_pixels::OwnPixels;
 use crate::outer_rows::TakerError;
 use crate::{
     Block, CopySink, Discard, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request,
-    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, try_alloc,
+    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, check_request, concat, default_answers, place,
+    try_alloc,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -122,7 +123,7 @@ impl CellsStore {
         wanted_masks.clear();
         own.clear();
         for (i, request) in requests.iter().enumerate() {
-            let info = self.check(request)?;
+            let info = check_request(self, request)?;
             let CellBox { image, start } = self.cell(request.row)?;
             let shape = self.image_info(request.row, image)?.shape;
             let Region { start: [t, c, z, y, x], size: [nt, nc, nz, height, width] } = request.region;
@@ -294,6 +295,9 @@ fn each_once(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 impl Store for CellsStore {
+    // A cell has the size that its caller asked for, whatever shape its image claims.
+    default_answers!(check);
+
     fn format(&self) -> &'static str {
         self.images.format()
     }

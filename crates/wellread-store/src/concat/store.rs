@@ -272,6 +272,12 @@ impl Store for Concat {
         self.parts[part].store.row_info(own).map_err(|e| e.of_row(row))
     }
 
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        let (part, row) = self.locate(request.row)?;
+        let own = Request { row, region: request.region };
+        self.parts[part].store.check(&own).map_err(|e| e.of_row(request.row))
+    }
+
     fn name(&self, row: usize) -> Result<String> {
         let (part, own) = self.locate(row)?;
         let name = self.parts[part].store.name(own).map_err(|e| e.of_row(row))?;

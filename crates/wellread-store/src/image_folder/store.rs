@@ -9,7 +9,7 @@ use crate::place::{self, Ticket, Wanted};
 use crate::refusal::Refusal;
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout, try_alloc, unknown_facts,
+    RowInfo, Scratch, Store, StoreLayout, default_answers, try_alloc, unknown_facts,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -123,6 +123,8 @@ fn is_called_png(path: &Path) -> bool {
 }
 
 impl Store for ImageFolder {
+    default_answers!(ranges, scan, check);
+
     fn format(&self) -> &'static str {
         NAMING.name
     }

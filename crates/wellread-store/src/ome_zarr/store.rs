@@ -22,7 +22,7 @@ use crate::place::{self, Ticket, Wanted};
 use crate::store::RowsAhead;
 use crate::{
     Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout, unknown_facts,
+    RowInfo, Scratch, Store, StoreLayout, default_answers, unknown_facts,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -150,6 +150,8 @@ impl OmeZarrStore {
 }
 
 impl Store for OmeZarrStore {
+    default_answers!(scan, check);
+
     fn format(&self) -> &'static str {
         NAMING.name
     }

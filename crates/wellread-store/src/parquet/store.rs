@@ -21,7 +21,8 @@ use crate::place::{Ticket, Wanted};
 use crate::surface::option_as;
 use crate::words::counted;
 use crate::{
-    Error, Hints, OpenOptions, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
+    Error, Hints, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
+    default_answers,
 };
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::file::metadata::ColumnChunkMetaData;
@@ -275,6 +276,8 @@ impl ParquetStore {
 }
 
 impl Store for ParquetStore {
+    default_answers!(remote_path, name, files_of, row_hints, check);
+
     fn format(&self) -> &'static str {
         NAME
     }
@@ -341,10 +344,6 @@ impl Store for ParquetStore {
 
     fn hints(&self) -> Hints<'_> {
         Hints { pages: Some(&self.cache), columns: Some(self), ..Hints::default() }
-    }
-
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        Ok(RowHints::new(self, row))
     }
 
     fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {

@@ -21,12 +21,11 @@ use super::plane_sink::{PlaneOrigin, PlaneSink};
 use crate::format::Missing;
 use crate::hints::{SiteSummary, SiteTable};
 use crate::place::Wanted;
-use crate::store::checked;
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, PixelSink, Request, Result, RowHints, RowInfo, Scratch,
-    Store, StoreLayout, features, outer_rows, try_alloc,
+    Store, StoreLayout, check_request, default_answers, features, outer_rows, try_alloc,
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::HashMap;
@@ -217,7 +216,7 @@ impl SitesStore {
 
     /// One request as requests of files, and the parts of it that are missing.
     fn split(&self, at: usize, request: &Request, parts: &mut Parts) -> Result<()> {
-        checked(self, request)?;
+        check_request(self, request)?;
         let planes = self.planes(request.row)?;
         let expected = self.first_info(request.row)?;
         let given = self.given();
@@ -261,6 +260,9 @@ struct Parts {
 }
 
 impl Store for SitesStore {
+    // Formats of which sites are made know no more of a row's bytes than its shape.
+    default_answers!(scan, check);
+
     fn format(&self) -> &'static str {
         self.inner.format()
     }

@@ -13,12 +13,12 @@ use crate::ome_arrow::{
     unkept,
 };
 use crate::place::Wanted;
-use crate::store::checked;
 use crate::surface::option_as;
 use crate::words::counted_with;
 use crate::{
     Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, LeftOut, OpenOptions, PixelSink,
-    Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, try_alloc, unknown_facts,
+    Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, check_request,
+    default_answers, try_alloc, unknown_facts,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -392,6 +392,8 @@ struct Reading {
 }
 
 impl Store for TableStore {
+    default_answers!(remote_path, name, files_of);
+
     fn format(&self) -> &'static str {
         self.table.format()
     }
@@ -409,7 +411,7 @@ impl Store for TableStore {
     }
 
     fn check(&self, request: &Request) -> Result<RowInfo> {
-        let info = checked(self, request)?;
+        let info = check_request(self, request)?;
         self.check_size(request.row, info.shape.pixels() * info.dtype.size())?;
         Ok(info)
     }
