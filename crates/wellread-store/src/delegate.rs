@@ -216,6 +216,35 @@ macro_rules! default_answers {
     };
 }
 
+/// Writes those methods of a [`FeatureTable`](crate::FeatureTable) of which a store has nothing to say, by their names:
+/// `default_columns!(columns_in_utc, has_row_numbers)` within the `impl`. Write the other methods beside it.
+#[macro_export]
+macro_rules! default_columns {
+    (@columns_left_out) => {
+        fn columns_left_out(&self) -> Vec<$crate::LeftOut> {
+            vec![]
+        }
+    };
+    (@columns_renamed) => {
+        fn columns_renamed(&self) -> Vec<$crate::Renamed> {
+            vec![]
+        }
+    };
+    (@columns_in_utc) => {
+        fn columns_in_utc(&self) -> Vec<String> {
+            vec![]
+        }
+    };
+    (@has_row_numbers) => {
+        fn has_row_numbers(&self) -> bool {
+            false
+        }
+    };
+    ($($method:ident),+ $(,)?) => {
+        $($crate::default_columns!(@$method);)+
+    };
+}
+
 /// Writes those methods of [`RowFacts`](crate::RowFacts) that a store has no better answer to, by their names:
 /// `unknown_facts!(file, cut, unkept)` within the `impl`. Write the other methods beside it.
 ///

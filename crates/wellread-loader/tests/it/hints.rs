@@ -14,8 +14,8 @@ use wellread_store::place::Wanted;
 use wellread_store::planes::PlaneStore;
 use wellread_store::subset::Subset;
 use wellread_store::{
-    Error, FeatureTable, Hints, LeftOut, PageCache, Request, Result, RowCut, RowFacts, RowInfo, Store,
-    check_request, default_answers, delegate_store, unkept,
+    Error, FeatureTable, Hints, LeftOut, PageCache, Renamed, Request, Result, RowCut, RowFacts, RowInfo,
+    Store, check_request, default_answers, default_columns, delegate_store, unkept,
 };
 
 /// A store with something to say about everything, and of each row something else.
@@ -95,12 +95,24 @@ fn nested() -> LeftOut {
     LeftOut { name: "nested".to_owned(), why: "nested values" }
 }
 
+fn renamed() -> Renamed {
+    Renamed { from: "place".to_owned(), to: "well".to_owned() }
+}
+
 impl FeatureTable for Odd {
+    default_columns!(has_row_numbers);
+
     fn feature_names(&self) -> Vec<String> {
         vec!["well".to_owned()]
     }
     fn columns_left_out(&self) -> Vec<LeftOut> {
         vec![nested()]
+    }
+    fn columns_renamed(&self) -> Vec<Renamed> {
+        vec![renamed()]
+    }
+    fn columns_in_utc(&self) -> Vec<String> {
+        self.feature_names()
     }
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         if names.is_empty() {
@@ -153,8 +165,7 @@ fn check(store: &dyn Store, pages: &Pages, images: &[usize]) {
     assert!(store.has_checksums());
     let hints = store.hints();
     assert_eq!(hints.rows_per_read, 7);
-    assert_eq!(hints.feature_names(), ["well"]);
-    assert_eq!(hints.columns_left_out(), [nested()]);
+    check_columns(store);
     let columns = hints.features(&hints.feature_names()).unwrap().unwrap();
     let wells: Vec<usize> =
         columns.column(0).as_primitive::<Int32Type>().values().iter().map(|&well| well as usize).collect();
@@ -186,6 +197,16 @@ fn check_row(store: &dyn Store, pages: &Pages, row: usize, image: usize) {
     let region = store.row_info(row).unwrap().shape.full();
     store.ranges(&[Request { row, region }], &mut wanted).unwrap();
     assert_eq!(*pages.asked.lock().unwrap(), [image, image]);
+}
+
+/// Whether a store says of its columns all that the images say.
+fn check_columns(store: &dyn Store) {
+    let hints = store.hints();
+    assert_eq!(
+        (hints.feature_names(), hints.columns_in_utc()),
+        (vec!["well".to_owned()], vec!["well".to_owned()])
+    );
+    assert_eq!((hints.columns_left_out(), hints.columns_renamed()), (vec![nested()], vec![renamed()]));
 }
 
 /// The store's error for the image whose file has no bytes for it; other images are as large as they say.
@@ -248,6 +269,7 @@ fn facts_pass_through_parts() {
     let set = Concat::new(PathBuf::from("set"), parts);
     let images = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 2), (1, 1), (2, 0), (2, 1), (2, 2), (2, 3)];
     assert_eq!(set.len(), images.len());
+    check_columns(&set);
     for (row, (part, image)) in images.into_iter().enumerate() {
         let hints = set.row_hints(row).unwrap();
         assert_eq!(hints.position(), ((part as u64) << 48) + 1000 - 10 * image as u64);
@@ -274,6 +296,8 @@ fn facts_of_images_pass_through_to_their_cells() {
     let cells = Cells::find_in_memory(&*images, &[table], &options).unwrap();
     let cells = CellsStore::new(images, Arc::new(cells)).unwrap();
     assert_eq!(cells.len(), 3);
+    let hints = cells.hints();
+    assert_eq!((hints.columns_left_out(), hints.columns_renamed()), (vec![nested()], vec![renamed()]));
     for (row, (image, start)) in [(2, [0, 0]), (1, [1, 1]), (2, [0, 1])].into_iter().enumerate() {
         let hints = cells.row_hints(row).unwrap();
         assert_eq!((hints.position(), hints.grid()), (1000 - 10 * image as u64, None));

@@ -21,8 +21,8 @@ use crate::open_files::OpenFiles;
 use crate::place::{self, Ticket, Wanted};
 use crate::store::RowsAhead;
 use crate::{
-    Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout, default_answers, unknown_facts,
+    Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
+    Scratch, Store, StoreLayout, default_answers, default_columns, unknown_facts,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -257,13 +257,11 @@ impl Store for OmeZarrStore {
 }
 
 impl FeatureTable for OmeZarrStore {
+    default_columns!(columns_left_out, columns_renamed, columns_in_utc, has_row_numbers);
+
     fn feature_names(&self) -> Vec<String> {
         let of_series = || self.series.as_ref().map_or_else(Vec::new, SeriesColumns::names);
         self.plate.as_ref().map_or_else(of_series, PlateColumns::names)
-    }
-
-    fn columns_left_out(&self) -> Vec<LeftOut> {
-        vec![]
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

@@ -18,7 +18,7 @@ use crate::words::counted_with;
 use crate::{
     Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, LeftOut, OpenOptions, PixelSink,
     Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, check_request,
-    default_answers, try_alloc, unknown_facts,
+    default_answers, default_columns, try_alloc, unknown_facts,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -561,6 +561,8 @@ impl Store for TableStore {
 }
 
 impl FeatureTable for TableStore {
+    default_columns!(columns_renamed, columns_in_utc);
+
     fn feature_names(&self) -> Vec<String> {
         let read = || self.features(&[ROW_ID.to_owned()]);
         self.row_id.features(self.column.features.clone(), &self.table.schema(), read)

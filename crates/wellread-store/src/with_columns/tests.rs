@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::subset::Subset;
-use crate::{PixelSink, Request, RowHints, RowInfo, Scratch, default_answers};
+use crate::{PixelSink, Request, RowHints, RowInfo, Scratch, default_answers, default_columns};
 use arrow_array::{
     Float32Array, Int64Array, StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
 };
@@ -45,11 +45,10 @@ impl Store for Named {
 }
 
 impl FeatureTable for Named {
+    default_columns!(columns_left_out, columns_renamed, columns_in_utc, has_row_numbers);
+
     fn feature_names(&self) -> Vec<String> {
         self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
-    }
-    fn columns_left_out(&self) -> Vec<LeftOut> {
-        vec![]
     }
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         if names.is_empty() {
