@@ -216,6 +216,41 @@ macro_rules! default_answers {
     };
 }
 
+/// Writes those methods of a [`FeatureTable`](crate::FeatureTable) that hand on what another store says of its columns, by their
+/// names: `delegate_columns!(self => self.inner; feature_names, columns_left_out)` within the `impl`. Write the other methods
+/// beside it.
+#[macro_export]
+macro_rules! delegate_columns {
+    (@feature_names $self:ident $inner:expr) => {
+        fn feature_names(&$self) -> Vec<String> {
+            $inner.hints().feature_names()
+        }
+    };
+    (@columns_left_out $self:ident $inner:expr) => {
+        fn columns_left_out(&$self) -> Vec<$crate::LeftOut> {
+            $inner.hints().columns_left_out()
+        }
+    };
+    (@columns_renamed $self:ident $inner:expr) => {
+        fn columns_renamed(&$self) -> Vec<$crate::Renamed> {
+            $inner.hints().columns_renamed()
+        }
+    };
+    (@columns_in_utc $self:ident $inner:expr) => {
+        fn columns_in_utc(&$self) -> Vec<String> {
+            $inner.hints().columns_in_utc()
+        }
+    };
+    (@has_row_numbers $self:ident $inner:expr) => {
+        fn has_row_numbers(&$self) -> bool {
+            $inner.hints().has_row_numbers()
+        }
+    };
+    ($self:ident => $inner:expr; $($method:ident),+ $(,)?) => {
+        $($crate::delegate_columns!(@$method $self $inner);)+
+    };
+}
+
 /// Writes those methods of a [`FeatureTable`](crate::FeatureTable) of which a store has nothing to say, by their names:
 /// `default_columns!(columns_in_utc, has_row_numbers)` within the `impl`. Write the other methods beside it.
 #[macro_export]

@@ -6,8 +6,8 @@
 use crate::each_row;
 use crate::place::Wanted;
 use crate::{
-    Block, EachImage, FeatureTable, Hints, LeftOut, PixelSink, Renamed, Request, Result, RowHints, RowInfo,
-    Scratch, Store, check_request, default_answers, delegate_store,
+    Block, EachImage, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
+    check_request, default_answers, delegate_columns, delegate_store,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
@@ -187,25 +187,8 @@ impl Store for PlaneStore {
 }
 
 impl FeatureTable for PlaneStore {
-    fn feature_names(&self) -> Vec<String> {
-        self.inner.hints().feature_names()
-    }
-
-    fn columns_left_out(&self) -> Vec<LeftOut> {
-        self.inner.hints().columns_left_out()
-    }
-
-    fn columns_renamed(&self) -> Vec<Renamed> {
-        self.inner.hints().columns_renamed()
-    }
-
-    fn columns_in_utc(&self) -> Vec<String> {
-        self.inner.hints().columns_in_utc()
-    }
-
-    fn has_row_numbers(&self) -> bool {
-        self.inner.hints().has_row_numbers()
-    }
+    delegate_columns!(self => self.inner; feature_names, columns_left_out, columns_renamed, columns_in_utc);
+    delegate_columns!(self => self.inner; has_row_numbers);
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         let images = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));

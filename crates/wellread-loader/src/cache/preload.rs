@@ -106,7 +106,7 @@ mod tests {
         }
         let kept = Arc::new(ReadThroughCache {
             inner: Arc::new(store),
-            shelf: Box::new(Memory::new(4, 3 * 6)),
+            backend: Box::new(Memory::new(4, 3 * 6)),
             chunk: 1,
             filling: Filling::default(),
             hits: AtomicU64::default(),

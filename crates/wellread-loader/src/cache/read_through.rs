@@ -18,7 +18,7 @@ const SHARED_BYTES: usize = 4 << 20;
 /// The inner store and what is kept of it; shared with the thread that preloads.
 pub(super) struct ReadThroughCache {
     pub(super) inner: Arc<dyn Store>,
-    pub(super) shelf: Box<dyn CacheBackend>,
+    pub(super) backend: Box<dyn CacheBackend>,
     /// Rows that are read together when one of them is missing.
     pub(super) chunk: usize,
     /// Rows that threads are reading.
@@ -30,14 +30,14 @@ pub(super) struct ReadThroughCache {
 /// Room that was taken for images on their way. Room of images that are not kept in the end is given back, also when
 /// a reader panics.
 struct Reserved<'a> {
-    shelf: &'a dyn CacheBackend,
+    backend: &'a dyn CacheBackend,
     bytes: usize,
 }
 
 impl Reserved<'_> {
     /// Whether there is room for an image of so many bytes, which is taken then.
     fn take(&mut self, bytes: usize) -> bool {
-        let fits = self.shelf.reserve(bytes);
+        let fits = self.backend.reserve(bytes);
         self.bytes += if fits { bytes } else { 0 };
         fits
     }
@@ -45,14 +45,14 @@ impl Reserved<'_> {
     /// Keeps an image in room that was taken for it.
     fn insert(&mut self, row: usize, pixels: Vec<u8>) {
         self.bytes -= pixels.len();
-        self.shelf.insert(row, pixels);
+        self.backend.insert(row, pixels);
     }
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.shelf.release(self.bytes);
+            self.backend.release(self.bytes);
         }
     }
 }
@@ -63,7 +63,7 @@ impl ReadThroughCache {
     }
 
     pub fn contains(&self, row: usize) -> bool {
-        self.shelf.contains(row)
+        self.backend.contains(row)
     }
 
     /// Reads whole images, all in one call, and keeps those for which there is room. Returns whether there was any
@@ -78,7 +78,7 @@ impl ReadThroughCache {
         }
         let mut images = Vec::with_capacity(missing.len());
         let mut full = false;
-        let mut reserved = Reserved { shelf: &*self.shelf, bytes: 0 };
+        let mut reserved = Reserved { backend: &*self.backend, bytes: 0 };
         for (row, info, bytes) in sizes {
             let request = Request { row, region: info.shape.full() };
             self.inner.check(&request)?;
@@ -87,7 +87,7 @@ impl ReadThroughCache {
                 continue;
             }
             // A read puts every pixel of what it was asked for.
-            let mut pixels = self.shelf.reused(bytes).unwrap_or_default();
+            let mut pixels = self.backend.reused(bytes).unwrap_or_default();
             pixels.try_reserve_exact(bytes - pixels.len()).map_err(|_| {
                 Error::new(path, format_args!("not enough memory to keep an image of {bytes} bytes"))
                     .row(row)
@@ -141,7 +141,7 @@ impl ReadThroughCache {
         let chunk = first..(first + self.chunk).min(self.inner.len());
         // A neighbour that is no image is an error where it is asked for.
         let wanted = |&other: &usize| {
-            !self.shelf.contains(other) && (other == row || self.inner.row_info(other).is_ok())
+            !self.backend.contains(other) && (other == row || self.inner.row_info(other).is_ok())
         };
         missing.extend(chunk.filter(wanted));
     }

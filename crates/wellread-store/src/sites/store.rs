@@ -24,8 +24,8 @@ use crate::place::Wanted;
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{
-    Block, Error, FeatureTable, Hints, LeftOut, PixelSink, Renamed, Request, Result, RowHints, RowInfo,
-    Scratch, Store, StoreLayout, check_request, default_answers, default_columns, features, outer_rows,
+    Block, Error, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
+    StoreLayout, check_request, default_answers, default_columns, delegate_columns, features, outer_rows,
     try_alloc,
 };
 use arrow_array::{ArrayRef, RecordBatch};
@@ -388,20 +388,13 @@ impl Store for SitesStore {
 impl FeatureTable for SitesStore {
     // Columns of names of files, or of one table.
     default_columns!(columns_in_utc, has_row_numbers);
+    delegate_columns!(self => self.inner; columns_left_out, columns_renamed);
 
     fn feature_names(&self) -> Vec<String> {
         let own = self.columns.iter().map(|(name, _)| name.clone());
         let others = self.inner.hints().feature_names();
         let is_new = |name: &String| self.columns.iter().all(|(own, _)| own != name);
         own.chain(others.into_iter().filter(is_new)).collect()
-    }
-
-    fn columns_left_out(&self) -> Vec<LeftOut> {
-        self.inner.hints().columns_left_out()
-    }
-
-    fn columns_renamed(&self) -> Vec<Renamed> {
-        self.inner.hints().columns_renamed()
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
