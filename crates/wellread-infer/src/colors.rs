@@ -66,8 +66,8 @@ impl PixelSink for Repeated<'_> {
         Ok(())
     }
 
-    fn put_own(&mut self, request: usize, own: &Block<'_>) {
-        self.sink.put_own(request, own);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
+        self.sink.mark_unmasked(request, unmasked);
     }
 }
 

@@ -34,8 +34,8 @@ impl<S: PixelSink> PixelSink for StoppableSink<'_, S> {
         self.sink.put(request, block)
     }
 
-    fn put_own(&mut self, request: usize, own: &Block<'_>) {
-        self.sink.put_own(request, own);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
+        self.sink.mark_unmasked(request, unmasked);
     }
 }
 

@@ -93,8 +93,8 @@ impl PixelSink for ShiftSink<'_> {
         self.sink.put(request, &Block { region, data: &block.data[at..at + plane_bytes], dtype: block.dtype })
     }
 
-    fn put_own(&mut self, request: usize, own: &Block<'_>) {
-        self.sink.put_own(request, own);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
+        self.sink.mark_unmasked(request, unmasked);
     }
 }
 

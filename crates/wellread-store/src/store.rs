@@ -33,7 +33,8 @@ pub struct Block<'a> {
     pub dtype: PixelType,
 }
 
-/// Receives decoded pieces.
+/// Receives decoded pieces. The two methods with a body are right in every sink, also in one that wraps another: then a part is
+/// copied once before it is put.
 pub trait PixelSink {
     /// Takes what it needs of `block`, a piece of the row asked for by request number `request`.
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()>;
@@ -58,7 +59,7 @@ pub trait PixelSink {
 
     /// Says which pixels of a request a mask left in: a block of one channel of `u8`, 1 there. The others are put as 0. One time point or
     /// plane serves all of them. A sink that wraps another hands it on. One that corrects no pixels does nothing.
-    fn put_own(&mut self, request: usize, own: &Block<'_>);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>);
 }
 
 /// Buffers a reader reuses between calls, one set per thread, so that steady state allocates nothing.
@@ -260,7 +261,7 @@ impl PixelSink for CopySink<'_> {
         Ok(())
     }
 
-    fn put_own(&mut self, _: usize, _: &Block<'_>) {}
+    fn mark_unmasked(&mut self, _: usize, _: &Block<'_>) {}
 }
 
 /// Asks for rows that are looked at one after the other before they are, of remote sets; of others it does nothing.

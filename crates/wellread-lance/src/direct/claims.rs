@@ -41,9 +41,9 @@ const SHORT: Fault = Irregular("values longer than their page");
 
 /// Which pages of a data file were looked at, by column.
 #[derive(Debug)]
-pub(crate) struct Claims(Box<[Box<[AtomicBool]>]>);
+pub(crate) struct CheckedPages(Box<[Box<[AtomicBool]>]>);
 
-impl Claims {
+impl CheckedPages {
     /// The pages of a file with these columns, of which none was looked at.
     pub fn new(columns: &[Arc<ColumnInfo>]) -> Self {
         let pages =
@@ -292,18 +292,18 @@ pub(super) fn block_decompressor(encoding: &CompressiveEncoding) -> Option<Arc<d
     let kind = general(Some(encoding)).ok()?;
     let codec = DefaultDecompressionStrategy::default().create_block_decompressor(encoding).ok()?;
     Some(match kind {
-        Some(kind) => Arc::new(Believed { kind, codec }),
+        Some(kind) => Arc::new(CheckedDecompressor { kind, codec }),
         None => Arc::from(codec),
     })
 }
 
 #[derive(Debug)]
-struct Believed {
+struct CheckedDecompressor {
     kind: General,
     codec: Box<dyn BlockDecompressor>,
 }
 
-impl BlockDecompressor for Believed {
+impl BlockDecompressor for CheckedDecompressor {
     fn decompress(&self, data: Option<LanceBuffer>, num_values: u64) -> lance_core::Result<DataBlock> {
         if data.as_ref().is_some_and(|piece| !is_believable(piece, self.kind)) {
             return Err(LanceError::invalid_input(

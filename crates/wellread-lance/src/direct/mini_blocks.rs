@@ -6,11 +6,11 @@
 //! ```
 
 use super::ahead::Extent;
+use super::buffers::{DecodeBuffers, LeafWidths, fetched};
 use super::chunk::{ALIGNMENT, Parts};
 use super::claims::block_decompressor;
 use super::input::Input;
 use super::levels::{LevelCodec, Starts, Wanted, mark_absent, null_level};
-use super::room::{LeafWidths, Room, fetched};
 use super::values::{Dictionary, ValueCodec};
 use arrow_buffer::MutableBuffer;
 use lance_encoding::compression::BlockDecompressor;
@@ -61,17 +61,17 @@ pub(super) struct ChunkIndex {
 }
 
 impl ChunkIndex {
-    fn new(chunks: &Chunks, input: &Input, size: usize, room: &mut Room) -> Result<Self, Fault> {
+    fn new(chunks: &Chunks, input: &Input, size: usize, reused: &mut DecodeBuffers) -> Result<Self, Fault> {
         let dictionary = match &chunks.dictionary {
             Some((extent, codec, count)) => {
-                let raw = fetched(input, *extent, &room.ahead, &mut room.raw)?;
+                let raw = fetched(input, *extent, &reused.ahead, &mut reused.raw)?;
                 Some(Dictionary::new(codec.as_ref(), raw, *count, size)?)
             }
             None => None,
         };
         let wide = if chunks.large { 4 } else { 2 };
         let count = chunks.sizes.1 as usize / wide;
-        let raw = fetched(input, chunks.sizes, &room.ahead, &mut room.raw)?;
+        let raw = fetched(input, chunks.sizes, &reused.ahead, &mut reused.raw)?;
         let mut bytes = vec![0u32];
         let mut values = vec![0u32];
         let (mut end, mut seen) = (0u64, 0u64);
@@ -99,7 +99,7 @@ impl ChunkIndex {
         };
         // For each chunk: rows that end in it, values of the one that goes on, and as much for inner lists.
         let stride = (stored + 1) * 8;
-        let raw = fetched(input, extent, &room.ahead, &mut room.raw)?;
+        let raw = fetched(input, extent, &reused.ahead, &mut reused.raw)?;
         if raw.len() != count * stride {
             return Err(Irregular("a repetition index of another size"));
         }
@@ -214,11 +214,16 @@ impl Chunks {
     }
 
     /// Where its chunks lie, by pieces that are read at the first time.
-    pub fn index(&self, input: &Input, size: usize, room: &mut Room) -> Result<&ChunkIndex, Fault> {
+    pub fn index(
+        &self,
+        input: &Input,
+        size: usize,
+        reused: &mut DecodeBuffers,
+    ) -> Result<&ChunkIndex, Fault> {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
-        let made = ChunkIndex::new(self, input, size, room)?;
+        let made = ChunkIndex::new(self, input, size, reused)?;
         Ok(self.index.get_or_init(|| made))
     }
 
@@ -240,15 +245,15 @@ impl Chunks {
         input: &Input,
         rows: &Range<usize>,
         widths: LeafWidths,
-        room: &mut Room,
+        reused: &mut DecodeBuffers,
         out: &mut MutableBuffer,
         starts: &mut Starts,
     ) -> Result<(), Fault> {
-        let index = self.index(input, widths.size, room)?;
+        let index = self.index(input, widths.size, reused)?;
         let chunks = index.chunks(rows);
         let first = index.bytes[chunks.start];
         let (offset, length) = self.extent(index, &chunks);
-        let raw = fetched(input, (offset, length), &room.ahead, &mut room.raw)?;
+        let raw = fetched(input, (offset, length), &reused.ahead, &mut reused.raw)?;
         let mut wanted =
             Wanted { skip: rows.start - index.rows[chunks.start] as usize, rows: rows.len(), seen: 0 };
         out.reserve((index.values[chunks.end] - index.values[chunks.start]) as usize * widths.width);
@@ -258,19 +263,19 @@ impl Chunks {
             let levels = usize::from(self.levels.is_some()) + usize::from(self.defined.is_some());
             let mut parts = Parts::new(data, levels, self.buffers, self.large)?;
             let range = if let Some(codec) = &self.levels {
-                room.runs.clear();
+                reused.runs.clear();
                 if let Some(defined) = &self.defined {
-                    codec.decode_chunk(parts.next()?, parts.levels, &mut room.runs)?;
-                    room.defined.clear();
-                    defined.decode_chunk(parts.next()?, parts.levels, &mut room.defined)?;
-                    let marked = &mut room.marked;
-                    if mark_absent(&mut room.runs, &room.defined, self.null, marked)? != values.len() {
+                    codec.decode_chunk(parts.next()?, parts.levels, &mut reused.runs)?;
+                    reused.defined.clear();
+                    defined.decode_chunk(parts.next()?, parts.levels, &mut reused.defined)?;
+                    let marked = &mut reused.marked;
+                    if mark_absent(&mut reused.runs, &reused.defined, self.null, marked)? != values.len() {
                         return Err(Irregular("more or fewer levels than values"));
                     }
                 } else {
-                    codec.decode(parts.next()?, Some(values.len()), &mut room.runs)?;
+                    codec.decode(parts.next()?, Some(values.len()), &mut reused.runs)?;
                 }
-                wanted.take(&room.runs, widths.depth, out.len() / widths.width, starts)?
+                wanted.take(&reused.runs, widths.depth, out.len() / widths.width, starts)?
             } else {
                 let start = rows.start.max(values.start) - values.start;
                 let end = rows.end.min(values.end) - values.start;
@@ -287,13 +292,13 @@ impl Chunks {
             }
             let Some(dictionary) = &index.dictionary else {
                 let size = (widths.size, widths.width);
-                self.values.decode(buffers, values.len(), size, range, &mut room.decompressed, out)?;
+                self.values.decode(buffers, values.len(), size, range, &mut reused.decompressed, out)?;
                 continue;
             };
-            let indices = &mut room.indices;
+            let indices = &mut reused.indices;
             indices.clear();
             let size = (INDEX_SIZE, INDEX_SIZE);
-            self.values.decode(buffers, values.len(), size, range, &mut room.decompressed, indices)?;
+            self.values.decode(buffers, values.len(), size, range, &mut reused.decompressed, indices)?;
             dictionary.look_up(indices.typed_data(), widths.size, widths.width, out)?;
         }
         if wanted.seen == rows.len() { Ok(()) } else { Err(Irregular("rows are missing")) }

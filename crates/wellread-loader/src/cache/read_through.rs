@@ -6,7 +6,7 @@
 //! ```
 
 use super::CacheBackend;
-use super::filling::Filling;
+use super::in_flight::InFlightReads;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use wellread_store::{CopySink, Error, Request, Result, Scratch, Store};
@@ -22,7 +22,7 @@ pub(super) struct ReadThroughCache {
     /// Rows that are read together when one of them is missing.
     pub(super) chunk: usize,
     /// Rows that threads are reading.
-    pub(super) filling: Filling,
+    pub(super) in_flight: InFlightReads,
     pub(super) hits: AtomicU64,
     pub(super) misses: AtomicU64,
 }
@@ -110,7 +110,7 @@ impl ReadThroughCache {
 
     /// As [`Self::fill`], but that each image is read by one thread: those that another one reads are waited for.
     pub fn fill_shared(&self, missing: &[usize], scratch: &mut Scratch) -> Result<()> {
-        if !self.filling.is_of_this_process() {
+        if !self.in_flight.is_of_this_process() {
             return self.fill(missing, scratch).map(drop);
         }
         // One that has no size is an error where it is read.
@@ -120,7 +120,7 @@ impl ReadThroughCache {
         };
         let mut left: Vec<(usize, usize)> = missing.iter().map(|&row| (row, bytes(row))).collect();
         loop {
-            let claim = self.filling.claim(&left, SHARED_BYTES);
+            let claim = self.in_flight.claim(&left, SHARED_BYTES);
             if claim.rows().is_empty() {
                 break;
             }
@@ -131,7 +131,7 @@ impl ReadThroughCache {
             }
             left.retain(|(row, _)| !claim.rows().contains(row));
         }
-        self.filling.wait(&left);
+        self.in_flight.wait(&left);
         Ok(())
     }
 

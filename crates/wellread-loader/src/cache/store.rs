@@ -1,7 +1,7 @@
 //! A store that keeps what was read from another.
 
 use super::compressed::{Compressed, CompressedLru};
-use super::filling::Filling;
+use super::in_flight::InFlightReads;
 use super::lru::Lru;
 use super::mapped::Mapped;
 use super::memory::Memory;
@@ -48,8 +48,8 @@ impl CachedStore {
         };
         let chunk = if let Cache::Chunked { rows, .. } = cache { *rows } else { 1 };
         let (hits, misses) = Default::default();
-        let filling = Filling::default();
-        let kept = Arc::new(ReadThroughCache { inner, backend, chunk, filling, hits, misses });
+        let in_flight = InFlightReads::default();
+        let kept = Arc::new(ReadThroughCache { inner, backend, chunk, in_flight, hits, misses });
         let preload = matches!(cache, Cache::Preload { .. }).then(|| Preload::start(&kept)).transpose()?;
         Ok(Some(Self { kept, _preload: preload }))
     }

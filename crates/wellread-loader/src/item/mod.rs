@@ -345,7 +345,8 @@ impl ItemContext {
             }
             PixelDestination::Turned { .. } | PixelDestination::Straight { .. } => pixels,
         };
-        let own_room = if transform.tells_own() { (pixels / compiled.channels.len()).div_ceil(4) } else { 0 };
+        let unmasked_floats =
+            if transform.marks_unmasked() { (pixels / compiled.channels.len()).div_ceil(4) } else { 0 };
         let jitter = transform.jitter;
         let brightness = |c| factor(jitter, jitter.brightness, Purpose::Brightness, draws, c);
         let [own, last] = compiled.own_factors(compiled.group(row)?, brightness, &mut self.affine);
@@ -363,8 +364,8 @@ impl ItemContext {
             orientation,
             resampled,
             destination,
-            intermediate: intermediate + own_room,
-            own: own_room,
+            intermediate: intermediate + unmasked_floats,
+            own: unmasked_floats,
             is_moved,
             affine,
             last,

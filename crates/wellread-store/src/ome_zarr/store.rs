@@ -1,7 +1,7 @@
 //! The store: a group, folder, plate or series of images, opened at one level. How their pixels are read is in `read.rs`.
 
 use super::array::ArrayPlan;
-use super::chain::Kind;
+use super::chunk_codecs::Kind;
 use super::consolidated::Consolidated;
 use super::first_look;
 use super::layout::{self, NAMING};
@@ -184,14 +184,14 @@ impl Store for OmeZarrStore {
     }
 
     fn has_checksums(&self) -> bool {
-        self.plan(0).is_ok_and(|plan| plan.chain.checked)
+        self.plan(0).is_ok_and(|plan| plan.codecs.checked)
     }
 
     fn layout(&self) -> Result<StoreLayout> {
         let plan = self.plan(0)?;
         let dir = self.rows.path_of(self.rows.row(self.model(0))?);
         let group = self.consolidated.load(&dir)?;
-        let pieces = match &plan.chain.kind {
+        let pieces = match &plan.codecs.kind {
             Kind::Chunk(_) => format!("chunk {}", wellread_image::Shape(plan.chunk)),
             Kind::Shard(shard) => format!(
                 "shard {} of chunk {}",
@@ -200,10 +200,10 @@ impl Store for OmeZarrStore {
             ),
         };
         Ok(StoreLayout {
-            codec: plan.chain.label.clone(),
+            codec: plan.codecs.label.clone(),
             pieces,
             variant: format!("{} (zarr v{})", group.version(), group.zarr),
-            chunk: Some(match &plan.chain.kind {
+            chunk: Some(match &plan.codecs.kind {
                 Kind::Chunk(_) => plan.chunk,
                 Kind::Shard(shard) => shard.inner,
             }),
@@ -284,7 +284,7 @@ impl RowFacts for OmeZarrStore {
 
     fn grid(&self, row: usize) -> Option<[usize; 2]> {
         let plan = self.plan(row).ok()?;
-        let piece = match &plan.chain.kind {
+        let piece = match &plan.codecs.kind {
             Kind::Chunk(_) => plan.chunk,
             Kind::Shard(shard) => shard.inner,
         };

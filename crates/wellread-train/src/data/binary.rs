@@ -36,8 +36,8 @@ impl PixelSink for Sink<'_> {
         self.inner.put(request, &Block { region: block.region, data: &self.pixels, dtype: PixelType::U8 })
     }
 
-    fn put_own(&mut self, request: usize, own: &Block<'_>) {
-        self.inner.put_own(request, own);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
+        self.inner.mark_unmasked(request, unmasked);
     }
 }
 
