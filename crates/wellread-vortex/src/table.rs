@@ -115,7 +115,7 @@ impl VortexTable {
     /// The selection of a call.
     fn selection(&self, columns: &Columns) -> Result<Arc<Selection>> {
         self.selections.get(columns, || {
-            if let Some(names) = columns.iter().find(|names| !self.types.leads_somewhere(names)) {
+            if let Some(names) = columns.iter().find(|names| !self.types.has_path(names)) {
                 return Err(Error::new(&self.file.path, format_args!("has no column {:?}", names.join("."))));
             }
             let wanted = Wanted::of(columns);

@@ -1,7 +1,7 @@
 //! Binary masks among label images: a few values stand for every cell of them, so that many cells of an image would be one.
 //!
 //! ```text
-//!  labels of an image ─ FewValues::see ─▶ one value in all images, in pieces apart ─────────┬─▶ refusal
+//!  labels of an image ─ FewValues::observe ─▶ one value in all images, in pieces apart ─────────┬─▶ refusal
 //!                                    └──▶ a few values, and many more pieces than values ──┘
 //! ```
 
@@ -40,7 +40,7 @@ pub(super) struct ScatteredLabels {
 
 impl FewValues {
     /// Takes the labels of the label image in `row` into account; `pieces` counts its pieces, and is asked as seldom as can be.
-    pub fn see(&mut self, row: usize, labels: impl Iterator<Item = i64>, pieces: impl FnOnce() -> usize) {
+    pub fn observe(&mut self, row: usize, labels: impl Iterator<Item = i64>, pieces: impl FnOnce() -> usize) {
         if self.values.len() > FEW {
             return;
         }
@@ -109,7 +109,7 @@ mod tests {
     fn seen(images: &[(&[i64], usize)]) -> Option<ScatteredLabels> {
         let mut values = FewValues::default();
         for (row, (labels, pieces)) in images.iter().enumerate() {
-            values.see(row, labels.iter().copied(), || *pieces);
+            values.observe(row, labels.iter().copied(), || *pieces);
         }
         values.binary().cloned()
     }

@@ -9,7 +9,7 @@
 use super::ifd::FileView;
 use super::image::Page;
 use super::listing;
-use super::series::{OtherFile, PlaneRef, Series, believable};
+use super::series::{OtherFile, PlaneRef, Series, can_list};
 use crate::refusal::Refusal;
 use crate::text_cache::TextCache;
 use crate::{Error, Result, RowInfo, place};
@@ -249,7 +249,7 @@ fn one(
         sources.insert(name, if is_own(name) { 0 } else { others.len() as u32 });
     }
     let len = others.iter().map(OtherFile::len).fold(view.len(), u64::saturating_add);
-    if !believable(image.shape, len) {
+    if !can_list(image.shape, len) {
         return Ok(Series::refused(Refusal::damaged(format!(
             "{} pixels are declared, more planes than the files can hold",
             image.shape
