@@ -1,4 +1,4 @@
-//! Methods of a store that another one answers for it, methods to which it has no better answer, and facts of rows that it does not know.
+//! Methods of a store that it hands on to another one, or has no better answer to. Facts of rows that it does not know.
 
 /// Writes those methods of a [`Store`](crate::Store) that hand on what they are asked to another store, by their names:
 /// `delegate_store!(self => self.inner; path, len, metadata)` within the `impl`. Write the other methods beside it.

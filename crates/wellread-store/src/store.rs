@@ -33,8 +33,8 @@ pub struct Block<'a> {
     pub dtype: PixelType,
 }
 
-/// Receives decoded pieces. The two methods with a body are right in every sink, also in one that wraps another: then a part is
-/// copied once before it is put.
+/// Receives decoded pieces. The two methods with a body are right in every sink, also in one that wraps another. A part is
+/// copied there before it is put.
 pub trait PixelSink {
     /// Takes what it needs of `block`, a piece of the row asked for by request number `request`.
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()>;
@@ -99,8 +99,9 @@ pub type EachImage<'a> = dyn FnMut(usize, RowInfo, &[u8]) -> Result<()> + 'a;
 ///
 /// Opening reads footers, headers and directory listings, never pixels. All methods may be called from many threads at once.
 ///
-/// Hints for reading a set well come whole, in [`Hints`] and [`RowHints`]. What a store that wraps another could forget to hand
-/// on has no default: [`default_answers!`](crate::default_answers) writes the methods to which a store has no better answer.
+/// Hints for reading a set well come whole, in [`Hints`] and [`RowHints`]. No method has a default that
+/// a store could forget when it wraps another. [`default_answers!`](crate::default_answers) writes those to which it has no better
+/// answer.
 /// Two methods have a body, and no store replaces it: [`Self::is_empty`] follows from [`Self::len`], and
 /// [`Self::bytes_on_disk`] from [`Self::files`], also in a store that wraps another.
 pub trait Store: Send + Sync {
