@@ -509,3 +509,27 @@ fn a_size_that_is_damaged_costs_no_memory() {
         }
     }
 }
+
+/// A row without an image says how it is left out, also where the other list of the column cannot be read.
+#[test]
+fn a_null_image_beside_planes_of_another_kind_says_how_it_is_left_out() {
+    let images: [Image; 2] = [Some((Shape::plane(4, 6), vec![1.0; 24])), None];
+    let chunks_alone = image_column(&images, &simple(PixelType::U8, PixelType::U16));
+    let numbers: ArrayRef = Arc::new(PrimitiveArray::<Int32Type>::from(vec![1, 2]));
+    let own = chunks_alone.fields().iter().map(|field| field.name().as_str()).zip(chunks_alone.columns());
+    let mut children: Vec<(&str, ArrayRef)> = own.map(|(name, child)| (name, Arc::clone(child))).collect();
+    children.push(("planes", list(numbers, &[1, 1], false, "element")));
+    let column: ArrayRef = Arc::new(structure(children, chunks_alone.nulls().cloned()));
+    let batch = RecordBatch::try_from_iter_with_nullable([("picture", column, true)]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let store = open(&path);
+    assert_eq!(read_image(&store, 0).unwrap().1, [1; 24]);
+    let error = store.row_info(1).unwrap_err();
+    assert!(error.is_null_image(), "{error}");
+    assert!(error.hint_text().unwrap().starts_with("leave out rows without an image ("), "{error}");
+}
