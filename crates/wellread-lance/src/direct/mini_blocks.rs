@@ -56,7 +56,7 @@ pub(super) struct ChunkIndex {
     /// In rows: the first row that starts in the chunk or after it.
     rows: Vec<u32>,
     /// Whether the chunk starts in the middle of a row.
-    goes_on: Vec<bool>,
+    continues_row: Vec<bool>,
     dictionary: Option<Dictionary>,
 }
 
@@ -90,9 +90,9 @@ impl ChunkIndex {
             return Err(Irregular("chunks that do not fill their page"));
         }
         let Some((extent, stored)) = chunks.repetition else {
-            let goes_on = vec![false; count];
+            let continues_row = vec![false; count];
             return if chunks.count == chunks.rows {
-                Ok(Self { bytes, rows: values.clone(), values, goes_on, dictionary })
+                Ok(Self { bytes, rows: values.clone(), values, continues_row, dictionary })
             } else {
                 Err(Irregular("values do not fit the rows"))
             };
@@ -104,12 +104,12 @@ impl ChunkIndex {
             return Err(Irregular("a repetition index of another size"));
         }
         let mut rows = vec![0u32];
-        let mut goes_on = vec![false];
+        let mut continues_row = vec![false];
         let mut started = 0u64;
         for entry in raw.chunks_exact(stride) {
             let word = |i: usize| little_endian(&entry[i * 8..(i + 1) * 8]);
             let (ended, left) = (word(0), word(1) > 0);
-            let before = u64::from(goes_on.last() == Some(&true));
+            let before = u64::from(continues_row.last() == Some(&true));
             // A row that goes on through the whole chunk is neither started nor ended by it.
             let total = ended.checked_add(u64::from(left)).and_then(|n| n.checked_sub(before));
             started = total.and_then(|n| n.checked_add(started)).unwrap_or(u64::MAX);
@@ -117,10 +117,10 @@ impl ChunkIndex {
                 return Err(Irregular("more rows than the page has"));
             }
             rows.push(started as u32);
-            goes_on.push(left);
+            continues_row.push(left);
         }
         if started == chunks.rows as u64 {
-            Ok(Self { bytes, values, rows, goes_on, dictionary })
+            Ok(Self { bytes, values, rows, continues_row, dictionary })
         } else {
             Err(Irregular("fewer rows than the page has"))
         }
@@ -133,7 +133,7 @@ impl ChunkIndex {
         let mut end = of(rows.end - 1) + 1;
         // Where no other row starts behind the last one, it may go on in the next chunk.
         let mut last = self.rows[end] as usize == rows.end;
-        while last && self.goes_on.get(end) == Some(&true) && end + 1 < self.bytes.len() {
+        while last && self.continues_row.get(end) == Some(&true) && end + 1 < self.bytes.len() {
             last = self.rows[end] == self.rows[end + 1];
             end += 1;
         }
