@@ -1,6 +1,7 @@
 //! Reading the rows of a group, in order of position, each crop to its place.
 
-use super::{ItemContext, Job};
+use super::{ItemContext, Job, grow};
+use crate::dataset::Dataset;
 use crate::kernels::{bytes_of, plane};
 use crate::pool::RowMemory;
 use crate::simd::Level;
@@ -9,7 +10,24 @@ use std::ops::Range;
 use wellread_image::Region;
 use wellread_store::cover::Rectangle;
 use wellread_store::place::bytes_read;
-use wellread_store::{Request, Result, RowHints};
+use wellread_store::{Request, Result, RowHints, RowInfo};
+
+/// Floats of an image that have memory without more ado: 64 MiB.
+const FREE_FLOATS: usize = 16 << 20;
+
+/// As [`grow`], for floats of `row`: its store says of large ones first whether there are so many pixels. A damaged shape must not cost
+/// memory.
+pub(super) fn grow_for(
+    (row, info): (usize, RowInfo),
+    buffer: &mut Vec<f32>,
+    len: usize,
+    dataset: &Dataset,
+) -> Result<()> {
+    if len > FREE_FLOATS {
+        dataset.store().check(&Request { row, region: info.shape.full() })?;
+    }
+    grow(buffer, len, dataset)
+}
 
 impl super::Item {
     /// Where the floats begin whose bytes tell the pixels that a mask left in.
