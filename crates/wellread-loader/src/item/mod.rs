@@ -276,10 +276,7 @@ impl ItemContext {
         floats: usize,
         out: &mut [RowMemory<'_>],
     ) -> Result<()> {
-        // Rows together have few: one of many is alone.
-        let Item { row, info, .. } = self.items[items.start];
-        read::grow_for((row, info), &mut self.intermediate, floats, job.dataset)?;
-        self.read_group(job, items.clone(), out)?;
+        self.read_group(job, items.clone(), floats, out)?;
         for item in &self.items[items] {
             let array = &job.arrays[item.array];
             let OutputSlot { part, start } = item.slot;

@@ -106,13 +106,18 @@ impl ItemContext {
         Ok(())
     }
 
-    /// Reads the items `group`, whole rows of [`Job::per_row`] each. Views and crops of a row are cut out of one read.
+    /// Reads the items `group`, whole rows of [`Job::per_row`] each, whose intermediate images have `floats` together. Views and crops
+    /// of a row are cut out of one read.
     pub(super) fn read_group(
         &mut self,
         job: &Job<'_>,
         group: Range<usize>,
+        floats: usize,
         out: &mut [RowMemory<'_>],
     ) -> Result<()> {
+        // Rows together have few: one of many is alone.
+        let super::Item { row, info, .. } = self.items[group.start];
+        grow_for((row, info), &mut self.intermediate, floats, job.dataset)?;
         self.find_requests(job, group.clone())?;
         for item in &self.items[group] {
             if let PixelDestination::Maximum { start } = item.destination {
