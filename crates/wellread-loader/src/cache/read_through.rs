@@ -74,14 +74,16 @@ impl ReadThroughCache {
         for &row in missing {
             let info = self.inner.row_info(row)?;
             let bytes = info.shape.checked_bytes(info.dtype);
-            sizes.push((row, info, bytes.map_err(|error| Error::new(path, error).row(row))?));
+            let bytes = bytes.map_err(|error| Error::new(path, error).row(row))?;
+            let request = Request { row, region: info.shape.full() };
+            // Before there is memory for it: a damaged shape costs none.
+            self.inner.check(&request)?;
+            sizes.push((request, info.dtype, bytes));
         }
         let mut images = Vec::with_capacity(missing.len());
         let mut full = false;
         let mut reserved = Reserved { backend: &*self.backend, bytes: 0 };
-        for (row, info, bytes) in sizes {
-            let request = Request { row, region: info.shape.full() };
-            self.inner.check(&request)?;
+        for (request, dtype, bytes) in sizes {
             if !reserved.take(bytes) {
                 full = true;
                 continue;
@@ -90,11 +92,11 @@ impl ReadThroughCache {
             let mut pixels = self.backend.reused(bytes).unwrap_or_default();
             pixels.try_reserve_exact(bytes - pixels.len()).map_err(|_| {
                 Error::new(path, format_args!("not enough memory to keep an image of {bytes} bytes"))
-                    .row(row)
+                    .row(request.row)
                     .hint("read without the memory cache, or give it a limit")
             })?;
             pixels.resize(bytes, 0);
-            images.push((request, info.dtype, pixels));
+            images.push((request, dtype, pixels));
         }
         let requests: Vec<Request> = images.iter().map(|(request, ..)| *request).collect();
         let targets = images
