@@ -261,6 +261,8 @@ def cluster(cpus):
 
 
 def arguments(given=None):
+    import job_process
+
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--out", type=Path, default=Path("results/on-ray.json"))
     ap.add_argument("--data", type=Path, help="folder of the sets, which are used again; default: beside --out")
@@ -275,21 +277,16 @@ def arguments(given=None):
     ap.add_argument("--prepare", action="store_true", help="write the sets and end")
     ap.add_argument("--job", help=argparse.SUPPRESS)
     a = ap.parse_args(given)
-    for name, known in (("only", ("read", "commands")), ("kinds", ("small", "large"))):
-        chosen = [one for one in getattr(a, name).split(",") if one]
-        if not set(known).issuperset(chosen):
-            ap.error(f"--{name}: of {', '.join(known)}")
-        setattr(a, name, chosen)
+    job_process.choose(ap, a, only=("read", "commands"), kinds=("small", "large"))
     return a
 
 
 def main():
+    import job_process
+
     a = arguments()
     if a.job:
-        # What libraries say of themselves goes elsewhere.
-        with contextlib.redirect_stdout(sys.stderr):
-            done = run_job(json.loads(a.job))
-        return print(json.dumps(done), flush=True)
+        return job_process.answer(run_job, a.job)
     import compare as peers_compare
     import ray_sets
 

@@ -20,7 +20,6 @@ has the package.
 """
 
 import argparse
-import contextlib
 import datetime
 import json
 import os
@@ -182,6 +181,7 @@ def measured(a, variants, environment, orders):
 
 
 def arguments(given=None):
+    import job_process
     from remote_loaders import LOADERS
     from remote_sets import FORMATS, KINDS
 
@@ -204,22 +204,17 @@ def arguments(given=None):
     ap.add_argument("--prepare", action="store_true", help="write the sets and end")
     ap.add_argument("--job", help=argparse.SUPPRESS)
     a = ap.parse_args(given)
-    for name, known in (("only", KINDS), ("formats", FORMATS), ("local", FORMATS), ("peers", peers)):
-        chosen = [one for one in getattr(a, name).split(",") if one and one != "none"]
-        if not set(known).issuperset(chosen):
-            ap.error(f"--{name}: of {', '.join(known)}")
-        setattr(a, name, chosen)
+    job_process.choose(ap, a, only=KINDS, formats=FORMATS, local=FORMATS, peers=peers)
     a.latency = [float(text) for text in a.latency.split(",")]
     return a
 
 
 def main():
+    import job_process
+
     a = arguments()
     if a.job:
-        # What peers say of themselves goes elsewhere.
-        with contextlib.redirect_stdout(sys.stderr):
-            done = run_job(json.loads(a.job))
-        return print(json.dumps(done), flush=True)
+        return job_process.answer(run_job, a.job)
     import dataclasses
     import functools
 

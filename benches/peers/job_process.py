@@ -1,8 +1,25 @@
 """Jobs of a benchmark, each in a process of its own: `SCRIPT --job JSON`, which prints its answer as JSON."""
 
+import contextlib
 import json
 import subprocess
 import sys
+
+
+def choose(parser, options, **known):
+    """Makes lists of options that name choices between commas; `none` is no choice. An unknown one ends with 2."""
+    for name, choices in known.items():
+        chosen = [one for one in getattr(options, name).split(",") if one and one != "none"]
+        if not set(choices).issuperset(chosen):
+            parser.error(f"--{name}: of {', '.join(choices)}")
+        setattr(options, name, chosen)
+
+
+def answer(work, job):
+    """Prints the answer to a job. What libraries say of themselves meanwhile goes to the standard error."""
+    with contextlib.redirect_stdout(sys.stderr):
+        done = work(json.loads(job))
+    print(json.dumps(done), flush=True)
 
 
 def run(script, job, longest_s, environment=None):

@@ -15,6 +15,12 @@ def resident():
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+def peak():
+    """The most bytes of memory that this process has held."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:"))
+
+
 def run_alone(call, *args):
     """Calls a module's function in a new process, which must end well."""
     process = multiprocessing.get_context("spawn").Process(target=call, args=args)

@@ -1,6 +1,7 @@
 """The structure: no imports in circles, no format that names the file system, and a reader that finds both."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -109,6 +110,20 @@ def test_formats_read_and_write_through_places_alone():
     assert wrong == {}, "use wellread_store::place, so that another place than the file system touches no format"
     unneeded = [place for place in house.PAST_PLACES if not any(name.startswith(place) for name in past)]
     assert unneeded == [], "no file there names the file system any more"
+
+
+def test_a_store_that_wraps_another_can_forget_no_method():
+    """The compiler asks for every method of `Store` but two, which follow from others and which no store replaces."""
+    source = (ROOT / "crates" / "wellread-store" / "src" / "store.rs").read_text()
+    (trait,) = re.findall(r"^pub trait Store: .*?^}$", source, re.DOTALL | re.MULTILINE)
+    derived = re.findall(r"^    fn (\w+)\([^;{]*\{$", trait, re.MULTILINE)
+    assert derived == ["is_empty", "bytes_on_disk"]
+    stores = 0
+    for path in ROOT.glob("crates/*/*/**/*.rs"):
+        for block in re.findall(r"^impl Store for .*?^}$", path.read_text(), re.DOTALL | re.MULTILINE):
+            stores += 1
+            assert not set(derived) & set(re.findall(r"^    fn (\w+)", block, re.MULTILINE)), path
+    assert stores > 20
 
 
 def test_names_of_the_file_system_are_found(tmp_path):

@@ -73,6 +73,26 @@ def test_every_peer_is_compared_with_a_reader_of_ours(bench):
     assert set(ray_loaders.COMPARED) == set(ray_loaders.LOADERS) - ours
 
 
+def test_choices_are_lists_of_what_is_known(bench):
+    a = bench.arguments(["--only", "commands", "--kinds", "none"])
+    assert (a.only, a.kinds) == (["commands"], [])
+    with pytest.raises(SystemExit) as unknown:
+        bench.arguments(["--kinds", "small,huge"])
+    assert unknown.value.code == 2
+
+
+def test_the_answer_to_a_job_is_alone_on_standard_output(bench, capsys, monkeypatch):
+    def work(job):
+        print("a library greets")
+        return {"images": job["images"] + 1}
+
+    monkeypatch.setattr(bench, "run_job", work)
+    monkeypatch.setattr(sys, "argv", ["on_ray.py", "--job", '{"images": 2}'])
+    bench.main()
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ('{"images": 3}\n', "a library greets\n")
+
+
 def test_a_variant_that_fails_is_left_out_from_then_on(bench):
     asked = []
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import wellread as wr
 from null_rows import without_image
-from own_process import resident, run_alone
+from own_process import peak, resident, run_alone
 
 
 def test_a_set_becomes_a_table_and_comes_back(generated):
@@ -145,6 +145,31 @@ def take_polars(path):
     del handed_out
     want = wr.Dataset(str(path))
     assert all(np.array_equal(ds[row], want[row]) for row in range(16))
+
+
+def test_a_damaged_size_takes_no_memory(parquet):
+    # In a process of its own, whose peak is its own.
+    run_alone(read_damaged, parquet)
+
+
+def read_damaged(path):
+    image = pq.read_table(path).slice(0, 1).combine_chunks()["ome_image"].chunk(0)
+    meta = image.field("pixels_meta")
+    known = wr.Dataset.from_arrow(pa.table({"ome_image": image}))[0]
+    claimed = 400 << 20
+    height = claimed // (known.nbytes // known.shape[-2])
+    fields = {field.name: meta.field(field.name) for field in meta.type}
+    fields["size_y"] = pa.array([height], meta.type.field("size_y").type)
+    parts = {field.name: image.field(field.name) for field in image.type}
+    parts["pixels_meta"] = pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
+    damaged = pa.StructArray.from_arrays(list(parts.values()), names=list(parts))
+    table = pa.table({"ome_image": pa.chunked_array([pa.concat_arrays([damaged, damaged])])})
+    whole = wr.Dataset.from_arrow(table)
+    before = peak()
+    for ds in (whole, whole.select([1])):
+        with pytest.raises(wr.Error, match="chunks must cover the image"):
+            ds[0]
+    assert peak() - before < claimed // 4
 
 
 def test_what_is_no_image_table_is_refused(parquet):

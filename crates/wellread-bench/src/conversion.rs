@@ -185,7 +185,7 @@ fn tensor_path(table: &Table, judge: &Judge) -> Option<Finding> {
             worst.format,
             share(without),
             ratio.times(),
-            ratio.doubt()
+            ratio.no_verdict_reason()
         ),
         few.map_or_else(
             || format!("Conversion by copy is {}.", advice(worst.median())),

@@ -253,7 +253,7 @@ fn single_images(table: &Table, judge: &Judge) -> Option<Finding> {
         format!(
             "For single images at random {none}; the first is {} the second{}",
             compared.times(),
-            compared.doubt()
+            compared.no_verdict_reason()
         )
     };
     Some(Finding::new(Severity::Info, text, detail))

@@ -297,7 +297,7 @@ fn reading(session: &Session<'_>, set: &FormatSet) -> Result<f64> {
             Ok(())
         }
 
-        fn put_own(&mut self, _: usize, _: &Block<'_>) {}
+        fn mark_unmasked(&mut self, _: usize, _: &Block<'_>) {}
     }
     let (seed, transform) = (session.config.seed, session.transform(Preset::None)?);
     let mut store = session.open(set)?;

@@ -8,7 +8,8 @@ use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::MemoryStore;
 use wellread_store::place::{self, File, FileRange, Link, LinkAbout, Listing, Metadata, Place};
 use wellread_store::{
-    ImageView, PixelSink, Request, Result, Scratch, Store, WriteOptions, create, delegate_store,
+    ImageView, PixelSink, Request, Result, Scratch, Store, WriteOptions, create, default_answers,
+    delegate_store,
 };
 
 /// Images in memory.
@@ -33,8 +34,9 @@ impl TestStore {
 }
 
 impl Store for TestStore {
-    delegate_store!(self => self.inner; path, len, row_info, metadata);
-    delegate_store!(self => self.inner; layout, has_checksums, hints, row_hints);
+    delegate_store!(self => self.inner; path, remote_path, len, row_info, name, metadata);
+    delegate_store!(self => self.inner; layout, has_checksums, hints, row_hints, heads, ranges, check);
+    default_answers!(scan);
 
     fn format(&self) -> &'static str {
         "test"

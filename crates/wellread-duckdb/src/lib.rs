@@ -64,7 +64,7 @@ pub static FORMAT: Format = Format {
     has_tables: true,
     has_columns: true,
     has_levels: false,
-    has_looks: false,
+    has_display_settings: false,
     uses_tune: |_| false,
     cannot_resume: None,
     engine,
@@ -86,7 +86,7 @@ pub static PARQUET_FORMAT: Format = Format {
     has_tables: false,
     has_columns: true,
     has_levels: false,
-    has_looks: false,
+    has_display_settings: false,
     uses_tune: |_| true,
     cannot_resume: Some(
         "DuckDB writes the whole Parquet file by one statement at the end, which cannot be interrupted",

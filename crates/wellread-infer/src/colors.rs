@@ -3,7 +3,10 @@
 
 use wellread_image::{Region, Shape};
 use wellread_store::place::Wanted;
-use wellread_store::{Block, Hints, PixelSink, Request, Result, RowInfo, Scratch, Store, delegate_store};
+use wellread_store::{
+    Block, Hints, PixelSink, Request, Result, RowInfo, Scratch, Store, check_request, default_answers,
+    delegate_store,
+};
 
 /// Red, green and blue.
 const COLORS: usize = 3;
@@ -19,19 +22,18 @@ impl Colors {
 
     /// Requests of the inner store, and by request the colours of a grey picture.
     fn inner_requests(&self, requests: &[Request]) -> Result<(Vec<Request>, Vec<Asked>)> {
-        let mut inner = Vec::with_capacity(requests.len());
-        let mut asked = Vec::with_capacity(requests.len());
-        for request in requests {
-            self.check(request)?;
-            let mut region = request.region;
-            let grey = self.0.row_info(request.row)?.shape.c() < COLORS;
-            asked.push(grey.then(|| region.start[1]..region.start[1] + region.size[1]));
-            if grey {
-                (region.start[1], region.size[1]) = (0, 1);
-            }
-            inner.push(Request { row: request.row, region });
+        requests.iter().map(|request| self.inner_request(request)).collect()
+    }
+
+    fn inner_request(&self, request: &Request) -> Result<(Request, Asked)> {
+        check_request(self, request)?;
+        let Request { row, mut region } = *request;
+        let grey = self.0.row_info(row)?.shape.c() < COLORS;
+        let asked = grey.then(|| region.start[1]..region.start[1] + region.size[1]);
+        if grey {
+            (region.start[1], region.size[1]) = (0, 1);
         }
-        Ok((inner, asked))
+        Ok((Request { row, region }, asked))
     }
 }
 
@@ -64,14 +66,22 @@ impl PixelSink for Repeated<'_> {
         Ok(())
     }
 
-    fn put_own(&mut self, request: usize, own: &Block<'_>) {
-        self.sink.put_own(request, own);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
+        self.sink.mark_unmasked(request, unmasked);
     }
 }
 
 impl Store for Colors {
     delegate_store!(self => self.0; format, path, remote_path, len, name, metadata);
     delegate_store!(self => self.0; layout, files, files_of, has_checksums, row_hints, heads);
+    // Row by row, since a scan of the inner store tells its own number of channels.
+    default_answers!(scan);
+
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        let (inner, _) = self.inner_request(request)?;
+        self.0.check(&inner)?;
+        self.row_info(request.row)
+    }
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         let RowInfo { shape: Shape([t, _, z, y, x]), dtype } = self.0.row_info(row)?;

@@ -16,7 +16,7 @@ impl PixelSink for Sum {
         Ok(())
     }
 
-    fn put_own(&mut self, _: usize, _: &Block<'_>) {}
+    fn mark_unmasked(&mut self, _: usize, _: &Block<'_>) {}
 }
 
 fn main() {

@@ -13,11 +13,11 @@ pub(crate) const VERSIONS: &str = "_versions";
 const TABLE: &str = ".lance";
 
 /// Whether a file of this name is Lance's.
-type BelongsHere = fn(&str) -> bool;
+type NameFilter = fn(&str) -> bool;
 
 /// Names of files in the folders of a dataset, by their endings. Folders of other names that begin with `_` are Lance's as well
 /// (indices, tags): their files have many names.
-const FILES: [(&str, BelongsHere); 4] = [
+const FILES: [(&str, NameFilter); 4] = [
     ("data", |name| ends_in(name, &["lance", "blob"])),
     (VERSIONS, |name| ends_in(name, &["manifest"]) || name == "latest_version_hint.json"),
     ("_transactions", |name| ends_in(name, &["txn"])),
@@ -92,7 +92,7 @@ pub(crate) fn foreign(folder: &Path) -> Result<Option<String>> {
 fn foreign_in_dataset(folder: &Path) -> Result<Option<String>> {
     for Entry { name, path, is_folder, .. } in entries::list(folder)? {
         let of_folder = FILES.iter().find(|(folder, _)| *folder == name).map(|(_, belongs)| *belongs);
-        let other = (name.starts_with('_') || name == BRANCHES).then_some(any as BelongsHere);
+        let other = (name.starts_with('_') || name == BRANCHES).then_some(any as NameFilter);
         let Some(belongs) = of_folder.or(other).filter(|_| place::is_folder(&path)) else {
             return Ok(Some(name));
         };

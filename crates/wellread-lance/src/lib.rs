@@ -65,7 +65,7 @@ pub static FORMAT: Format = Format {
     has_tables: true,
     has_columns: true,
     has_levels: false,
-    has_looks: false,
+    has_display_settings: false,
     uses_tune: |_| true,
     cannot_resume: None,
     engine: || Ok(format!("lance {LANCE} (own page reader); Lance file format 2.2")),

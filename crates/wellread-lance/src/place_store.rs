@@ -100,7 +100,7 @@ struct OpenFile {
 }
 
 /// Some bytes, which of the file they are, and how many that has.
-type Got = (Bytes, Range<u64>, u64);
+type FetchedRange = (Bytes, Range<u64>, u64);
 
 impl Folder {
     fn path(&self, key: &Key) -> PathBuf {
@@ -125,7 +125,7 @@ impl Folder {
         Ok(file)
     }
 
-    fn get(&self, key: &Key, options: &GetOptions) -> io::Result<Got> {
+    fn get(&self, key: &Key, options: &GetOptions) -> io::Result<FetchedRange> {
         let open = self.file(key)?;
         let length = open.length;
         let range = match &options.range {

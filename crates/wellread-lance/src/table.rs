@@ -10,7 +10,7 @@ mod ranges;
 
 use crate::bridge::import_schema;
 use crate::dataset::{self, DATA, Dataset};
-use crate::direct::{self, Claims, Direct, Input};
+use crate::direct::{self, CheckedPages, Direct, Input};
 use crate::rows::DatasetRows;
 use crate::runtime::wait;
 use crate::{dataset_folder, footer};
@@ -152,8 +152,8 @@ impl LanceTable {
             let columns =
                 pairs.filter_map(|(id, column)| Some((*id, usize::try_from(*column).ok()?))).collect();
             let input = Input::open(&file_path).ok().map(Arc::new);
-            let claims = Claims::new(&metadata.column_infos);
-            files.push(DataFile { name: file.path.clone(), input, metadata, columns, claims });
+            let checked_pages = CheckedPages::new(&metadata.column_infos);
+            files.push(DataFile { name: file.path.clone(), input, metadata, columns, checked_pages });
         }
         Ok(fragment.files.get_or_init(|| files))
     }

@@ -155,7 +155,7 @@ impl CompiledTransform {
     ) -> Result<IlluminatedImage> {
         let Shape([t, c, z, y, x]) = self.transform.without_mask(shape);
         let whole = IlluminatedImage { shape: Shape([t, c, z, y, x]), start: [0, 0] };
-        if !self.transform.tells_own() {
+        if !self.transform.marks_unmasked() {
             return Ok(whole);
         }
         let cut = dataset.store().row_hints(row)?.cut();

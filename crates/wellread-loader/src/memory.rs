@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::{
-    Block, Error, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
-    StoreLayout, unknown_facts,
+    Block, Error, PixelSink, Request, Result, RowFacts, RowInfo, Scratch, Store, StoreLayout,
+    default_answers, unknown_facts,
 };
 
 /// Images in RAM. Shapes and pixel types may differ from image to image.
@@ -76,6 +76,9 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
+    default_answers!(remote_path, name, files, files_of, has_checksums, hints, row_hints);
+    default_answers!(heads, ranges, scan, check);
+
     fn format(&self) -> &'static str {
         "memory"
     }
@@ -103,22 +106,6 @@ impl Store for MemoryStore {
             variant: "arrays in memory".into(),
             ..StoreLayout::default()
         })
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        Ok(vec![])
-    }
-
-    fn has_checksums(&self) -> bool {
-        false
-    }
-
-    fn hints(&self) -> Hints<'_> {
-        Hints::default()
-    }
-
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        Ok(RowHints::new(self, row))
     }
 
     fn read(&self, requests: &[Request], _: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -232,36 +232,38 @@ impl PixelSink for FusedSink<'_, '_> {
         Ok(())
     }
 
-    fn put_own(&mut self, request: usize, own: &Block<'_>) {
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
         for target in &self.targets[self.serves[request].clone()] {
             if let Some(start) = target.own {
-                tell_own(target, own, bytes_of(&mut self.intermediate[start..]));
+                mark_target(target, unmasked, bytes_of(&mut self.intermediate[start..]));
             }
         }
     }
 }
 
-/// Notes in `told`, a byte for each pixel of a channel of a target, which pixels a mask left in. Where the maximum over depth is
+/// Notes in `marked`, a byte for each pixel of a channel of a target, which pixels a mask left in. Where the maximum over depth is
 /// taken, one plane that has the pixel will do.
-fn tell_own(target: &Target, own: &Block<'_>, told: &mut [u8]) {
+fn mark_target(target: &Target, unmasked: &Block<'_>, marked: &mut [u8]) {
     let Region { start, size: [times, _, depth, height, width] } = target.region;
-    let mut plane = own.region;
+    let mut plane = unmasked.region;
     plane.start[..3].copy_from_slice(&start[..3]);
     plane.size[..3].copy_from_slice(&target.region.size[..3]);
     let Some(shared) = plane.intersection(&target.region) else { return };
-    let ([_, _, _, y0, x0], [_, _, own_depth, own_height, own_width]) = (own.region.start, own.region.size);
-    let along =
-        |axis: usize, i: usize| i.saturating_sub(own.region.start[axis]).min(own.region.size[axis] - 1);
+    let ([_, _, _, y0, x0], [_, _, unmasked_depth, unmasked_height, unmasked_width]) =
+        (unmasked.region.start, unmasked.region.size);
+    let along = |axis: usize, i: usize| {
+        i.saturating_sub(unmasked.region.start[axis]).min(unmasked.region.size[axis] - 1)
+    };
     let kept = if matches!(target.destination, PixelDestination::Maximum { .. }) { 1 } else { depth };
     for (t, z) in (0..times).flat_map(|t| (0..depth).map(move |z| (t, z))) {
-        let from = (along(0, start[0] + t) * own_depth + along(2, start[2] + z)) * own_height;
+        let from = (along(0, start[0] + t) * unmasked_depth + along(2, start[2] + z)) * unmasked_height;
         let to = (t * kept + z.min(kept - 1)) * height;
         for y in shared.start[3]..shared.start[3] + shared.size[3] {
-            let first = (from + y - y0) * own_width + shared.start[4] - x0;
-            let source = &own.data[first..first + shared.size[4]];
+            let first = (from + y - y0) * unmasked_width + shared.start[4] - x0;
+            let source = &unmasked.data[first..first + shared.size[4]];
             let first = (to + y - start[3]) * width + shared.start[4] - start[4];
-            for (told, own) in told[first..first + shared.size[4]].iter_mut().zip(source) {
-                *told = if *told == NOT_TOLD { *own } else { *told | *own };
+            for (marked, own) in marked[first..first + shared.size[4]].iter_mut().zip(source) {
+                *marked = if *marked == NOT_TOLD { *own } else { *marked | *own };
             }
         }
     }

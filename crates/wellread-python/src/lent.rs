@@ -35,7 +35,7 @@ impl FreeBuffers {
     }
 }
 
-// SAFETY: an address is on the shelf once, is aligned, and is taken for a batch of its size alone. The owner promised
+// SAFETY: an address is in the list once, is aligned, and is taken for a batch of its size alone. The owner promised
 // that it is kept, initialised and of that size (`Lent::lend`).
 unsafe impl BatchMemory for FreeBuffers {
     fn take(&self, bytes: usize) -> Option<NonNull<u8>> {

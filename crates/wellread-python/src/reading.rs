@@ -34,8 +34,8 @@ impl<S: PixelSink> PixelSink for StoppableSink<'_, S> {
         self.sink.put(request, block)
     }
 
-    fn put_own(&mut self, request: usize, own: &Block<'_>) {
-        self.sink.put_own(request, own);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
+        self.sink.mark_unmasked(request, unmasked);
     }
 }
 
@@ -87,15 +87,16 @@ pub(crate) fn read(
             ));
         }
     }
+    // Before there is memory for them: a damaged shape costs none.
+    let requests: Vec<_> = rows.iter().map(|&row| Request { row, region }).collect();
+    for request in &requests {
+        store.check(request)?;
+    }
     let each = region.pixels() * info.dtype.size();
     let bytes = each.checked_mul(rows.len());
     let mut pixels = bytes.and_then(AlignedVec::zeroed).ok_or_else(|| {
         Error::new(store.path(), format_args!("no memory for {} images of {each} bytes", rows.len()))
     })?;
-    let requests: Vec<_> = rows.iter().map(|&row| Request { row, region }).collect();
-    for request in &requests {
-        store.check(request)?;
-    }
     let parts = pixels.as_mut_slice().chunks_exact_mut(each.max(1));
     let copied = CopySink::new(parts.map(|part| (region, info.dtype, part)).collect());
     store.read(

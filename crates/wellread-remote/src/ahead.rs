@@ -15,17 +15,17 @@
 //! half of the room at most ([`is_read_whole`]). The session keeps it.
 //!
 //! Room is bounded per session, that is per epoch of a loader. How many of its bytes are on their way at once, the process
-//! decides by what the link gives ([`crate::flow`]). A reader never waits for room: it asks itself for a
+//! decides by what the link gives ([`crate::byte_limit`]). A reader never waits for room: it asks itself for a
 //! piece that is not asked for yet. So two loaders that hold their pieces cannot wait for each other. An error is
 //! told to who reads the piece first.
 
+use crate::byte_limit::units;
 use crate::disk_cache;
-use crate::flow::units;
 use crate::heads::Version;
 use crate::link::Link;
 use crate::listings::Asked;
 use crate::object::{Connect, Object};
-use crate::pieces::{Filling, Piece, Slot};
+use crate::pieces::{Piece, Slot, SlotFiller};
 use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
@@ -259,17 +259,17 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
             is_full.store(false, Ordering::Relaxed);
         }
         let Some(permit) = permit else { return };
-        let Some(filling) = job.piece.upgrade().and_then(|piece| Slot::begin(&piece.slot)) else { continue };
+        let Some(filler) = job.piece.upgrade().and_then(|piece| Slot::begin(&piece.slot)) else { continue };
         // The task that takes it ends after this one.
-        let _ = begun.send((job, filling, permit));
+        let _ = begun.send((job, filler, permit));
     }
 }
 
 /// Makes requests in their order, as many at once as keep the link busy.
-async fn send(link: &'static Link, mut begun: UnboundedReceiver<(Job, Filling, OwnedSemaphorePermit)>) {
-    while let Some((job, filling, mut permit)) = begun.recv().await {
+async fn send(link: &'static Link, mut begun: UnboundedReceiver<(Job, SlotFiller, OwnedSemaphorePermit)>) {
+    while let Some((job, filler, mut permit)) = begun.recv().await {
         let Job { piece, object, range, version, asked, expected } = job;
-        let Some(passage) = link.flow.enter(expected).await else { return };
+        let Some(passage) = link.byte_limit.enter(expected).await else { return };
         let Some(piece) = piece.upgrade() else { continue };
         let Ok(bucket) = object.bucket(link) else { continue };
         let task = link.start(async move {
@@ -302,7 +302,7 @@ async fn send(link: &'static Link, mut begun: UnboundedReceiver<(Job, Filling, O
                 let address = &object.address;
                 link.listings.note_absent(&address.bucket_name(), &address.to_string(), asked);
             }
-            filling.finish(got, permit);
+            filler.finish(got, permit);
         });
         piece.runs(task.abort_handle());
     }

@@ -10,17 +10,17 @@ use std::sync::Arc;
 type Source<C> = Arc<dyn CredentialProvider<Credential = C>>;
 
 /// A source whose failures say that they are its own.
-struct Told<C>(Source<C>);
+struct ExplainedSource<C>(Source<C>);
 
-impl<C> fmt::Debug for Told<C> {
+impl<C> fmt::Debug for ExplainedSource<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the source, which may hold secrets.
-        f.write_str("Told")
+        f.write_str("ExplainedSource")
     }
 }
 
 #[async_trait]
-impl<C: Send + Sync + 'static> CredentialProvider for Told<C> {
+impl<C: Send + Sync + 'static> CredentialProvider for ExplainedSource<C> {
     type Credential = C;
 
     async fn get_credential(&self) -> object_store::Result<Arc<C>> {
@@ -34,7 +34,7 @@ impl<C: Send + Sync + 'static> CredentialProvider for Told<C> {
 
 /// The source, with failures that say so: a 404 of a metadata server is none of the object.
 pub(crate) fn told<C: Send + Sync + 'static>(source: &Source<C>) -> Source<C> {
-    Arc::new(Told(Arc::clone(source)))
+    Arc::new(ExplainedSource(Arc::clone(source)))
 }
 
 #[cfg(test)]

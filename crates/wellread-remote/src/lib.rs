@@ -12,7 +12,7 @@
 //!  probe ── the same ranges, bare: what the link gives at best ─────────────▶
 //!
 //!  ahead ── pieces, asked for in order, kept within a bound; the reader looks there first
-//!  flow ─── how many of their bytes are on their way at once
+//!  byte_limit ─ how many of their bytes are on their way at once
 //!
 //!  http    the same reader over plain servers, read alone; folders are what an index page links to
 //! ```
@@ -42,6 +42,7 @@ mod attempts;
 mod aws_files;
 mod azure;
 mod bucket;
+mod byte_limit;
 mod clients;
 mod cloud;
 mod credentials;
@@ -49,7 +50,6 @@ mod disk_cache;
 mod ending;
 mod environment;
 mod failure;
-mod flow;
 mod gcs;
 mod heads;
 mod http;

@@ -5,9 +5,9 @@
 //! that were open stay open: they know addresses and ETags, not connections.
 
 use crate::bucket::Bucket;
+use crate::byte_limit::ByteLimit;
 use crate::clients::Clients;
 use crate::ending;
-use crate::flow::Flow;
 use crate::heads::Heads;
 use crate::listings::Listings;
 use crate::pieces::{LOOK, Pieces};
@@ -93,7 +93,7 @@ pub(crate) struct Link {
     pub(crate) limits: Limits,
     pub(crate) in_flight: Arc<Semaphore>,
     /// The bytes of requests ahead that are on their way.
-    pub(crate) flow: Flow,
+    pub(crate) byte_limit: ByteLimit,
     pub(crate) heads: Heads,
     pub(crate) listings: Listings,
     /// The pieces that were asked for ahead.
@@ -145,7 +145,7 @@ impl Link {
             clients: Clients::new(limits.stall),
             limits,
             in_flight: Arc::new(Semaphore::new(limits.in_flight)),
-            flow: Flow::default(),
+            byte_limit: ByteLimit::default(),
             heads: Heads::default(),
             listings: Listings::default(),
             pieces: Pieces::default(),

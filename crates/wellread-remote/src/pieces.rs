@@ -64,7 +64,7 @@ impl Slot {
     }
 
     /// Takes a piece to be asked for; `None` where a reader has done so.
-    pub(crate) fn begin(slot: &Arc<Self>) -> Option<Filling> {
+    pub(crate) fn begin(slot: &Arc<Self>) -> Option<SlotFiller> {
         let mut state = lock(&slot.state);
         if !matches!(*state, State::Queued) {
             return None;
@@ -72,7 +72,7 @@ impl Slot {
         *state = State::Asked;
         drop(state);
         slot.changed.notify_all();
-        Some(Filling(Arc::clone(slot)))
+        Some(SlotFiller(Arc::clone(slot)))
     }
 
     /// The bytes, once here. `None` where nobody asks for them: then the reader has to.
@@ -130,9 +130,9 @@ impl Slot {
 
 /// The duty to fill a slot. Dropped before, as when the request is given up, the slot is left to those who read it.
 #[derive(Debug)]
-pub(crate) struct Filling(Arc<Slot>);
+pub(crate) struct SlotFiller(Arc<Slot>);
 
-impl Filling {
+impl SlotFiller {
     /// Sets the result of the request.
     pub(crate) fn finish(self, got: io::Result<(ranges::Piece, Head)>, room: OwnedSemaphorePermit) {
         let mut state = lock(&self.0.state);
@@ -145,7 +145,7 @@ impl Filling {
     }
 }
 
-impl Drop for Filling {
+impl Drop for SlotFiller {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         if matches!(*state, State::Asked) {

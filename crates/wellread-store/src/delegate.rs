@@ -1,20 +1,26 @@
-//! Methods of a store that another one answers for it, and facts of rows that a store does not know.
+//! Methods of a store that it hands on to another one, or has no better answer to. Facts of rows that it does not know.
 
 /// Writes those methods of a [`Store`](crate::Store) that hand on what they are asked to another store, by their names:
 /// `delegate_store!(self => self.inner; path, len, metadata)` within the `impl`. Write the other methods beside it.
 ///
 /// ```
 /// use wellread_image::PixelType;
-/// use wellread_store::{Result, RowInfo, Store, delegate_store};
+/// use wellread_store::{Request, Result, RowInfo, Store, default_answers, delegate_store};
 ///
 /// /// A set whose pixels are called signed.
 /// struct Signed(Box<dyn Store>);
 ///
 /// impl Store for Signed {
-///     delegate_store!(self => self.0; format, path, len, name, metadata, layout, files, files_of, has_checksums);
-///     delegate_store!(self => self.0; hints, row_hints, read);
+///     delegate_store!(self => self.0; format, path, remote_path, len, name, metadata, layout, files, files_of);
+///     delegate_store!(self => self.0; has_checksums, hints, row_hints, heads, ranges, read);
+///     // Row by row, by the methods of this store: a scan of the other one tells the other type.
+///     default_answers!(scan);
 ///     fn row_info(&self, row: usize) -> Result<RowInfo> {
 ///         Ok(RowInfo { dtype: PixelType::I8, ..self.0.row_info(row)? })
+///     }
+///     fn check(&self, request: &Request) -> Result<RowInfo> {
+///         self.0.check(request)?;
+///         self.row_info(request.row)
 ///     }
 /// }
 /// ```
@@ -68,11 +74,6 @@ macro_rules! delegate_store {
     (@files_of $self:ident $inner:expr) => {
         fn files_of(&$self, rows: &[usize]) -> $crate::Result<Vec<::std::path::PathBuf>> {
             $inner.files_of(rows)
-        }
-    };
-    (@bytes_on_disk $self:ident $inner:expr) => {
-        fn bytes_on_disk(&$self) -> $crate::Result<u64> {
-            $inner.bytes_on_disk()
         }
     };
     (@has_checksums $self:ident $inner:expr) => {
@@ -130,6 +131,152 @@ macro_rules! delegate_store {
     };
     ($self:ident => $inner:expr; $($method:ident),+ $(,)?) => {
         $($crate::delegate_store!(@$method $self $inner);)+
+    };
+}
+
+/// Writes those methods of a [`Store`](crate::Store) that the store has no better answer to, by their names:
+/// `default_answers!(files_of, scan)` within the `impl`. Write the other methods beside it.
+///
+/// | method | answer |
+/// |---|---|
+/// | `remote_path` | its path, where that is remote |
+/// | `name` | that of the row's metadata |
+/// | `files`, `layout`, `hints`, `has_checksums` | no files, nothing to say |
+/// | `files_of` | all files |
+/// | `row_hints` | the facts that it knows itself |
+/// | `heads`, `ranges` | nothing is asked for ahead |
+/// | `scan` | row by row, by its own `read` |
+/// | `check` | against its own shape of the row |
+#[macro_export]
+macro_rules! default_answers {
+    (@remote_path) => {
+        fn remote_path(&self) -> Option<&::std::path::Path> {
+            Some($crate::Store::path(self)).filter(|path| $crate::place::is_remote(path))
+        }
+    };
+    (@name) => {
+        fn name(&self, row: usize) -> $crate::Result<String> {
+            Ok($crate::Store::metadata(self, row)?.name)
+        }
+    };
+    (@files) => {
+        fn files(&self) -> $crate::Result<Vec<::std::path::PathBuf>> {
+            Ok(vec![])
+        }
+    };
+    (@layout) => {
+        fn layout(&self) -> $crate::Result<$crate::StoreLayout> {
+            Ok($crate::StoreLayout::default())
+        }
+    };
+    (@hints) => {
+        fn hints(&self) -> $crate::Hints<'_> {
+            $crate::Hints::default()
+        }
+    };
+    (@has_checksums) => {
+        fn has_checksums(&self) -> bool {
+            false
+        }
+    };
+    (@files_of) => {
+        fn files_of(&self, _: &[usize]) -> $crate::Result<Vec<::std::path::PathBuf>> {
+            $crate::Store::files(self)
+        }
+    };
+    (@row_hints) => {
+        fn row_hints(&self, row: usize) -> $crate::Result<$crate::RowHints<'_>> {
+            Ok($crate::RowHints::new(self, row))
+        }
+    };
+    (@heads) => {
+        fn heads(&self, _: &[usize], _: bool, _: &mut $crate::place::Wanted) {}
+    };
+    (@ranges) => {
+        fn ranges(&self, _: &[$crate::Request], _: &mut $crate::place::Wanted) -> $crate::Result<()> {
+            Ok(())
+        }
+    };
+    (@scan) => {
+        fn scan(
+            &self,
+            rows: ::std::ops::Range<usize>,
+            each: &mut $crate::EachImage<'_>,
+        ) -> $crate::Result<()> {
+            $crate::scan_ahead(self, rows, each)
+        }
+    };
+    (@check) => {
+        fn check(&self, request: &$crate::Request) -> $crate::Result<$crate::RowInfo> {
+            $crate::check_request(self, request)
+        }
+    };
+    ($($method:ident),+ $(,)?) => {
+        $($crate::default_answers!(@$method);)+
+    };
+}
+
+/// Writes those methods of a [`FeatureTable`](crate::FeatureTable) that hand on what another store says of its columns, by their
+/// names: `delegate_columns!(self => self.inner; feature_names, columns_left_out)` within the `impl`. Write the other methods
+/// beside it.
+#[macro_export]
+macro_rules! delegate_columns {
+    (@feature_names $self:ident $inner:expr) => {
+        fn feature_names(&$self) -> Vec<String> {
+            $inner.hints().feature_names()
+        }
+    };
+    (@columns_left_out $self:ident $inner:expr) => {
+        fn columns_left_out(&$self) -> Vec<$crate::LeftOut> {
+            $inner.hints().columns_left_out()
+        }
+    };
+    (@columns_renamed $self:ident $inner:expr) => {
+        fn columns_renamed(&$self) -> Vec<$crate::Renamed> {
+            $inner.hints().columns_renamed()
+        }
+    };
+    (@columns_in_utc $self:ident $inner:expr) => {
+        fn columns_in_utc(&$self) -> Vec<String> {
+            $inner.hints().columns_in_utc()
+        }
+    };
+    (@has_row_numbers $self:ident $inner:expr) => {
+        fn has_row_numbers(&$self) -> bool {
+            $inner.hints().has_row_numbers()
+        }
+    };
+    ($self:ident => $inner:expr; $($method:ident),+ $(,)?) => {
+        $($crate::delegate_columns!(@$method $self $inner);)+
+    };
+}
+
+/// Writes those methods of a [`FeatureTable`](crate::FeatureTable) of which a store has nothing to say, by their names:
+/// `default_columns!(columns_in_utc, has_row_numbers)` within the `impl`. Write the other methods beside it.
+#[macro_export]
+macro_rules! default_columns {
+    (@columns_left_out) => {
+        fn columns_left_out(&self) -> Vec<$crate::LeftOut> {
+            vec![]
+        }
+    };
+    (@columns_renamed) => {
+        fn columns_renamed(&self) -> Vec<$crate::Renamed> {
+            vec![]
+        }
+    };
+    (@columns_in_utc) => {
+        fn columns_in_utc(&self) -> Vec<String> {
+            vec![]
+        }
+    };
+    (@has_row_numbers) => {
+        fn has_row_numbers(&self) -> bool {
+            false
+        }
+    };
+    ($($method:ident),+ $(,)?) => {
+        $($crate::default_columns!(@$method);)+
     };
 }
 

@@ -42,7 +42,7 @@ pub fn list(folder: &Path) -> Result<Vec<Entry>> {
         let entry = entry.map_err(cannot)?;
         let file_name = entry.name();
         let name = file_name.to_string_lossy().into_owned();
-        if !nobody_misses(&name) {
+        if !is_disposable(&name) {
             let kind = entry.kind().map_err(cannot)?;
             found.push(Entry { name, path: folder.join(file_name), is_folder: kind == Kind::Folder, kind });
         }
@@ -53,7 +53,7 @@ pub fn list(folder: &Path) -> Result<Vec<Entry>> {
 
 /// Half-written output is of no use. Output that was moved aside may be the only copy, and a kept part is needed by the
 /// run that goes on with it.
-fn nobody_misses(name: &str) -> bool {
+fn is_disposable(name: &str) -> bool {
     let is_partial = name.starts_with(PARTIAL) && !name.ends_with(OLD);
     is_partial
         || name == ".DS_Store"

@@ -165,9 +165,9 @@ pub struct Format {
     pub has_columns: bool,
     /// Whether images can be there in several resolutions, of which one is opened ([`OpenOptions::level`]).
     pub has_levels: bool,
-    /// Whether files say how their numbers are to look, which pixels do not have ([`crate::StoreLayout::lost_looks`]).
+    /// Whether files say how their numbers are to look, which pixels do not have ([`crate::StoreLayout::lost_display_settings`]).
     /// Other formats are not asked: to find how pixels are kept may take the reading of many pages.
-    pub has_looks: bool,
+    pub has_display_settings: bool,
     /// Whether [`WriteOptions::tune`] makes a difference to what is written with such options.
     pub uses_tune: fn(&WriteOptions) -> bool,
     /// Why an interrupted writer cannot be gone on with ([`WriteOptions::resume`]); `None` where it can.

@@ -208,10 +208,10 @@ impl Journal {
     ///
     /// # Errors
     /// The journal cannot be read or written.
-    pub(crate) fn strike_from(&self, row: usize) -> Result<bool> {
+    pub(crate) fn remove_from(&self, row: usize) -> Result<bool> {
         let io = |e: std::io::Error| Error::io(&self.path, "cannot write", &e);
         let Kept::File(file) = &self.kept else {
-            return self.with_notes(|notes| notes.strike_from(row)).map(|()| true);
+            return self.with_notes(|notes| notes.remove_from(row)).map(|()| true);
         };
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         let text = std::fs::read(&self.path).map_err(io)?;

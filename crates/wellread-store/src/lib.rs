@@ -34,7 +34,7 @@
 //! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
 //! | `sinks` | [`Discard`], [`NumberedSink`] |
 //! | `store_layout` | [`StoreLayout`]: how a set keeps its pixels, in words |
-//! | `delegate` | [`delegate_store!`], [`unknown_facts!`]: methods that a store hands on to another one, facts of rows that it does not know |
+//! | `delegate` | [`delegate_store!`], [`delegate_columns!`], [`default_answers!`], [`default_columns!`], [`unknown_facts!`]: methods that a store hands on to another one, or has no better answer to; facts of rows that it does not know |
 //! | [`hints`] | [`Hints`], [`RowHints`]: how a set and its rows are read best, what is kept, which columns stand beside them |
 //! | [`write`](mod@write) | [`StoreWriter`], [`WriteOptions`], [`Compression`] |
 //! | `format`, `probe` | [`Format`], [`OpenOptions`], [`formats`]; what is told of a path before it is opened |
@@ -177,8 +177,8 @@ pub use prefetch::prefetch;
 pub use registry::create;
 pub use sinks::{Discard, NumberedSink};
 pub use store::{
-    Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, read_image,
-    read_region,
+    Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, check_request,
+    read_image, read_region, scan_ahead,
 };
 pub use store_layout::StoreLayout;
 pub use wellread_image::words;

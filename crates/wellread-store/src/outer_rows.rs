@@ -6,7 +6,7 @@
 //!   └── error of the sink, as it is ◀──┴─ keep ─▶ sink
 //! ```
 //!
-//! The taker of the pixels counts in rows of the outer set, if at all: its errors pass through the inner store
+//! The consumer of the pixels counts in rows of the outer set, if at all: its errors pass through the inner store
 //! unchanged.
 
 use crate::{Block, Error, PixelSink, Result};
@@ -14,9 +14,9 @@ use wellread_image::Region;
 
 /// The error of who takes pixels, kept apart from those of the store that delivers them.
 #[derive(Debug, Default)]
-pub(crate) struct TakerError(Option<Error>);
+pub(crate) struct ConsumerError(Option<Error>);
 
-impl TakerError {
+impl ConsumerError {
     /// Keeps an error; the inner store's own in its place is of no further use.
     pub fn keep(&mut self, taken: Result<()>) -> Result<()> {
         taken.map_err(|error| {
@@ -42,7 +42,7 @@ impl TakerError {
 /// A sink whose errors are kept apart.
 struct KeptSink<'a> {
     sink: &'a mut dyn PixelSink,
-    error: TakerError,
+    error: ConsumerError,
 }
 
 impl PixelSink for KeptSink<'_> {
@@ -58,8 +58,8 @@ impl PixelSink for KeptSink<'_> {
         self.error.keep(self.sink.put_part(request, block, part, to))
     }
 
-    fn put_own(&mut self, request: usize, own: &Block<'_>) {
-        self.sink.put_own(request, own);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
+        self.sink.mark_unmasked(request, unmasked);
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn renumbered(
     read: impl FnOnce(&mut dyn PixelSink) -> Result<()>,
     row_of: impl FnOnce(usize) -> Option<usize>,
 ) -> Result<()> {
-    let mut kept = KeptSink { sink, error: TakerError::default() };
+    let mut kept = KeptSink { sink, error: ConsumerError::default() };
     let read = read(&mut kept);
     kept.error.outer(read, row_of)
 }
@@ -87,7 +87,7 @@ mod tests {
             Err(Error::new("s", "reading was cancelled").row(1).hint("h").choice())
         }
 
-        fn put_own(&mut self, _: usize, _: &Block<'_>) {}
+        fn mark_unmasked(&mut self, _: usize, _: &Block<'_>) {}
     }
 
     #[test]

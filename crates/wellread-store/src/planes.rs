@@ -6,8 +6,8 @@
 use crate::each_row;
 use crate::place::Wanted;
 use crate::{
-    Block, EachImage, FeatureTable, Hints, LeftOut, PixelSink, Renamed, Request, Result, RowHints, RowInfo,
-    Scratch, Store, delegate_store,
+    Block, EachImage, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
+    check_request, default_answers, delegate_columns, delegate_store,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
@@ -58,6 +58,14 @@ impl PlaneStore {
         let plane = row - self.first[image];
         (image, [plane / (c * z), plane / z % c, plane % z])
     }
+
+    /// A request of a plane, as one of its image.
+    fn image_request(&self, request: &Request) -> Result<Request> {
+        let image = self.image(request.row)?;
+        let mut region = request.region;
+        region.start[..3].copy_from_slice(&self.locate(request.row).1);
+        Ok(Request { row: image, region })
+    }
 }
 
 /// Moves blocks from the image's coordinates to the plane's.
@@ -85,13 +93,14 @@ impl PixelSink for ShiftSink<'_> {
         self.sink.put(request, &Block { region, data: &block.data[at..at + plane_bytes], dtype: block.dtype })
     }
 
-    fn put_own(&mut self, request: usize, own: &Block<'_>) {
-        self.sink.put_own(request, own);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
+        self.sink.mark_unmasked(request, unmasked);
     }
 }
 
 impl Store for PlaneStore {
     delegate_store!(self => self.inner; format, path, remote_path, layout, files, has_checksums);
+    default_answers!(name);
 
     fn len(&self) -> usize {
         self.first.last().copied().unwrap_or(0)
@@ -100,6 +109,12 @@ impl Store for PlaneStore {
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         let info = self.shapes[self.image(row)?];
         Ok(RowInfo { shape: Shape::plane(info.shape.y(), info.shape.x()), dtype: info.dtype })
+    }
+
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        let info = check_request(self, request)?;
+        self.inner.check(&self.image_request(request)?)?;
+        Ok(info)
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
@@ -155,12 +170,7 @@ impl Store for PlaneStore {
     }
 
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
-        let inner = requests.iter().map(|request| {
-            let image = self.image(request.row)?;
-            let mut region = request.region;
-            region.start[..3].copy_from_slice(&self.locate(request.row).1);
-            Ok(Request { row: image, region })
-        });
+        let inner = requests.iter().map(|request| self.image_request(request));
         self.inner.ranges(&inner.collect::<Result<Vec<_>>>()?, wanted)
     }
 
@@ -168,37 +178,17 @@ impl Store for PlaneStore {
         let mut inner = Vec::with_capacity(requests.len());
         let mut origins = Vec::with_capacity(requests.len());
         for request in requests {
-            self.check(request)?;
-            let (image, tcz) = self.locate(request.row);
-            let mut region = request.region;
-            region.start[..3].copy_from_slice(&tcz);
-            inner.push(Request { row: image, region });
-            origins.push(tcz);
+            check_request(self, request)?;
+            inner.push(self.image_request(request)?);
+            origins.push(self.locate(request.row).1);
         }
         self.inner.read(&inner, scratch, &mut ShiftSink { origins, sink })
     }
 }
 
 impl FeatureTable for PlaneStore {
-    fn feature_names(&self) -> Vec<String> {
-        self.inner.hints().feature_names()
-    }
-
-    fn columns_left_out(&self) -> Vec<LeftOut> {
-        self.inner.hints().columns_left_out()
-    }
-
-    fn columns_renamed(&self) -> Vec<Renamed> {
-        self.inner.hints().columns_renamed()
-    }
-
-    fn columns_in_utc(&self) -> Vec<String> {
-        self.inner.hints().columns_in_utc()
-    }
-
-    fn has_row_numbers(&self) -> bool {
-        self.inner.hints().has_row_numbers()
-    }
+    delegate_columns!(self => self.inner; feature_names, columns_left_out, columns_renamed, columns_in_utc);
+    delegate_columns!(self => self.inner; has_row_numbers);
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         let images = (0..self.len()).map(|row| Some(self.locate(row).0 as u64));

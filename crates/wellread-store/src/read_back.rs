@@ -144,7 +144,7 @@ pub fn check(
             let checked = target.scan(rows, &mut |at, info, pixels| {
                 row = at;
                 compare(source, digests, target, at, info, pixels)?;
-                if !has_lost_time.load(Ordering::Relaxed) && loses_time(source, target, at) {
+                if !has_lost_time.load(Ordering::Relaxed) && loses_acquisition_time(source, target, at) {
                     has_lost_time.store(true, Ordering::Relaxed);
                 }
                 row = at + 1;
@@ -212,7 +212,7 @@ pub fn check_columns(
 }
 
 /// Whether an image of `target` lacks its time of acquisition. The target may have none of that year.
-fn loses_time(source: &dyn Store, target: &dyn Store, row: usize) -> bool {
+fn loses_acquisition_time(source: &dyn Store, target: &dyn Store, row: usize) -> bool {
     let has = |store: &dyn Store| store.metadata(row).is_ok_and(|metadata| metadata.acquired.is_some());
     has(source) && !has(target)
 }

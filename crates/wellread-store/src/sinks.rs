@@ -12,14 +12,14 @@ impl PixelSink for Discard {
         Ok(())
     }
 
-    fn put_own(&mut self, _: usize, _: &Block<'_>) {}
+    fn mark_unmasked(&mut self, _: usize, _: &Block<'_>) {}
 }
 
 /// Hands blocks on under other numbers of requests: for a store that hands some of its requests on to another one.
 pub struct NumberedSink<'a> {
     /// By the number of a request as it is read, that which the sink knows.
     pub numbers: &'a [usize],
-    /// The taker of the pixels.
+    /// The consumer of the pixels.
     pub sink: &'a mut dyn PixelSink,
 }
 
@@ -36,7 +36,7 @@ impl PixelSink for NumberedSink<'_> {
         self.sink.put_part(self.numbers[request], block, part, to)
     }
 
-    fn put_own(&mut self, request: usize, own: &Block<'_>) {
-        self.sink.put_own(self.numbers[request], own);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
+        self.sink.mark_unmasked(self.numbers[request], unmasked);
     }
 }

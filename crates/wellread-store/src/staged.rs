@@ -381,7 +381,7 @@ impl Output for Staged {
         remove_any(&self.temporary);
     }
     fn keep_before(&self, row: usize) -> bool {
-        self.journal.as_ref().is_some_and(|journal| journal.strike_from(row).unwrap_or(false))
+        self.journal.as_ref().is_some_and(|journal| journal.remove_from(row).unwrap_or(false))
     }
 }
 

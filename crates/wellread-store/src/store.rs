@@ -33,7 +33,8 @@ pub struct Block<'a> {
     pub dtype: PixelType,
 }
 
-/// Receives decoded pieces.
+/// Receives decoded pieces. The two methods with a body are right in every sink, also in one that wraps another. A part is
+/// copied there before it is put.
 pub trait PixelSink {
     /// Takes what it needs of `block`, a piece of the row asked for by request number `request`.
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()>;
@@ -58,7 +59,7 @@ pub trait PixelSink {
 
     /// Says which pixels of a request a mask left in: a block of one channel of `u8`, 1 there. The others are put as 0. One time point or
     /// plane serves all of them. A sink that wraps another hands it on. One that corrects no pixels does nothing.
-    fn put_own(&mut self, request: usize, own: &Block<'_>);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>);
 }
 
 /// Buffers a reader reuses between calls, one set per thread, so that steady state allocates nothing.
@@ -98,8 +99,11 @@ pub type EachImage<'a> = dyn FnMut(usize, RowInfo, &[u8]) -> Result<()> + 'a;
 ///
 /// Opening reads footers, headers and directory listings, never pixels. All methods may be called from many threads at once.
 ///
-/// The required methods of a format are here; hints for reading it well come whole, in [`Hints`] and [`RowHints`].
-/// Neither has a default, so that a store that wraps another cannot forget to hand them on.
+/// Hints for reading a set well come whole, in [`Hints`] and [`RowHints`]. No method has a default that
+/// a store could forget when it wraps another. [`default_answers!`](crate::default_answers) writes those to which it has no better
+/// answer.
+/// Two methods have a body, and no store replaces it: [`Self::is_empty`] follows from [`Self::len`], and
+/// [`Self::bytes_on_disk`] from [`Self::files`], also in a store that wraps another.
 pub trait Store: Send + Sync {
     /// The format's name as in [`crate::Format::name`].
     fn format(&self) -> &'static str;
@@ -109,9 +113,7 @@ pub trait Store: Send + Sync {
 
     /// A remote path of this set (see [`crate::place`]); `None` where all files are local. It is [`Self::path`] if that is remote.
     /// Else it is one of the files, as of a local table of images in a bucket. Ask this of an open set, and not its path.
-    fn remote_path(&self) -> Option<&Path> {
-        Some(self.path()).filter(|path| crate::place::is_remote(path))
-    }
+    fn remote_path(&self) -> Option<&Path>;
 
     /// Number of images.
     fn len(&self) -> usize;
@@ -125,9 +127,7 @@ pub trait Store: Send + Sync {
     fn row_info(&self, row: usize) -> Result<RowInfo>;
 
     /// Name of a row: from its metadata, or its file name without extension.
-    fn name(&self, row: usize) -> Result<String> {
-        Ok(self.metadata(row)?.name)
-    }
+    fn name(&self, row: usize) -> Result<String>;
 
     /// Everything known about a row beside its pixels.
     fn metadata(&self, row: usize) -> Result<ImageMetadata>;
@@ -142,10 +142,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// As [`Self::files`]; a row that is not there or cannot be looked into.
-    fn files_of(&self, rows: &[usize]) -> Result<Vec<std::path::PathBuf>> {
-        let _ = rows;
-        self.files()
-    }
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<std::path::PathBuf>>;
 
     /// Bytes of [`Self::files`].
     ///
@@ -181,33 +178,25 @@ pub trait Store: Send + Sync {
     /// Adds what has to be read before [`Self::ranges`] can tell where the pixels of some rows lie, such as the headers of their
     /// files. It adds what is known without reading. `whole` says that all of each image is going to be read: small files may
     /// then be wanted whole. For remote places; formats that say nothing are read all the same, more slowly.
-    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
-        let _ = (rows, whole, wanted);
-    }
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted);
 
     /// Adds the bytes of files that [`Self::read`] is going to read for these requests. The index of their positions is
     /// read, if it was not yet.
     ///
     /// # Errors
     /// The index of their positions cannot be read; requests out of range may be errors, too.
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
-        let _ = (requests, wanted);
-        Ok(())
-    }
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()>;
 
-    /// Reads rows `rows` in storage order, calling `each(row, info, pixels)` with the whole image in C order. The default reads row by row.
-    fn scan(&self, rows: std::ops::Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
-        scan_ahead(self, rows, each)
-    }
+    /// Reads rows `rows` in storage order, calling `each(row, info, pixels)` with the whole image in C order.
+    fn scan(&self, rows: std::ops::Range<usize>, each: &mut EachImage<'_>) -> Result<()>;
 
-    /// Checks a request against the row's shape; for implementations of [`Self::read`].
-    fn check(&self, request: &Request) -> Result<RowInfo> {
-        checked(self, request)
-    }
+    /// Checks a request against the row's shape, and against what the store knows of the row's bytes. Callers ask before they
+    /// reserve memory for the pixels. A store that wraps another asks that one too: a damaged shape must not cost gigabytes.
+    fn check(&self, request: &Request) -> Result<RowInfo>;
 }
 
 /// [`Store::scan`] of one image after the other, asked for ahead where they are remote.
-pub(crate) fn scan_ahead<S: Store + ?Sized>(
+pub fn scan_ahead<S: Store + ?Sized>(
     store: &S,
     rows: std::ops::Range<usize>,
     each: &mut EachImage<'_>,
@@ -223,8 +212,9 @@ pub(crate) fn scan_ahead<S: Store + ?Sized>(
     Ok(())
 }
 
-/// A request against the row's shape: [`Store::check`] where a store has no more to look at.
-pub(crate) fn checked<S: Store + ?Sized>(store: &S, request: &Request) -> Result<RowInfo> {
+/// A request against the row's shape: [`Store::check`] where a store knows no more of the row's bytes. [`Store::read`] of a store
+/// that wraps another asks no more than this: the inner store's own read asks the rest.
+pub fn check_request<S: Store + ?Sized>(store: &S, request: &Request) -> Result<RowInfo> {
     if request.row >= store.len() {
         return Err(Error::no_such_row(store.path(), request.row, store.len()));
     }
@@ -272,7 +262,7 @@ impl PixelSink for CopySink<'_> {
         Ok(())
     }
 
-    fn put_own(&mut self, _: usize, _: &Block<'_>) {}
+    fn mark_unmasked(&mut self, _: usize, _: &Block<'_>) {}
 }
 
 /// Asks for rows that are looked at one after the other before they are, of remote sets; of others it does nothing.

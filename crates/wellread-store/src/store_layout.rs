@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Store::layout ─▶ StoreLayout: codec, pieces, variant, chunk ─▶ `info`, `advise`, `convert --resume`
-//!                        └─ lost_looks ─▶ what a conversion says that it does not keep
+//!                        └─ lost_display_settings ─▶ what a conversion says that it does not keep
 //! ```
 
 use crate::words::counted_with;
@@ -39,7 +39,7 @@ pub(crate) fn count_codec(codecs: &mut Vec<(String, usize)>, codec: String, file
 
 impl StoreLayout {
     /// The display settings in the files that pixels, which are stored numbers, do not have: a sentence each.
-    pub fn lost_looks(&self) -> Vec<String> {
+    pub fn lost_display_settings(&self) -> Vec<String> {
         let images = |n| counted_with(n, "image", ["is", "are"]);
         let mut notes = vec![];
         if self.white_is_zero_images > 0 {

@@ -4,8 +4,8 @@ use crate::each_row;
 use crate::place::Wanted;
 use crate::store::{ROWS_AHEAD, scan_ahead};
 use crate::{
-    EachImage, FeatureTable, Hints, LeftOut, PartTable, PixelSink, Renamed, Request, Result, RowHints,
-    RowInfo, Scratch, SetPart, SiteSummary, SiteTable, Store, delegate_store,
+    EachImage, FeatureTable, Hints, PartTable, PixelSink, Request, Result, RowHints, RowInfo, Scratch,
+    SetPart, SiteSummary, SiteTable, Store, delegate_columns, delegate_store,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
@@ -60,6 +60,10 @@ impl Subset {
         let found = self.rows.get(row).copied();
         found.ok_or_else(|| crate::Error::no_such_row(self.path(), row, self.rows.len()))
     }
+
+    fn inner_request(&self, request: &Request) -> Result<Request> {
+        Ok(Request { row: self.row(request.row)?, region: request.region })
+    }
 }
 
 impl Store for Subset {
@@ -71,6 +75,10 @@ impl Store for Subset {
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         self.inner.row_info(self.row(row)?)
+    }
+
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        self.inner.check(&self.inner_request(request)?)
     }
 
     fn name(&self, row: usize) -> Result<String> {
@@ -125,12 +133,12 @@ impl Store for Subset {
     }
 
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
-        let inner = requests.iter().map(|r| Ok(Request { row: self.row(r.row)?, region: r.region }));
+        let inner = requests.iter().map(|request| self.inner_request(request));
         self.inner.ranges(&inner.collect::<Result<Vec<_>>>()?, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let inner = requests.iter().map(|r| Ok(Request { row: self.row(r.row)?, region: r.region }));
+        let inner = requests.iter().map(|request| self.inner_request(request));
         self.inner.read(&inner.collect::<Result<Vec<_>>>()?, scratch, sink)
     }
 }
@@ -159,25 +167,8 @@ impl SiteTable for Subset {
 }
 
 impl FeatureTable for Subset {
-    fn feature_names(&self) -> Vec<String> {
-        self.inner.hints().feature_names()
-    }
-
-    fn columns_left_out(&self) -> Vec<LeftOut> {
-        self.inner.hints().columns_left_out()
-    }
-
-    fn columns_renamed(&self) -> Vec<Renamed> {
-        self.inner.hints().columns_renamed()
-    }
-
-    fn columns_in_utc(&self) -> Vec<String> {
-        self.inner.hints().columns_in_utc()
-    }
-
-    fn has_row_numbers(&self) -> bool {
-        self.inner.hints().has_row_numbers()
-    }
+    delegate_columns!(self => self.inner; feature_names, columns_left_out, columns_renamed, columns_in_utc);
+    delegate_columns!(self => self.inner; has_row_numbers);
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         crate::features::of_rows(&*self.inner, names, self.rows.iter().map(|&row| Some(row as u64)))

@@ -64,7 +64,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<RecordBatch> {
     let first = lines.each(|record| {
         rows += 1;
         for (kinds, text) in types.iter_mut().zip(record) {
-            kinds.see(text);
+            kinds.observe(text);
         }
     });
     first.map_err(hinted)?;
@@ -207,7 +207,7 @@ impl Kinds {
     }
 
     /// Takes another value into account.
-    pub fn see(&mut self, text: &str) {
+    pub fn observe(&mut self, text: &str) {
         let Some(text) = value(text) else { return };
         self.some = true;
         let number = if self.number && !is_code(text) { text.parse::<f64>().ok() } else { None };

@@ -10,7 +10,7 @@ use crate::features::{self, FeatureColumns};
 use crate::profiles::{RowsOfImages, rows_of_images, some_keys, some_values};
 use crate::surface::{option, option_as};
 use crate::words::counted;
-use crate::{Error, FeatureTable, Hints, LeftOut, Renamed, Result, Store, delegate_store};
+use crate::{Error, FeatureTable, Hints, LeftOut, Result, Store, delegate_columns, delegate_store};
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::HashSet;
 use std::path::Path;
@@ -162,7 +162,7 @@ pub(crate) fn whole(batches: &[RecordBatch]) -> Result<FeatureColumns> {
 
 impl Store for WithColumns {
     delegate_store!(self => self.inner; format, path, remote_path, len, row_info, name, metadata, layout, files);
-    delegate_store!(self => self.inner; files_of, bytes_on_disk, has_checksums, row_hints, scan, heads, ranges);
+    delegate_store!(self => self.inner; files_of, has_checksums, row_hints, scan, heads, ranges);
     delegate_store!(self => self.inner; read, check);
 
     fn hints(&self) -> Hints<'_> {
@@ -171,19 +171,13 @@ impl Store for WithColumns {
 }
 
 impl FeatureTable for WithColumns {
+    delegate_columns!(self => self.inner; columns_left_out, columns_renamed);
+
     fn feature_names(&self) -> Vec<String> {
         let mut names = self.inner.hints().feature_names();
         names.retain(|name| !self.has(name));
         names.extend(self.columns.schema().fields().iter().map(|field| field.name().clone()));
         names
-    }
-
-    fn columns_left_out(&self) -> Vec<LeftOut> {
-        self.inner.hints().columns_left_out()
-    }
-
-    fn columns_renamed(&self) -> Vec<Renamed> {
-        self.inner.hints().columns_renamed()
     }
 
     fn columns_in_utc(&self) -> Vec<String> {

@@ -85,7 +85,7 @@ pub(crate) fn weight(piece: &Piece, rows: &Range<usize>, wanted: &Wanted) -> usi
 pub(crate) struct Gather<'a> {
     pub session: &'a VortexSession,
     pub ctx: ExecutionCtx,
-    pub room: &'a mut Room,
+    pub pool: &'a mut BufferPool,
 }
 
 impl Gather<'_> {
@@ -173,7 +173,7 @@ impl Gather<'_> {
         if bytes > MUCH && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
             return Err(format!("not enough memory for {bytes} bytes").into());
         }
-        if let Some(array) = plain_values(&leaves, bytes, of.field.data_type(), self.room) {
+        if let Some(array) = plain_values(&leaves, bytes, of.field.data_type(), self.pool) {
             return Ok(array);
         }
         let array = if leaves.len() == 1 {
@@ -224,7 +224,7 @@ fn plain_values(
     leaves: &[(&Leaf, &Range<usize>)],
     bytes: usize,
     data_type: &DataType,
-    room: &mut Room,
+    pool: &mut BufferPool,
 ) -> Option<ArrowArray> {
     let (first, _) = leaves.first()?;
     if *data_type == DataType::Boolean {
@@ -238,7 +238,7 @@ fn plain_values(
                     let there = in_place::<<$numbers as ArrowPrimitiveType>::Native>(leaves);
                     let values = match there {
                         Some(values) => values,
-                        None => ScalarBuffer::from(together(leaves, *ptype, bytes, room)?),
+                        None => ScalarBuffer::from(together(leaves, *ptype, bytes, pool)?),
                     };
                     Some(Arc::new(PrimitiveArray::<$numbers>::new(values, None)))
                 })*
@@ -257,7 +257,7 @@ fn plain_values(
 fn in_place<T: ArrowNativeType>(leaves: &[(&Leaf, &Range<usize>)]) -> Option<ScalarBuffer<T>> {
     let [(Leaf { plain: Some(Plain::Each(_, values)), width, .. }, rows)] = leaves else { return None };
     let bytes = rows.start * width..rows.end * width;
-    if bytes.len() < Room::LARGE || bytes.end > values.len() || *width != size_of::<T>() {
+    if bytes.len() < BufferPool::LARGE || bytes.end > values.len() || *width != size_of::<T>() {
         return None;
     }
     let buffer = Buffer::from(values.slice_unaligned(bytes).into_bytes());
@@ -282,9 +282,9 @@ fn together(
     leaves: &[(&Leaf, &Range<usize>)],
     ptype: PType,
     bytes: usize,
-    room: &mut Room,
+    pool: &mut BufferPool,
 ) -> Option<Buffer> {
-    let mut out = room.take(bytes);
+    let mut out = pool.take(bytes);
     for (leaf, rows) in leaves {
         match leaf.plain.as_ref()? {
             Plain::Each(own, values) if *own == ptype => {
@@ -297,18 +297,18 @@ fn together(
             _ => return None,
         }
     }
-    Some(room.lend(out))
+    Some(pool.lend(out))
 }
 
 /// Memory for values, which comes back when the batch that they are in is gone. A loader hands it from one read to the next
 /// ([`wellread_store::FormatContext`]).
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct BufferPool {
     free: Vec<MutableBuffer>,
     lent: Vec<Buffer>,
 }
 
-impl Room {
+impl BufferPool {
     /// Bytes from which on a buffer is kept; the allocator has smaller ones at hand.
     const LARGE: usize = 4 << 10;
     /// Bytes of a buffer that is kept, at most.
@@ -363,27 +363,27 @@ mod tests {
 
     #[test]
     fn large_buffers_come_back_when_their_batch_is_gone() {
-        let mut room = Room::default();
-        let mut filled = room.take(Room::LARGE);
-        filled.extend_from_slice(&[1u8; Room::LARGE]);
-        let batch = room.lend(filled);
-        room.take_back();
-        assert!(room.free.is_empty(), "it is still in use");
+        let mut pool = BufferPool::default();
+        let mut filled = pool.take(BufferPool::LARGE);
+        filled.extend_from_slice(&[1u8; BufferPool::LARGE]);
+        let batch = pool.lend(filled);
+        pool.take_back();
+        assert!(pool.free.is_empty(), "it is still in use");
         drop(batch);
-        room.take_back();
-        assert!(room.free.is_empty(), "it was given up when it did not come back");
+        pool.take_back();
+        assert!(pool.free.is_empty(), "it was given up when it did not come back");
 
-        let mut filled = room.take(Room::LARGE);
-        filled.extend_from_slice(&[2u8; Room::LARGE]);
-        let batch = room.lend(filled);
+        let mut filled = pool.take(BufferPool::LARGE);
+        filled.extend_from_slice(&[2u8; BufferPool::LARGE]);
+        let batch = pool.lend(filled);
         let kept = batch.as_ptr();
         drop(batch);
-        room.take_back();
-        let again = room.take(Room::LARGE);
+        pool.take_back();
+        let again = pool.take(BufferPool::LARGE);
         assert_eq!((again.as_ptr(), again.len()), (kept, 0));
         // Small ones are the allocator's business.
-        let small = room.lend(MutableBuffer::from_len_zeroed(8));
+        let small = pool.lend(MutableBuffer::from_len_zeroed(8));
         drop(small);
-        assert!(room.lent.is_empty());
+        assert!(pool.lent.is_empty());
     }
 }

@@ -84,7 +84,7 @@ pub static FORMAT: Format = Format {
     has_tables: false,
     has_columns: true,
     has_levels: false,
-    has_looks: false,
+    has_display_settings: false,
     uses_tune: |_| true,
     cannot_resume: Some(
         "a Vortex file is readable only by the layout at its end, which is written last, so no part of it can be gone \

@@ -206,7 +206,7 @@ impl Opening<'_> {
         let decode = match self.decode {
             Decode::Nothing => false,
             Decode::UpTo(most) => {
-                bytes <= SMALL || (bytes <= most.min(SMALL_ENOUGH) && is_slow_to_cut(&values))
+                bytes <= SMALL || (bytes <= most.min(SMALL_ENOUGH) && is_encoded_by_pages(&values))
             }
         };
         if decode {
@@ -243,7 +243,7 @@ impl Opening<'_> {
 }
 
 /// Whether any encoding in an array is one of whole pages.
-fn is_slow_to_cut(array: &ArrayRef) -> bool {
+fn is_encoded_by_pages(array: &ArrayRef) -> bool {
     array.depth_first_traversal().any(|a| {
         let id = a.encoding_id();
         ["vortex.pco", "vortex.zstd", "vortex.zstd_buffers"].contains(&id.as_ref())

@@ -4,7 +4,7 @@
 //!  columns ──pick──▶ Plan: series ──look_up──▶ pieces of the next rows ──add──▶ parts of them ──batch──▶ RecordBatch
 //! ```
 
-use crate::gather::{Gather, LEVELS, Part, Room, structure, weight};
+use crate::gather::{BufferPool, Gather, LEVELS, Part, structure, weight};
 use crate::rows::Located;
 use crate::session::{Cause, Session};
 use crate::tree::{Column, Series, Source};
@@ -41,9 +41,9 @@ struct Selected<'a> {
 }
 
 /// How columns become arrays: like the wanted part of the tree, with indices into the plan.
-pub(crate) enum Pick<'a> {
+pub(crate) enum ColumnPlan<'a> {
     Series { at: usize, of: &'a Type },
-    Struct { validity: Option<usize>, of: &'a Type, fields: Vec<Pick<'a>> },
+    Struct { validity: Option<usize>, of: &'a Type, fields: Vec<ColumnPlan<'a>> },
 }
 
 impl<'a> Plan<'a> {
@@ -53,10 +53,15 @@ impl<'a> Plan<'a> {
     }
 
     /// Adds what `wanted` needs of a column, of which `of` is the type.
-    pub fn pick(&mut self, column: &'a Column, of: &'a Type, wanted: &'a Wanted) -> Result<Pick<'a>, Cause> {
+    pub fn pick(
+        &mut self,
+        column: &'a Column,
+        of: &'a Type,
+        wanted: &'a Wanted,
+    ) -> Result<ColumnPlan<'a>, Cause> {
         let (validity, fields) = match column {
             Column::Series(series) => {
-                return Ok(Pick::Series {
+                return Ok(ColumnPlan::Series {
                     at: self.take(Some(of.field.name().as_str()), series, wanted),
                     of,
                 });
@@ -75,7 +80,7 @@ impl<'a> Plan<'a> {
             };
             picked.push(self.pick(column, of, wanted)?);
         }
-        Ok(Pick::Struct { validity, of, fields: picked })
+        Ok(ColumnPlan::Struct { validity, of, fields: picked })
     }
 
     /// The name of the column that was being read when a read failed, and a row of it.
@@ -137,19 +142,19 @@ impl<'a> Plan<'a> {
     }
 
     /// The rows of the batch as the columns that `pick` says.
-    pub fn batch(&self, pick: &Pick<'_>, room: &mut Room) -> Result<RecordBatch, Cause> {
+    pub fn batch(&self, pick: &ColumnPlan<'_>, pool: &mut BufferPool) -> Result<RecordBatch, Cause> {
         let session = &Session::reading().session;
-        let mut gather = Gather { session, ctx: session.create_execution_ctx(), room };
+        let mut gather = Gather { session, ctx: session.create_execution_ctx(), pool };
         let table = self.array(pick, &mut gather)?;
         let table =
             table.as_any().downcast_ref::<StructArray>().ok_or_else(|| "the file is no table".to_owned())?;
         Ok(RecordBatch::from(table))
     }
 
-    fn array(&self, pick: &Pick<'_>, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
+    fn array(&self, pick: &ColumnPlan<'_>, gather: &mut Gather<'_>) -> Result<ArrayRef, Cause> {
         match pick {
-            Pick::Series { at, of } => self.gathered(*at, of, gather),
-            Pick::Struct { validity, of, fields } => {
+            ColumnPlan::Series { at, of } => self.gathered(*at, of, gather),
+            ColumnPlan::Struct { validity, of, fields } => {
                 let valid = validity.map(|at| self.gathered(at, &MASK, gather)).transpose()?;
                 let nulls = valid.as_ref().and_then(|v| v.as_any().downcast_ref::<BooleanArray>());
                 let nulls = nulls.map(|v| NullBuffer::new(v.values().clone()));

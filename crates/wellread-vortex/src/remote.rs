@@ -25,14 +25,14 @@ const MOST_FETCHED: usize = 64 << 20;
 const AT_ONCE: usize = 8;
 
 /// Memory for some bytes of a file, aligned as the library wants them.
-fn room(length: usize, alignment: Alignment) -> io::Result<ByteBufferMut> {
+fn allocate(length: usize, alignment: Alignment) -> io::Result<ByteBufferMut> {
     // The library ends the process where there is none.
     Vec::<u8>::new().try_reserve_exact(length)?;
     Ok(ByteBufferMut::zeroed_aligned(length, alignment))
 }
 
 fn read(file: &File, offset: u64, length: usize, alignment: Alignment) -> io::Result<ByteBuffer> {
-    let mut bytes = room(length, alignment)?;
+    let mut bytes = allocate(length, alignment)?;
     file.peek_exact_at(bytes.as_mut_slice(), offset)?;
     Ok(bytes.freeze())
 }
@@ -103,14 +103,14 @@ impl Segments {
             return Ok(());
         }
         let mut room_left = MOST_FETCHED;
-        let mut rooms = vec![];
+        let mut buffers = vec![];
         for id in &*ids {
             let Some(spec) = self.0.specs.get(**id as usize) else { continue };
             let Some(left) = room_left.checked_sub(spec.length as usize) else { break };
             room_left = left;
-            rooms.push((**id, spec.offset, room(spec.length as usize, spec.alignment)?));
+            buffers.push((**id, spec.offset, allocate(spec.length as usize, spec.alignment)?));
         }
-        let mut parts: Vec<_> = rooms
+        let mut parts: Vec<_> = buffers
             .iter_mut()
             .map(|(_, offset, bytes)| Part { offset: *offset, buffer: bytes.as_mut_slice() })
             .collect();
@@ -123,7 +123,7 @@ impl Segments {
             }
         }
         drop(parts);
-        self.0.keep(rooms);
+        self.0.keep(buffers);
         Ok(())
     }
 }

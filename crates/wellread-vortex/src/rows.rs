@@ -136,24 +136,24 @@ impl ImageList {
     ///
     /// # Errors
     /// The reason why it cannot be read where it lies.
-    pub fn open<'a>(&self, piece: &'a Piece) -> Result<OpenList<'a>, Closed> {
+    pub fn open<'a>(&self, piece: &'a Piece) -> Result<OpenList<'a>, NotBorrowable> {
         let mut list = piece;
         for name in &self.within {
-            list = field(list, name).ok_or(Closed::Odd)?;
+            list = field(list, name).ok_or(NotBorrowable::Odd)?;
         }
-        let (rows, structs) = lists(list).ok_or(Closed::Odd)?;
+        let (rows, structs) = lists(list).ok_or(NotBorrowable::Odd)?;
         let mut numbers = [None; NUMBERS];
         for (number, name) in numbers.iter_mut().zip(&self.numbers) {
-            let Some(Piece::Leaf(leaf)) = field(structs, name) else { return Err(Closed::Odd) };
-            match leaf.plain.as_ref().ok_or(Closed::Compressed)? {
+            let Some(Piece::Leaf(leaf)) = field(structs, name) else { return Err(NotBorrowable::Odd) };
+            match leaf.plain.as_ref().ok_or(NotBorrowable::Compressed)? {
                 Plain::Each(of, _) | Plain::Same(of, _) if of.is_int() => *number = Some(leaf),
-                _ => return Err(Closed::Odd),
+                _ => return Err(NotBorrowable::Odd),
             }
         }
         let pixels = field(structs, &self.pixels).and_then(lists);
-        let Some((pieces, Piece::Leaf(pixels))) = pixels else { return Err(Closed::Odd) };
-        let Plain::Each(of, bytes) = pixels.plain.as_ref().ok_or(Closed::Compressed)? else {
-            return Err(Closed::Odd);
+        let Some((pieces, Piece::Leaf(pixels))) = pixels else { return Err(NotBorrowable::Odd) };
+        let Plain::Each(of, bytes) = pixels.plain.as_ref().ok_or(NotBorrowable::Compressed)? else {
+            return Err(NotBorrowable::Odd);
         };
         Ok(OpenList { rows, numbers, pieces, pixels, of: arrow_type(*of), bytes: bytes.as_slice() })
     }
@@ -161,7 +161,7 @@ impl ImageList {
 
 /// Why a list is not read where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Closed {
+pub(crate) enum NotBorrowable {
     /// Its values have to be decompressed: so will others of the file.
     Compressed,
     /// Something in it is null, or all its pixels are the same one, which is not repeated in memory.

@@ -2,9 +2,9 @@
 
 use crate::cache::Cache;
 use crate::file::OpenFile;
-use crate::gather::{LEVELS, Room};
+use crate::gather::{BufferPool, LEVELS};
 use crate::plan::Plan;
-use crate::rows::{Closed, ImageList, Located};
+use crate::rows::{ImageList, Located, NotBorrowable};
 use crate::session::{Cause, Session, reading};
 use crate::times;
 use crate::tree::{Column, Source, plain};
@@ -71,7 +71,7 @@ struct Selection {
 /// Memory of a read, used again for the next one.
 #[derive(Default)]
 struct Reading {
-    room: Room,
+    pool: BufferPool,
     located: Located,
 }
 
@@ -115,7 +115,7 @@ impl VortexTable {
     /// The selection of a call.
     fn selection(&self, columns: &Columns) -> Result<Arc<Selection>> {
         self.selections.get(columns, || {
-            if let Some(names) = columns.iter().find(|names| !self.types.leads_somewhere(names)) {
+            if let Some(names) = columns.iter().find(|names| !self.types.has_path(names)) {
                 return Err(Error::new(&self.file.path, format_args!("has no column {:?}", names.join("."))));
             }
             let wanted = Wanted::of(columns);
@@ -269,7 +269,7 @@ impl VortexTable {
         }
         let mut rows = (0..rows.len()).map(|i| rows.at(i));
         let mut next = Vec::with_capacity(AHEAD);
-        let Reading { room, .. } = context.get();
+        let Reading { pool, .. } = context.get();
         let mut plan = Plan::default();
         let pick = reading(path, "cannot read the columns", || {
             plan.pick(&self.columns, &selection.types, &selection.wanted)
@@ -290,14 +290,14 @@ impl VortexTable {
                 if plan.rows == 0 {
                     return Ok(None);
                 }
-                plan.batch(&pick, room).map(Some)
+                plan.batch(&pick, pool).map(Some)
             });
             let batch = batch.map_err(|error| times::named(error, plan.being_read()))?;
             match batch {
                 Some(batch) => each(batch)?,
                 None => return Ok(()),
             }
-            room.take_back();
+            pool.take_back();
         }
     }
 
@@ -337,7 +337,7 @@ impl VortexTable {
                 let lists = match open.take().filter(|(of, _)| *of == number) {
                     Some((_, lists)) => lists,
                     None => list.open(&located.held[number].piece).map_err(|why| {
-                        if why == Closed::Compressed {
+                        if why == NotBorrowable::Compressed {
                             selection.lies_plain.store(false, Ordering::Relaxed);
                         }
                         None

@@ -80,13 +80,13 @@ impl Type {
     }
 
     /// Whether a path of field names exists below it, through structs and lists.
-    pub fn leads_somewhere(&self, path: &[String]) -> bool {
+    pub fn has_path(&self, path: &[String]) -> bool {
         let Some((name, rest)) = path.split_first() else { return true };
         match self.field.data_type() {
-            ours::DataType::List(_) => self.below.iter().any(|element| element.leads_somewhere(path)),
+            ours::DataType::List(_) => self.below.iter().any(|element| element.has_path(path)),
             ours::DataType::Struct(_) => {
                 let mut fields = self.below.iter();
-                fields.find(|f| f.field.name() == name).is_some_and(|f| f.leads_somewhere(rest))
+                fields.find(|f| f.field.name() == name).is_some_and(|f| f.has_path(rest))
             }
             _ => false,
         }
@@ -109,9 +109,9 @@ mod tests {
         let table = Type::of_table(&theirs, &crate::bridge::import_schema(&theirs).unwrap()).unwrap();
 
         let path = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        assert!(table.leads_somewhere(&path(&["image", "chunks", "pixels"])));
-        assert!(!table.leads_somewhere(&path(&["image", "chunks", "pixels", "x"])));
-        assert!(!table.leads_somewhere(&path(&["image", "planes"])));
+        assert!(table.has_path(&path(&["image", "chunks", "pixels"])));
+        assert!(!table.has_path(&path(&["image", "chunks", "pixels", "x"])));
+        assert!(!table.has_path(&path(&["image", "planes"])));
 
         let only = table.only(&Wanted::of(&[path(&["image", "chunks", "pixels"])]));
         let ours::DataType::Struct(columns) = only.field.data_type() else { panic!("{:?}", only.field) };

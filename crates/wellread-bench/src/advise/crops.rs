@@ -37,7 +37,7 @@ const CROPS_SHARE: f64 = 0.1;
 const RUNS_OF_CROPS: f64 = 8.0;
 
 /// One way of bringing crops into batches.
-struct Way<'a> {
+struct CropMethod<'a> {
     source: CropSource,
     name: String,
     bytes_on_disk: f64,
@@ -54,7 +54,7 @@ struct Epoch {
     traffic: Traffic,
 }
 
-impl Way<'_> {
+impl CropMethod<'_> {
     /// An epoch of a set that is opened anew: caches are empty at its beginning.
     fn epoch(&self, how: &LoaderSettings, number: u64) -> Result<Epoch> {
         let dataset = (self.open)()?;
@@ -133,7 +133,7 @@ pub(super) fn compare(
     drop(images);
     let cache_of_images = &cache;
     let mut ways = vec![
-        Way {
+        CropMethod {
             source: CropSource::Random,
             name: "cut out, random order".to_owned(),
             bytes_on_disk: 0.0,
@@ -141,7 +141,7 @@ pub(super) fn compare(
             rows: sample.rows.clone(),
             order: Order::Random,
         },
-        Way {
+        CropMethod {
             source: CropSource::Block,
             name: format!("cut out, blocks of {BLOCK} images, {cache}"),
             bytes_on_disk: 0.0,
@@ -155,7 +155,7 @@ pub(super) fn compare(
     ];
     let stored = fastest_stored(candidates, figures);
     if let Some(candidate) = stored.map(|at| candidates[at]) {
-        ways.push(Way {
+        ways.push(CropMethod {
             source: CropSource::Stored,
             name: format!("stored as {}", candidate.name()),
             bytes_on_disk: candidate.bytes_per_image * sample.of as f64,
@@ -169,7 +169,7 @@ pub(super) fn compare(
     let ranks: Vec<usize> = (0..ways.len()).collect();
     let report = |n, of| (study.progress)("trying ways of cutting cells out", n, of);
     let epochs = section("trying ways of cutting cells out", 5, || {
-        let run = |way: &Way<'_>, round| way.epoch(&study.how, round);
+        let run = |way: &CropMethod<'_>, round| way.epoch(&study.how, round);
         measure::by(&ways, &ranks, run, study.pace(CROPS_SHARE, ROUNDS.1), &report)
     })?;
     let times: Vec<Vec<f64>> =
@@ -199,10 +199,10 @@ fn fastest_stored(candidates: &[&Candidate], figures: &Figures) -> Option<usize>
 }
 
 /// Those of the ways that were measured, with their figures.
-fn results(ways: &[Way<'_>], epochs: &[Vec<Epoch>], series: &Series) -> Vec<CropResult> {
+fn results(ways: &[CropMethod<'_>], epochs: &[Vec<Epoch>], series: &Series) -> Vec<CropResult> {
     let best = series.best().unwrap_or(0);
     let measured = ways.iter().zip(epochs).enumerate().filter(|(_, (_, epochs))| !epochs.is_empty());
-    let result = |(i, (way, epochs)): (usize, (&Way<'_>, &Vec<Epoch>))| {
+    let result = |(i, (way, epochs)): (usize, (&CropMethod<'_>, &Vec<Epoch>))| {
         let versus = series.versus(i, best);
         let traffic = Traffic {
             read: epochs.iter().map(|epoch| epoch.traffic.read).sum(),

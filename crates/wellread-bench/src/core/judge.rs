@@ -201,7 +201,7 @@ impl Comparison {
     }
 
     /// Why there is no verdict; empty where there is one.
-    pub(crate) fn doubt(&self) -> String {
+    pub(crate) fn no_verdict_reason(&self) -> String {
         match self.verdict {
             Verdict::Clear => String::new(),
             // The other one may be the larger, beyond doubt.
@@ -250,7 +250,8 @@ mod tests {
             }
         }
         let of = series(&table, &["path"], "torch_p50_s", |_| true);
-        let doubt = |a: usize, b: usize| Judge::new(1, None).compare(&of[a], &of[b]).unwrap().doubt();
+        let doubt =
+            |a: usize, b: usize| Judge::new(1, None).compare(&of[a], &of[b]).unwrap().no_verdict_reason();
         assert_eq!((doubt(0, 1).as_str(), doubt(1, 0).as_str()), ("; the interval is below 1", ""));
         assert_eq!(doubt(0, 0), "; the interval holds 1");
     }

@@ -84,7 +84,7 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
                 "{}: {about}; the first is {} the second{}",
                 compared.no_verdict(&name(first), &name(second)),
                 compared.times(),
-                compared.doubt()
+                compared.no_verdict_reason()
             ),
             detail,
         )
@@ -111,7 +111,7 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
                 if loss.is_clear() { "do not help" } else { "make no clear difference for" },
                 loss.times(),
                 second.label,
-                loss.doubt()
+                loss.no_verdict_reason()
             ),
             if loss.is_clear() {
                 format!(
@@ -149,7 +149,7 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
                 "More worker threads make no clear difference for {format} here: {} the throughput with {}{}",
                 gain.times(),
                 workers(&best.label),
-                gain.doubt()
+                gain.no_verdict_reason()
             ),
             format!("This machine has {cores} cores."),
         )

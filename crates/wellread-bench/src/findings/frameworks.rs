@@ -122,7 +122,7 @@ fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
                         compared.times(),
                         name(second),
                         compared.by_rounds(first.median(), second.median(), "images/s"),
-                        compared.doubt()
+                        compared.no_verdict_reason()
                     ));
                 }
                 (Some(only), None) | (None, Some(only)) => {

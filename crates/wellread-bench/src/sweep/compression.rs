@@ -152,7 +152,7 @@ fn containers_of_chunks(table: &Table, judge: &Judge) -> Option<Finding> {
         format!(
             "At {COMPARED}: {no_verdict}; the first is {} the second{}",
             compared.times(),
-            compared.doubt()
+            compared.no_verdict_reason()
         )
     };
     let each = |s: &Series| format!("{} ({}): {} images/s", s.format, s.label, number(s.median()));
@@ -175,7 +175,7 @@ fn codec_read_costs(table: &Table, judge: &Judge) -> Option<Finding> {
             clear.push(format!("{}: {how} {} as fast", without.format, compared.times()));
         } else {
             open.push(without.format.clone());
-            doubt = compared.doubt();
+            doubt = compared.no_verdict_reason();
         }
     }
     let undecided = format!("no difference that can be told in {}", open.join(", "));

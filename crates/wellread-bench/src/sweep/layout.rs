@@ -263,7 +263,7 @@ fn best_layout(table: &Table, judge: &Judge, extent: Extent) -> Option<Finding> 
         )
     } else {
         let no_verdict = compared.no_verdict(&best, &next);
-        format!("For {what} in {place}: {no_verdict}; {}{}", compared.times(), compared.doubt())
+        format!("For {what} in {place}: {no_verdict}; {}{}", compared.times(), compared.no_verdict_reason())
     };
     let amplified = |s: &Series| {
         let of = series(table, &["layout"], "read_amplification", is);

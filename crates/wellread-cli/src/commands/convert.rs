@@ -143,8 +143,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ui.say(format!("note: labels of {} are left out: {labels}", counted(labels.images, "image")));
     }
     // By now every row was looked into, which is what this tells of.
-    let lost_looks = looks_of(&*source);
-    for what in &lost_looks {
+    let lost_display_settings = looks_of(&*source);
+    for what in &lost_display_settings {
         ui.say(format!("note: {what}"));
     }
     let unkept = unkept::of_first_images(&*source);
@@ -172,7 +172,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "columns_left_out": left_out.iter().map(|column| &column.name).collect::<Vec<_>>(),
         "columns_renamed": renamed.iter().map(|column| [&column.from, &column.to]).collect::<Vec<_>>(),
         "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
-        "looks_left_out": lost_looks,
+        "looks_left_out": lost_display_settings,
         "metadata_left_out": unkept,
         "images_skipped": skipped.len(),
         "skipped": skipped,

@@ -339,7 +339,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     let mut dtypes: Vec<_> = counts.keys().map(|(_, d)| d.name()).collect();
     dtypes.sort_unstable();
     dtypes.dedup();
-    let (looks, codecs) = (layout.lost_looks(), Codecs::of(&layout));
+    let (looks, codecs) = (layout.lost_display_settings(), Codecs::of(&layout));
     let renamed = store.hints().columns_renamed().into_iter();
     let info = Info {
         path: store.path().to_owned(),

@@ -28,16 +28,16 @@ pub(crate) struct Source<'a> {
 }
 
 /// A node while its columns are not known yet.
-enum Draft {
+enum UnresolvedNode {
     Leaf(Path),
-    Struct(Path, Vec<Draft>),
-    List(Path, Box<Draft>),
+    Struct(Path, Vec<UnresolvedNode>),
+    List(Path, Box<UnresolvedNode>),
 }
 
 impl Direct {
     /// The `columns` of a table. `None` where one of them cannot be read here.
     pub fn new(source: &Source<'_>, columns: &Columns) -> Option<Self> {
-        let mut drafts: Vec<(Draft, FieldRef, Path)> = vec![];
+        let mut drafts: Vec<(UnresolvedNode, FieldRef, Path)> = vec![];
         let wanted = Wanted::of(columns);
         for (number, column) in source.schema.fields().iter().enumerate() {
             let Some(wanted) = wanted.field(column.name()) else { continue };
@@ -89,7 +89,7 @@ impl Direct {
 }
 
 /// The part of a field that is `wanted`.
-fn draft(of: &FieldRef, at: Path, wanted: &Wanted, in_list: bool) -> Option<(Draft, FieldRef)> {
+fn draft(of: &FieldRef, at: Path, wanted: &Wanted, in_list: bool) -> Option<(UnresolvedNode, FieldRef)> {
     let retyped = |data_type| Arc::new(Field::clone(of).with_data_type(data_type));
     match of.data_type() {
         // Where a struct is asked for, and not its fields, it may be null on its own.
@@ -104,19 +104,19 @@ fn draft(of: &FieldRef, at: Path, wanted: &Wanted, in_list: bool) -> Option<(Dra
                 kept.push(inner);
             }
             let kept: Fields = kept.into();
-            (!kept.is_empty()).then(|| (Draft::Struct(at, drafts), retyped(DataType::Struct(kept))))
+            (!kept.is_empty()).then(|| (UnresolvedNode::Struct(at, drafts), retyped(DataType::Struct(kept))))
         }
         DataType::List(element) => {
             let (inner, element) = draft(element, [&*at, &[1]].concat(), wanted, true)?;
-            Some((Draft::List(at, Box::new(inner)), retyped(DataType::List(element))))
+            Some((UnresolvedNode::List(at, Box::new(inner)), retyped(DataType::List(element))))
         }
         // Names beyond a leaf lead nowhere.
-        leaf if wanted.is_all() && kind(leaf).is_some() => Some((Draft::Leaf(at), Arc::clone(of))),
+        leaf if wanted.is_all() && kind(leaf).is_some() => Some((UnresolvedNode::Leaf(at), Arc::clone(of))),
         _ => None,
     }
 }
 
-impl Draft {
+impl UnresolvedNode {
     fn paths(&self, out: &mut Vec<Path>) {
         match self {
             Self::Leaf(path) => out.push(path.clone()),
@@ -147,14 +147,14 @@ impl Builder<'_> {
     /// `is_element` says that it is what a list has, and not a field.
     fn node(
         &mut self,
-        draft: &Draft,
+        draft: &UnresolvedNode,
         field: &FieldRef,
         name: Option<&str>,
         is_element: bool,
     ) -> Option<(Node, FieldRef)> {
         let retyped = |data_type| Arc::new(Field::clone(field).with_data_type(data_type));
         match (draft, field.data_type()) {
-            (Draft::Leaf(path), data_type) => {
+            (UnresolvedNode::Leaf(path), data_type) => {
                 let valid = self.checked(path, name)?;
                 let (kind, size) = kind(data_type)?;
                 let mut column = self.layout.column(path, kind, size, self.source.blocks)?;
@@ -167,7 +167,7 @@ impl Builder<'_> {
                 self.leaves.push(column);
                 Some((Node::Leaf { leaf: self.leaves.len() - 1, valid }, retyped(delivered)))
             }
-            (Draft::Struct(path, drafts), DataType::Struct(fields)) => {
+            (UnresolvedNode::Struct(path, drafts), DataType::Struct(fields)) => {
                 if name.is_none() && self.layout.has_nulls(path) {
                     return None;
                 }
@@ -179,7 +179,7 @@ impl Builder<'_> {
                     children.collect::<Option<Vec<_>>>()?.into_iter().unzip();
                 Some((Node::Struct(nodes), retyped(DataType::Struct(fields.into()))))
             }
-            (Draft::List(path, draft), DataType::List(element)) => {
+            (UnresolvedNode::List(path, draft), DataType::List(element)) => {
                 let has_nulls = self.layout.has_nulls(path);
                 if has_nulls && name.is_none() || name.is_some() && self.layout.counts(path)? != self.rows {
                     return None;

@@ -10,7 +10,7 @@
 
 use super::ahead::Extent;
 use super::chunk::{ALIGNMENT, Parts};
-use super::general::{General, WRONG_SIZE, is_believable};
+use super::general::{General, WRONG_SIZE, has_plausible_size};
 use super::input::Input;
 use lance_core::Error as LanceError;
 use lance_encoding::buffer::LanceBuffer;
@@ -41,9 +41,9 @@ const SHORT: Fault = Irregular("values longer than their page");
 
 /// Which pages of a data file were looked at, by column.
 #[derive(Debug)]
-pub(crate) struct Claims(Box<[Box<[AtomicBool]>]>);
+pub(crate) struct CheckedPages(Box<[Box<[AtomicBool]>]>);
 
-impl Claims {
+impl CheckedPages {
     /// The pages of a file with these columns, of which none was looked at.
     pub fn new(columns: &[Arc<ColumnInfo>]) -> Self {
         let pages =
@@ -142,8 +142,8 @@ fn general(encoding: Option<&CompressiveEncoding>) -> Result<Option<General>, Fa
     }
 }
 
-fn believe(piece: &[u8], kind: Option<General>) -> Result<(), Fault> {
-    if kind.is_none_or(|kind| is_believable(piece, kind)) { Ok(()) } else { Err(WRONG_SIZE) }
+fn check_declared_size(piece: &[u8], kind: Option<General>) -> Result<(), Fault> {
+    if kind.is_none_or(|kind| has_plausible_size(piece, kind)) { Ok(()) } else { Err(WRONG_SIZE) }
 }
 
 /// A buffer that is one piece.
@@ -152,7 +152,7 @@ fn check_whole(input: &Input, extent: Option<&Extent>, kind: Option<General>) ->
         return Ok(());
     }
     let &(at, length) = extent.ok_or(NO_BUFFER)?;
-    believe(input.read(at, length, &mut vec![])?, kind)
+    check_declared_size(input.read(at, length, &mut vec![])?, kind)
 }
 
 fn check_levels(input: &Input, layout: &ConstantLayout, extents: &[Extent]) -> Result<(), Fault> {
@@ -182,7 +182,7 @@ fn check_chunks(input: &Input, layout: &MiniBlockLayout, extents: &[Extent]) -> 
         // Only the first buffer of values is compressed.
         let mut parts = Parts::new(chunk, levels.len(), buffers, layout.has_large_chunk)?;
         for kind in levels.iter().copied().chain((buffers > 0).then_some(values)) {
-            believe(parts.next()?, kind)?;
+            check_declared_size(parts.next()?, kind)?;
         }
     }
     Ok(())
@@ -234,7 +234,7 @@ fn check_zipped(input: &Input, layout: &FullZipLayout, extents: &[Extent], rows:
             let (length, rest) = left.split_at_checked(wide).ok_or(SHORT)?;
             let length = usize::try_from(little_endian(length)).unwrap_or(usize::MAX);
             let (piece, rest) = rest.split_at_checked(length).ok_or(SHORT)?;
-            believe(piece, Some(kind))?;
+            check_declared_size(piece, Some(kind))?;
             left = rest;
         }
     }
@@ -292,20 +292,20 @@ pub(super) fn block_decompressor(encoding: &CompressiveEncoding) -> Option<Arc<d
     let kind = general(Some(encoding)).ok()?;
     let codec = DefaultDecompressionStrategy::default().create_block_decompressor(encoding).ok()?;
     Some(match kind {
-        Some(kind) => Arc::new(Believed { kind, codec }),
+        Some(kind) => Arc::new(CheckedDecompressor { kind, codec }),
         None => Arc::from(codec),
     })
 }
 
 #[derive(Debug)]
-struct Believed {
+struct CheckedDecompressor {
     kind: General,
     codec: Box<dyn BlockDecompressor>,
 }
 
-impl BlockDecompressor for Believed {
+impl BlockDecompressor for CheckedDecompressor {
     fn decompress(&self, data: Option<LanceBuffer>, num_values: u64) -> lance_core::Result<DataBlock> {
-        if data.as_ref().is_some_and(|piece| !is_believable(piece, self.kind)) {
+        if data.as_ref().is_some_and(|piece| !has_plausible_size(piece, self.kind)) {
             return Err(LanceError::invalid_input(
                 "a compressed block that says it is larger than it can be",
             ));
@@ -318,6 +318,6 @@ impl BlockDecompressor for Believed {
     }
 
     fn infer_num_values(&self, data: &LanceBuffer) -> lance_core::Result<Option<u64>> {
-        if is_believable(data, self.kind) { self.codec.infer_num_values(data) } else { Ok(None) }
+        if has_plausible_size(data, self.kind) { self.codec.infer_num_values(data) } else { Ok(None) }
     }
 }

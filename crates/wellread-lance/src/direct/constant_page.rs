@@ -6,9 +6,9 @@
 //! ```
 
 use super::ahead::{Ahead, Extent};
+use super::buffers::{DecodeBuffers, LeafWidths, fetched};
 use super::input::Input;
 use super::levels::{ABSENT, LevelCodec, Run, Starts, Wanted, add, mark_absent, null_level};
-use super::room::{LeafWidths, Room, fetched};
 use arrow_buffer::MutableBuffer;
 use lance_encoding::format::metadata::{CompressiveEncoding, ConstantLayout};
 use std::ops::Range;
@@ -137,9 +137,9 @@ impl ConstantPage {
     }
 
     /// Reads the pieces that tell where its rows lie, if they were not read yet.
-    pub fn learn(&self, input: &Input, depth: usize, room: &mut Room) -> Result<(), Fault> {
+    pub fn load_index(&self, input: &Input, depth: usize, reused: &mut DecodeBuffers) -> Result<(), Fault> {
         match &self.lists {
-            ConstantLists::Stored(lists) => self.index(lists, input, depth, room).map(|_| ()),
+            ConstantLists::Stored(lists) => self.index(lists, input, depth, reused).map(|_| ()),
             ConstantLists::None | ConstantLists::OneEach => Ok(()),
         }
     }
@@ -149,12 +149,12 @@ impl ConstantPage {
         lists: &'a StoredLists,
         input: &Input,
         depth: usize,
-        room: &mut Room,
+        reused: &mut DecodeBuffers,
     ) -> Result<&'a ConstantIndex, Fault> {
         if let Some(index) = lists.index.get() {
             return Ok(index);
         }
-        let made = ConstantIndex::new(self, input, lists, depth, room)?;
+        let made = ConstantIndex::new(self, input, lists, depth, reused)?;
         Ok(lists.index.get_or_init(|| made))
     }
 
@@ -164,7 +164,7 @@ impl ConstantPage {
         input: &Input,
         rows: &Range<usize>,
         widths: LeafWidths,
-        room: &mut Room,
+        reused: &mut DecodeBuffers,
         out: &mut MutableBuffer,
         starts: &mut Starts,
     ) -> Result<(), Fault> {
@@ -175,21 +175,21 @@ impl ConstantPage {
         let there = match &self.lists {
             ConstantLists::None => rows.len(),
             ConstantLists::OneEach => {
-                room.runs.clear();
-                room.runs.push((widths.depth as u16, rows.len()));
+                reused.runs.clear();
+                reused.runs.push((widths.depth as u16, rows.len()));
                 rows.len()
             }
             ConstantLists::Stored(lists) => {
-                let index = self.index(lists, input, widths.depth, room)?;
+                let index = self.index(lists, input, widths.depth, reused)?;
                 let items = index.rows[rows.start] as usize..index.rows[rows.end] as usize;
-                room.runs.clear();
-                room.runs.extend(index.levels[items.clone()].iter().map(|&level| (level, 1)));
+                reused.runs.clear();
+                reused.runs.extend(index.levels[items.clone()].iter().map(|&level| (level, 1)));
                 index.levels[items].iter().filter(|&level| level & ABSENT == 0).count()
             }
         };
         if !matches!(self.lists, ConstantLists::None) {
             let mut wanted = Wanted { skip: 0, rows: rows.len(), seen: 0 };
-            wanted.take(&room.runs, widths.depth, out.len() / widths.width, starts)?;
+            wanted.take(&reused.runs, widths.depth, out.len() / widths.width, starts)?;
         }
         value.len().checked_mul(there).ok_or(Irregular("more values than memory"))?;
         out.repeat_slice_n_times(value, there);
@@ -203,14 +203,14 @@ impl ConstantIndex {
         input: &Input,
         StoredLists { repeated, defined, .. }: &StoredLists,
         depth: usize,
-        room: &mut Room,
+        reused: &mut DecodeBuffers,
     ) -> Result<Self, Fault> {
-        repeated.runs(input, &room.ahead, &mut room.raw, &mut room.runs)?;
+        repeated.runs(input, &reused.ahead, &mut reused.raw, &mut reused.runs)?;
         if let Some(defined) = defined {
-            defined.runs(input, &room.ahead, &mut room.raw, &mut room.defined)?;
-            mark_absent(&mut room.runs, &room.defined, page.null, &mut room.marked)?;
+            defined.runs(input, &reused.ahead, &mut reused.raw, &mut reused.defined)?;
+            mark_absent(&mut reused.runs, &reused.defined, page.null, &mut reused.marked)?;
         }
-        let levels = room.runs.iter().flat_map(|&(level, n)| std::iter::repeat_n(level, n));
+        let levels = reused.runs.iter().flat_map(|&(level, n)| std::iter::repeat_n(level, n));
         let levels: Vec<u16> = levels.collect();
         let starts = levels.iter().enumerate().filter(|(_, l)| usize::from(**l & !ABSENT) == depth);
         let mut rows: Vec<u32> = starts.map(|(i, _)| i as u32).collect();

@@ -43,7 +43,7 @@ impl Decompressed {
     }
 
     /// The bytes of a piece with its prefix, aligned to eight bytes.
-    pub fn undo(&mut self, kind: General, piece: &[u8]) -> Result<&[u8], Fault> {
+    pub fn decompress(&mut self, kind: General, piece: &[u8]) -> Result<&[u8], Fault> {
         const WRONG: Fault = Irregular("a compressed chunk that is damaged");
         if piece.is_empty() {
             return Ok(&[]);
@@ -78,12 +78,12 @@ pub(super) fn is_frame(piece: &[u8], kind: General) -> bool {
         && piece.get(ZSTD_FRAME.len()).is_none_or(|descriptor| descriptor & RESERVED == 0)
 }
 
-/// The fault of a piece that is not [`is_believable`].
+/// The fault of a piece that is not [`has_plausible_size`].
 pub(super) const WRONG_SIZE: Fault = Irregular("a compressed piece that says it is larger than it can be");
 
 /// Whether a piece may become as many bytes as it declares, which Lance asks for before it decodes the piece. A frame
 /// that tells its own size must tell the same.
-pub(super) fn is_believable(piece: &[u8], kind: General) -> bool {
+pub(super) fn has_plausible_size(piece: &[u8], kind: General) -> bool {
     // Lance takes so few bytes for a frame without a prefix.
     if piece.len() < kind.prefix() || is_frame(piece, kind) {
         return true;
@@ -139,20 +139,23 @@ mod tests {
                 let bytes = vec![7u8; count];
                 let packed = BareCodec::named(name).unwrap().unwrap().compress(&bytes).unwrap();
                 let piece = |said: u64| [&said.to_le_bytes()[..kind.prefix()], &packed].concat();
-                assert!(is_believable(&piece(count as u64), kind), "{name}, {count} bytes");
+                assert!(has_plausible_size(&piece(count as u64), kind), "{name}, {count} bytes");
                 for wrong in [1 << 31, (1 << 45) | (1 << 31), u64::MAX] {
-                    assert!(!is_believable(&piece(wrong), kind), "{name}, {count} bytes that say {wrong}");
+                    assert!(
+                        !has_plausible_size(&piece(wrong), kind),
+                        "{name}, {count} bytes that say {wrong}"
+                    );
                 }
             }
         }
         // Lance asks for less than this without the frame's own size.
         let packed = BareCodec::named("zstd").unwrap().unwrap().compress(&[7; 300]).unwrap();
         assert_eq!(frame_content(&packed), Some(300));
-        assert!(!is_believable(&[301u64.to_le_bytes().as_slice(), &packed].concat(), Zstd));
+        assert!(!has_plausible_size(&[301u64.to_le_bytes().as_slice(), &packed].concat(), Zstd));
         // A frame without a prefix, and one that Lance takes for a prefix, for it has a bit that no frame has.
-        assert!(is_believable(&packed, Zstd) && is_frame(&packed, Zstd));
+        assert!(has_plausible_size(&packed, Zstd) && is_frame(&packed, Zstd));
         let prefix = [0x28, 0xb5, 0x2f, 0xfd, 0x30, 0, 0, 9];
-        assert!(!is_frame(&prefix, Zstd) && !is_believable(&prefix, Zstd));
+        assert!(!is_frame(&prefix, Zstd) && !has_plausible_size(&prefix, Zstd));
     }
 
     #[test]

@@ -6,11 +6,11 @@
 //! ```
 
 use super::ahead::Extent;
+use super::buffers::{DecodeBuffers, LeafWidths, fetched};
 use super::chunk::{ALIGNMENT, Parts};
 use super::claims::block_decompressor;
 use super::input::Input;
 use super::levels::{LevelCodec, Starts, Wanted, mark_absent, null_level};
-use super::room::{LeafWidths, Room, fetched};
 use super::values::{Dictionary, ValueCodec};
 use arrow_buffer::MutableBuffer;
 use lance_encoding::compression::BlockDecompressor;
@@ -56,22 +56,22 @@ pub(super) struct ChunkIndex {
     /// In rows: the first row that starts in the chunk or after it.
     rows: Vec<u32>,
     /// Whether the chunk starts in the middle of a row.
-    goes_on: Vec<bool>,
+    continues_row: Vec<bool>,
     dictionary: Option<Dictionary>,
 }
 
 impl ChunkIndex {
-    fn new(chunks: &Chunks, input: &Input, size: usize, room: &mut Room) -> Result<Self, Fault> {
+    fn new(chunks: &Chunks, input: &Input, size: usize, reused: &mut DecodeBuffers) -> Result<Self, Fault> {
         let dictionary = match &chunks.dictionary {
             Some((extent, codec, count)) => {
-                let raw = fetched(input, *extent, &room.ahead, &mut room.raw)?;
+                let raw = fetched(input, *extent, &reused.ahead, &mut reused.raw)?;
                 Some(Dictionary::new(codec.as_ref(), raw, *count, size)?)
             }
             None => None,
         };
         let wide = if chunks.large { 4 } else { 2 };
         let count = chunks.sizes.1 as usize / wide;
-        let raw = fetched(input, chunks.sizes, &room.ahead, &mut room.raw)?;
+        let raw = fetched(input, chunks.sizes, &reused.ahead, &mut reused.raw)?;
         let mut bytes = vec![0u32];
         let mut values = vec![0u32];
         let (mut end, mut seen) = (0u64, 0u64);
@@ -90,26 +90,26 @@ impl ChunkIndex {
             return Err(Irregular("chunks that do not fill their page"));
         }
         let Some((extent, stored)) = chunks.repetition else {
-            let goes_on = vec![false; count];
+            let continues_row = vec![false; count];
             return if chunks.count == chunks.rows {
-                Ok(Self { bytes, rows: values.clone(), values, goes_on, dictionary })
+                Ok(Self { bytes, rows: values.clone(), values, continues_row, dictionary })
             } else {
                 Err(Irregular("values do not fit the rows"))
             };
         };
         // For each chunk: rows that end in it, values of the one that goes on, and as much for inner lists.
         let stride = (stored + 1) * 8;
-        let raw = fetched(input, extent, &room.ahead, &mut room.raw)?;
+        let raw = fetched(input, extent, &reused.ahead, &mut reused.raw)?;
         if raw.len() != count * stride {
             return Err(Irregular("a repetition index of another size"));
         }
         let mut rows = vec![0u32];
-        let mut goes_on = vec![false];
+        let mut continues_row = vec![false];
         let mut started = 0u64;
         for entry in raw.chunks_exact(stride) {
             let word = |i: usize| little_endian(&entry[i * 8..(i + 1) * 8]);
             let (ended, left) = (word(0), word(1) > 0);
-            let before = u64::from(goes_on.last() == Some(&true));
+            let before = u64::from(continues_row.last() == Some(&true));
             // A row that goes on through the whole chunk is neither started nor ended by it.
             let total = ended.checked_add(u64::from(left)).and_then(|n| n.checked_sub(before));
             started = total.and_then(|n| n.checked_add(started)).unwrap_or(u64::MAX);
@@ -117,10 +117,10 @@ impl ChunkIndex {
                 return Err(Irregular("more rows than the page has"));
             }
             rows.push(started as u32);
-            goes_on.push(left);
+            continues_row.push(left);
         }
         if started == chunks.rows as u64 {
-            Ok(Self { bytes, values, rows, goes_on, dictionary })
+            Ok(Self { bytes, values, rows, continues_row, dictionary })
         } else {
             Err(Irregular("fewer rows than the page has"))
         }
@@ -133,7 +133,7 @@ impl ChunkIndex {
         let mut end = of(rows.end - 1) + 1;
         // Where no other row starts behind the last one, it may go on in the next chunk.
         let mut last = self.rows[end] as usize == rows.end;
-        while last && self.goes_on.get(end) == Some(&true) && end + 1 < self.bytes.len() {
+        while last && self.continues_row.get(end) == Some(&true) && end + 1 < self.bytes.len() {
             last = self.rows[end] == self.rows[end + 1];
             end += 1;
         }
@@ -214,11 +214,16 @@ impl Chunks {
     }
 
     /// Where its chunks lie, by pieces that are read at the first time.
-    pub fn index(&self, input: &Input, size: usize, room: &mut Room) -> Result<&ChunkIndex, Fault> {
+    pub fn index(
+        &self,
+        input: &Input,
+        size: usize,
+        reused: &mut DecodeBuffers,
+    ) -> Result<&ChunkIndex, Fault> {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
-        let made = ChunkIndex::new(self, input, size, room)?;
+        let made = ChunkIndex::new(self, input, size, reused)?;
         Ok(self.index.get_or_init(|| made))
     }
 
@@ -240,15 +245,15 @@ impl Chunks {
         input: &Input,
         rows: &Range<usize>,
         widths: LeafWidths,
-        room: &mut Room,
+        reused: &mut DecodeBuffers,
         out: &mut MutableBuffer,
         starts: &mut Starts,
     ) -> Result<(), Fault> {
-        let index = self.index(input, widths.size, room)?;
+        let index = self.index(input, widths.size, reused)?;
         let chunks = index.chunks(rows);
         let first = index.bytes[chunks.start];
         let (offset, length) = self.extent(index, &chunks);
-        let raw = fetched(input, (offset, length), &room.ahead, &mut room.raw)?;
+        let raw = fetched(input, (offset, length), &reused.ahead, &mut reused.raw)?;
         let mut wanted =
             Wanted { skip: rows.start - index.rows[chunks.start] as usize, rows: rows.len(), seen: 0 };
         out.reserve((index.values[chunks.end] - index.values[chunks.start]) as usize * widths.width);
@@ -258,19 +263,19 @@ impl Chunks {
             let levels = usize::from(self.levels.is_some()) + usize::from(self.defined.is_some());
             let mut parts = Parts::new(data, levels, self.buffers, self.large)?;
             let range = if let Some(codec) = &self.levels {
-                room.runs.clear();
+                reused.runs.clear();
                 if let Some(defined) = &self.defined {
-                    codec.decode_chunk(parts.next()?, parts.levels, &mut room.runs)?;
-                    room.defined.clear();
-                    defined.decode_chunk(parts.next()?, parts.levels, &mut room.defined)?;
-                    let marked = &mut room.marked;
-                    if mark_absent(&mut room.runs, &room.defined, self.null, marked)? != values.len() {
+                    codec.decode_chunk(parts.next()?, parts.levels, &mut reused.runs)?;
+                    reused.defined.clear();
+                    defined.decode_chunk(parts.next()?, parts.levels, &mut reused.defined)?;
+                    let marked = &mut reused.marked;
+                    if mark_absent(&mut reused.runs, &reused.defined, self.null, marked)? != values.len() {
                         return Err(Irregular("more or fewer levels than values"));
                     }
                 } else {
-                    codec.decode(parts.next()?, Some(values.len()), &mut room.runs)?;
+                    codec.decode(parts.next()?, Some(values.len()), &mut reused.runs)?;
                 }
-                wanted.take(&room.runs, widths.depth, out.len() / widths.width, starts)?
+                wanted.take(&reused.runs, widths.depth, out.len() / widths.width, starts)?
             } else {
                 let start = rows.start.max(values.start) - values.start;
                 let end = rows.end.min(values.end) - values.start;
@@ -287,13 +292,13 @@ impl Chunks {
             }
             let Some(dictionary) = &index.dictionary else {
                 let size = (widths.size, widths.width);
-                self.values.decode(buffers, values.len(), size, range, &mut room.decompressed, out)?;
+                self.values.decode(buffers, values.len(), size, range, &mut reused.decompressed, out)?;
                 continue;
             };
-            let indices = &mut room.indices;
+            let indices = &mut reused.indices;
             indices.clear();
             let size = (INDEX_SIZE, INDEX_SIZE);
-            self.values.decode(buffers, values.len(), size, range, &mut room.decompressed, indices)?;
+            self.values.decode(buffers, values.len(), size, range, &mut reused.decompressed, indices)?;
             dictionary.look_up(indices.typed_data(), widths.size, widths.width, out)?;
         }
         if wanted.seen == rows.len() { Ok(()) } else { Err(Irregular("rows are missing")) }

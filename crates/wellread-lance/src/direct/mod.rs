@@ -16,6 +16,7 @@
 //! ([`Direct::has_prefixes`]). [`claims`] looks at these sizes before Lance reads a page of another kind.
 
 mod ahead;
+mod buffers;
 mod chunk;
 mod claims;
 mod constant;
@@ -29,11 +30,10 @@ mod packing;
 mod page;
 mod pieces;
 mod reader;
-mod room;
 mod tree;
 mod values;
 
-pub(crate) use claims::Claims;
+pub(crate) use claims::CheckedPages;
 pub(crate) use constant::only_value;
 pub(crate) use encoding::encoding;
 pub(crate) use input::Input;

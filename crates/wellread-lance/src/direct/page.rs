@@ -9,11 +9,11 @@
 //!   number of rows that end in it, and whether one goes on in the next ([`super::mini_blocks`]).
 
 use super::ahead::Extent;
+use super::buffers::{DecodeBuffers, LeafWidths};
 use super::constant_page::ConstantPage;
 use super::input::Input;
 use super::levels::Starts;
 use super::mini_blocks::Chunks;
-use super::room::{LeafWidths, Room};
 use arrow_buffer::MutableBuffer;
 use lance_encoding::decoder::{PageEncoding, PageInfo};
 use lance_encoding::format::metadata::page_layout::Layout;
@@ -81,10 +81,16 @@ impl Page {
     }
 
     /// Reads the pieces that tell where its rows lie, if they were not read yet.
-    pub fn learn(&self, input: &Input, size: usize, depth: usize, room: &mut Room) -> Result<(), Fault> {
+    pub fn load_index(
+        &self,
+        input: &Input,
+        size: usize,
+        depth: usize,
+        reused: &mut DecodeBuffers,
+    ) -> Result<(), Fault> {
         match &self.layout {
-            PageLayout::Constant(page) => page.learn(input, depth, room),
-            PageLayout::Chunks(chunks) => chunks.index(input, size, room).map(|_| ()),
+            PageLayout::Constant(page) => page.load_index(input, depth, reused),
+            PageLayout::Chunks(chunks) => chunks.index(input, size, reused).map(|_| ()),
         }
     }
 
@@ -100,7 +106,7 @@ impl Page {
         input: &Input,
         rows: &Range<usize>,
         widths: LeafWidths,
-        room: &mut Room,
+        reused: &mut DecodeBuffers,
         out: &mut MutableBuffer,
         starts: &mut Starts,
     ) -> Result<(), Fault> {
@@ -108,8 +114,8 @@ impl Page {
             return Err(Irregular("rows outside of a page"));
         }
         match &self.layout {
-            PageLayout::Constant(page) => page.read(input, rows, widths, room, out, starts),
-            PageLayout::Chunks(chunks) => chunks.read(input, rows, widths, room, out, starts),
+            PageLayout::Constant(page) => page.read(input, rows, widths, reused, out, starts),
+            PageLayout::Chunks(chunks) => chunks.read(input, rows, widths, reused, out, starts),
         }
     }
 }

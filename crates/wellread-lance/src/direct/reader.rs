@@ -1,10 +1,10 @@
 //! Columns of a fragment read as record batches, or as pieces of images row by row.
 
 use super::ahead::Ahead;
+use super::buffers::DecodeBuffers;
 use super::input::Input;
 use super::page::Page;
 use super::pieces::PieceLeaves;
-use super::room::Room;
 use super::tree::{Leaf, Node, Output, WIDTHS, narrowed, node};
 use crate::runtime::catch_panic;
 use arrow_array::cast::AsArray;
@@ -46,7 +46,7 @@ pub(crate) struct Direct {
 /// Memory of a reader, used again from read to read.
 #[derive(Debug, Default)]
 struct Scratch {
-    room: Room,
+    reused: DecodeBuffers,
     outputs: Vec<Output>,
 }
 
@@ -167,7 +167,7 @@ impl Direct {
         for Output { values, .. } in &mut scratch.outputs {
             trim(values.capacity(), values);
         }
-        scratch.room.trim();
+        scratch.reused.trim();
         result
     }
 
@@ -179,35 +179,35 @@ impl Direct {
         scratch: &'a mut Scratch,
     ) -> Result<&'a mut [Output], Fault> {
         if self.is_remote {
-            self.learn(rows, &mut scratch.room)?;
-            self.plan(rows, &mut scratch.room);
-            scratch.room.ahead.fetch();
+            self.load_indices(rows, &mut scratch.reused)?;
+            self.plan(rows, &mut scratch.reused);
+            scratch.reused.ahead.fetch();
         }
         let outputs = &mut scratch.outputs[..self.leaves.len()];
         for (leaf, output) in self.leaves.iter().zip(outputs.iter_mut()) {
-            leaf.read(rows, WIDTHS[width], &mut scratch.room, output)?;
+            leaf.read(rows, WIDTHS[width], &mut scratch.reused, output)?;
         }
         Ok(outputs)
     }
 
     /// Reads what tells where rows lie, of all pages that were not read from yet at once.
-    fn learn(&self, rows: &[u32], room: &mut Room) -> Result<(), Fault> {
-        room.ahead.clear();
+    fn load_indices(&self, rows: &[u32], reused: &mut DecodeBuffers) -> Result<(), Fault> {
+        reused.ahead.clear();
         for leaf in &self.leaves {
-            leaf.plan_indices(rows, &mut room.ahead);
+            leaf.plan_indices(rows, &mut reused.ahead);
         }
-        if room.ahead.is_empty() {
+        if reused.ahead.is_empty() {
             return Ok(());
         }
-        room.ahead.fetch();
-        self.leaves.iter().try_for_each(|leaf| leaf.learn(rows, room))
+        reused.ahead.fetch();
+        self.leaves.iter().try_for_each(|leaf| leaf.load_indices(rows, reused))
     }
 
     /// Notes where the chunks of rows lie.
-    fn plan(&self, rows: &[u32], room: &mut Room) {
-        room.ahead.clear();
+    fn plan(&self, rows: &[u32], reused: &mut DecodeBuffers) {
+        reused.ahead.clear();
         for leaf in &self.leaves {
-            leaf.plan(rows, &mut room.ahead);
+            leaf.plan(rows, &mut reused.ahead);
         }
     }
 
@@ -223,12 +223,12 @@ impl Direct {
     /// Adds where the chunks of rows at ascending `positions` lie. The index of those places is read, if it was not
     /// yet. Where that fails nothing is added: the reader of the rows gives the error.
     pub fn ranges(&self, positions: &[u32], wanted: &mut Wanted) {
-        let mut room = Room::default();
+        let mut reused = DecodeBuffers::default();
         // Lance's codecs panic on some bytes that are not as they should be.
-        let learnt = catch_panic(|| self.learn(positions, &mut room));
-        if matches!(learnt, Some(Ok(()))) {
-            self.plan(positions, &mut room);
-            room.ahead.want(wanted);
+        let loaded = catch_panic(|| self.load_indices(positions, &mut reused));
+        if matches!(loaded, Some(Ok(()))) {
+            self.plan(positions, &mut reused);
+            reused.ahead.want(wanted);
         }
     }
 

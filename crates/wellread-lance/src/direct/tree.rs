@@ -6,10 +6,10 @@
 //! ```
 
 use super::ahead::Ahead;
+use super::buffers::{DecodeBuffers, LeafWidths};
 use super::input::Input;
 use super::levels::Starts;
 use super::page::Page;
-use super::room::{LeafWidths, Room};
 use arrow_buffer::MutableBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 use lance_core::datatypes::Field as LanceField;
@@ -113,7 +113,7 @@ impl Leaf {
         &self,
         positions: &[u32],
         width: usize,
-        room: &mut Room,
+        reused: &mut DecodeBuffers,
         out: &mut Output,
     ) -> Result<(), Fault> {
         let width = if self.narrows { width } else { self.size };
@@ -121,7 +121,7 @@ impl Leaf {
         out.values.clear();
         out.starts.reset(self.depth);
         self.each_part(positions, |page, rows| {
-            page.read(&self.input, &rows, widths, room, &mut out.values, &mut out.starts)
+            page.read(&self.input, &rows, widths, reused, &mut out.values, &mut out.starts)
         })
     }
 
@@ -142,8 +142,8 @@ impl Leaf {
     }
 
     /// Reads what [`Self::plan_indices`] notes.
-    pub fn learn(&self, positions: &[u32], room: &mut Room) -> Result<(), Fault> {
-        self.each_part(positions, |page, _| page.learn(&self.input, self.size, self.depth, room))
+    pub fn load_indices(&self, positions: &[u32], reused: &mut DecodeBuffers) -> Result<(), Fault> {
+        self.each_part(positions, |page, _| page.load_index(&self.input, self.size, self.depth, reused))
     }
 
     /// Notes where rows lie that will be read, where that may take a request each.

@@ -82,7 +82,7 @@ impl ValueCodec {
         matches!(self, Self::Prefixed(..))
     }
 
-    /// Appends the values `wanted` of a chunk of `count` values, stored in `size` bytes each, delivered in `width`. `room` is
+    /// Appends the values `wanted` of a chunk of `count` values, stored in `size` bytes each, delivered in `width`. `decompressed` is
     /// for what is decompressed.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl ValueCodec {
         count: usize,
         (size, width): (usize, usize),
         wanted: Range<usize>,
-        room: &mut Decompressed,
+        decompressed: &mut Decompressed,
         out: &mut MutableBuffer,
     ) -> Result<(), Fault> {
         debug_assert!(wanted.start <= wanted.end && wanted.end <= count);
@@ -108,9 +108,9 @@ impl ValueCodec {
             (Self::Prefixed(Prefixed { kind, inner: Some(inner), .. }), [piece])
                 if !is_frame(piece, *kind) =>
             {
-                let undone = room.undo(*kind, piece)?;
+                let piece = decompressed.decompress(*kind, piece)?;
                 return inner.decode(
-                    &[undone],
+                    &[piece],
                     count,
                     (size, width),
                     wanted,
@@ -368,10 +368,10 @@ mod tests {
                 let bytes: &[u8] = bytemuck::cast_slice(words);
                 let piece = BareCodec::named(name).unwrap().unwrap().compress(bytes).unwrap();
                 let piece = [&bytes.len().to_le_bytes()[..kind.prefix()], &piece].concat();
-                let mut room = Decompressed::default();
+                let mut decompressed = Decompressed::default();
                 let mut decode = |codec: &ValueCodec, piece: &[u8]| {
                     let mut out = MutableBuffer::new(0);
-                    codec.decode(&[piece], PACK, (2, 2), 3..1000, &mut room, &mut out).map(|()| out)
+                    codec.decode(&[piece], PACK, (2, 2), 3..1000, &mut decompressed, &mut out).map(|()| out)
                 };
                 let (ours, theirs) = (decode(&codec, &piece).unwrap(), decode(&engine, &piece).unwrap());
                 assert_eq!(ours.typed_data::<u16>(), &values[3..1000]);

@@ -64,7 +64,8 @@ impl LanceTable {
                 let (Some(&number), Some(input)) = (file.columns.get(&id), &file.input) else { continue };
                 let Some(column) = file.metadata.column_infos.get(number) else { continue };
                 // Lance's own parts panic on some bytes that are not as they should be.
-                let checked = catch_panic(|| file.claims.check(input, column, number, positions, rows));
+                let checked =
+                    catch_panic(|| file.checked_pages.check(input, column, number, positions, rows));
                 match checked.unwrap_or(Err(Irregular("a panic"))) {
                     // A fault of a network is no damage: Lance, which asks again, gives its error.
                     Err(Irregular(UNREADABLE)) if input.is_remote() => {}

@@ -1,7 +1,7 @@
 //! The kept state of a dataset from read to read: data files of fragments, and the plans of some columns in
 //! each.
 
-use crate::direct::{Claims, Direct, Input};
+use crate::direct::{CheckedPages, Direct, Input};
 use crate::fragment::FragmentReader;
 use arrow_schema::SchemaRef;
 use lance_core::datatypes::Schema;
@@ -41,5 +41,5 @@ pub(super) struct DataFile {
     /// Columns by fields.
     pub columns: HashMap<i32, usize>,
     /// Which of its pages Lance may decode.
-    pub claims: Claims,
+    pub checked_pages: CheckedPages,
 }

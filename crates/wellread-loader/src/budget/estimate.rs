@@ -77,7 +77,7 @@ impl MemoryEstimate<'_> {
             // Labels of eight bytes take twice as much as floats.
             let floats = info.dtype.size().div_ceil(4);
             let pixels = crop(array, info);
-            let own = if transform.tells_own() { pixels.div_ceil(4) } else { 0 };
+            let own = if transform.marks_unmasked() { pixels.div_ceil(4) } else { 0 };
             let each = pixels.saturating_mul(floats).saturating_add(own);
             if is_direct { 0 } else { each.saturating_mul(crops) }
         };

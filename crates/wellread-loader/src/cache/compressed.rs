@@ -3,13 +3,12 @@
 //! LZ4 is the only codec that unpacks at a good part of memory speed. The cache saves the set's own codec and the
 //! way to the file.
 
-use super::CacheBackend;
 use super::lru::{CachedImage, Lru};
 use super::memory::Slots;
 use wellread_store::Result;
 
 /// See [`super::Cache::Compressed`].
-pub(super) struct Compressed(Slots<Packed>);
+pub(super) type Compressed = Slots<Packed>;
 
 /// See [`super::Cache::CompressedLru`].
 pub(super) type CompressedLru = Lru<Packed>;
@@ -52,46 +51,5 @@ impl CachedImage for Packed {
             Ok(n) if n == self.pixels => each(buffer).map(|()| true),
             _ => Ok(false),
         }
-    }
-}
-
-impl Compressed {
-    pub fn new(rows: usize, limit: usize) -> Self {
-        Self(Slots::new(rows, limit))
-    }
-}
-
-impl CacheBackend for Compressed {
-    fn contains(&self, row: usize) -> bool {
-        self.0.get(row).is_some()
-    }
-
-    fn with_pixels(
-        &self,
-        row: usize,
-        buffer: &mut Vec<u8>,
-        each: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<bool> {
-        self.0.get(row).map_or(Ok(false), |packed| packed.with_pixels(buffer, each))
-    }
-
-    fn reserve(&self, bytes: usize) -> bool {
-        self.0.take(bytes)
-    }
-
-    fn release(&self, bytes: usize) {
-        self.0.give(bytes);
-    }
-
-    fn insert(&self, row: usize, pixels: Vec<u8>) {
-        let bytes = pixels.len();
-        let packed = Packed::new(pixels);
-        let kept = packed.bytes();
-        let is_first = self.0.set(row, packed);
-        self.0.give(if is_first { bytes - kept } else { bytes });
-    }
-
-    fn size(&self) -> (usize, usize) {
-        self.0.size(Packed::bytes)
     }
 }

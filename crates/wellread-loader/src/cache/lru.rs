@@ -22,7 +22,7 @@ pub(super) struct Lru<K> {
     table: Mutex<Table<K>>,
 }
 
-/// The form in which an image is kept.
+/// The form in which an image is kept, here and in [`super::memory::Slots`].
 pub(super) trait CachedImage: Send + Sync {
     /// Whether its memory is its pixels, as they are: another image of as many may be read into it.
     const IS_PIXELS: bool;
@@ -187,44 +187,44 @@ mod tests {
 
     #[test]
     fn the_memory_of_the_oldest_is_that_of_the_next() {
-        let shelf: Lru<Box<[u8]>> = Lru::new(30);
-        let insert = |row: usize, memory: Vec<u8>| shelf.insert(row, memory);
+        let backend: Lru<Box<[u8]>> = Lru::new(30);
+        let insert = |row: usize, memory: Vec<u8>| backend.insert(row, memory);
         for row in 0..3 {
-            assert!(shelf.reserve(10));
-            assert!(shelf.reused(10).is_none(), "there is room");
+            assert!(backend.reserve(10));
+            assert!(backend.reused(10).is_none(), "there is room");
             insert(row, vec![row as u8; 10]);
         }
-        let oldest = shelf.lock().rows[&0].image.as_ptr();
-        assert!(shelf.reserve(10));
-        let memory = shelf.reused(10).unwrap();
-        assert_eq!((memory.as_ptr(), memory.len(), shelf.size()), (oldest, 10, (20, 2)));
+        let oldest = backend.lock().rows[&0].image.as_ptr();
+        assert!(backend.reserve(10));
+        let memory = backend.reused(10).unwrap();
+        assert_eq!((memory.as_ptr(), memory.len(), backend.size()), (oldest, 10, (20, 2)));
         // Two threads that read get one each.
-        assert!(shelf.reserve(10));
-        let second = shelf.reused(10).unwrap();
-        assert_eq!((second, shelf.size()), (vec![1; 10], (10, 1)));
+        assert!(backend.reserve(10));
+        let second = backend.reused(10).unwrap();
+        assert_eq!((second, backend.size()), (vec![1; 10], (10, 1)));
         insert(3, memory);
-        shelf.release(10);
-        assert_eq!((shelf.size(), shelf.lock().awaited), ((20, 2), 0));
+        backend.release(10);
+        assert_eq!((backend.size(), backend.lock().awaited), ((20, 2), 0));
         // For another size, room is made all the same.
-        assert!(shelf.reserve(15));
-        assert!(shelf.reused(15).is_none());
+        assert!(backend.reserve(15));
+        assert!(backend.reused(15).is_none());
         insert(4, vec![4; 15]);
-        assert_eq!((shelf.size(), shelf.contains(2), shelf.contains(3)), ((25, 2), false, true));
+        assert_eq!((backend.size(), backend.contains(2), backend.contains(3)), ((25, 2), false, true));
         // Pixels that are being read are not given away.
-        let held = shelf.lock().get(3).unwrap();
-        assert!(shelf.lock().get(4).is_some());
-        assert!(shelf.reserve(10));
-        assert!(shelf.reused(10).is_none());
-        assert_eq!((held.len(), shelf.contains(3)), (10, false));
-        assert!(!shelf.reserve(31));
+        let held = backend.lock().get(3).unwrap();
+        assert!(backend.lock().get(4).is_some());
+        assert!(backend.reserve(10));
+        assert!(backend.reused(10).is_none());
+        assert_eq!((held.len(), backend.contains(3)), (10, false));
+        assert!(!backend.reserve(31));
     }
 
     #[test]
     fn compressed_images_make_room_when_the_next_is_there() {
-        let shelf: Lru<super::super::compressed::Packed> = Lru::new(1000);
-        assert!(shelf.reserve(1000));
-        assert!(shelf.reused(1000).is_none());
-        shelf.insert(0, vec![7; 1000]);
-        assert!(shelf.reserve(1000) && shelf.reused(1000).is_none() && shelf.contains(0));
+        let backend: Lru<super::super::compressed::Packed> = Lru::new(1000);
+        assert!(backend.reserve(1000));
+        assert!(backend.reused(1000).is_none());
+        backend.insert(0, vec![7; 1000]);
+        assert!(backend.reserve(1000) && backend.reused(1000).is_none() && backend.contains(0));
     }
 }

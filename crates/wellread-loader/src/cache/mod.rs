@@ -22,8 +22,8 @@
 //! [`CacheReport`] says what a policy came to: bytes, images, hits and misses.
 
 mod compressed;
-mod filling;
 mod fingerprint;
+mod in_flight;
 mod lru;
 mod mapped;
 mod memory;

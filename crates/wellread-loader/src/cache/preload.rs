@@ -64,7 +64,7 @@ fn run(kept: &Weak<ReadThroughCache>, stop: &AtomicBool) {
             return;
         }
         // Rows that others read already are kept by them.
-        let claim = kept.filling.claim(&sized, usize::MAX);
+        let claim = kept.in_flight.claim(&sized, usize::MAX);
         let rows: Vec<usize> = claim.rows().iter().copied().filter(|&row| !kept.contains(row)).collect();
         if rows.is_empty() {
             continue;
@@ -91,7 +91,7 @@ impl Drop for Preload {
 
 #[cfg(test)]
 mod tests {
-    use super::super::filling::Filling;
+    use super::super::in_flight::InFlightReads;
     use super::super::memory::Memory;
     use super::*;
     use crate::MemoryStore;
@@ -106,16 +106,16 @@ mod tests {
         }
         let kept = Arc::new(ReadThroughCache {
             inner: Arc::new(store),
-            shelf: Box::new(Memory::new(4, 3 * 6)),
+            backend: Box::new(Memory::new(4, 3 * 6)),
             chunk: 1,
-            filling: Filling::default(),
+            in_flight: InFlightReads::default(),
             hits: AtomicU64::default(),
             misses: AtomicU64::default(),
         });
         let are_kept = || (0..4).map(|row| kept.contains(row)).collect::<Vec<_>>();
         run(&Arc::downgrade(&kept), &AtomicBool::new(true));
         assert_eq!(are_kept(), [false; 4]);
-        let claim = kept.filling.claim(&[(1, 6)], 6);
+        let claim = kept.in_flight.claim(&[(1, 6)], 6);
         run(&Arc::downgrade(&kept), &AtomicBool::new(false));
         // There is room for three, so none was taken for the row that was left.
         assert_eq!(are_kept(), [true, false, true, true]);

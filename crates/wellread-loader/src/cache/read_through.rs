@@ -6,7 +6,7 @@
 //! ```
 
 use super::CacheBackend;
-use super::filling::Filling;
+use super::in_flight::InFlightReads;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use wellread_store::{CopySink, Error, Request, Result, Scratch, Store};
@@ -18,11 +18,11 @@ const SHARED_BYTES: usize = 4 << 20;
 /// The inner store and what is kept of it; shared with the thread that preloads.
 pub(super) struct ReadThroughCache {
     pub(super) inner: Arc<dyn Store>,
-    pub(super) shelf: Box<dyn CacheBackend>,
+    pub(super) backend: Box<dyn CacheBackend>,
     /// Rows that are read together when one of them is missing.
     pub(super) chunk: usize,
     /// Rows that threads are reading.
-    pub(super) filling: Filling,
+    pub(super) in_flight: InFlightReads,
     pub(super) hits: AtomicU64,
     pub(super) misses: AtomicU64,
 }
@@ -30,14 +30,14 @@ pub(super) struct ReadThroughCache {
 /// Room that was taken for images on their way. Room of images that are not kept in the end is given back, also when
 /// a reader panics.
 struct Reserved<'a> {
-    shelf: &'a dyn CacheBackend,
+    backend: &'a dyn CacheBackend,
     bytes: usize,
 }
 
 impl Reserved<'_> {
     /// Whether there is room for an image of so many bytes, which is taken then.
     fn take(&mut self, bytes: usize) -> bool {
-        let fits = self.shelf.reserve(bytes);
+        let fits = self.backend.reserve(bytes);
         self.bytes += if fits { bytes } else { 0 };
         fits
     }
@@ -45,14 +45,14 @@ impl Reserved<'_> {
     /// Keeps an image in room that was taken for it.
     fn insert(&mut self, row: usize, pixels: Vec<u8>) {
         self.bytes -= pixels.len();
-        self.shelf.insert(row, pixels);
+        self.backend.insert(row, pixels);
     }
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.shelf.release(self.bytes);
+            self.backend.release(self.bytes);
         }
     }
 }
@@ -63,7 +63,7 @@ impl ReadThroughCache {
     }
 
     pub fn contains(&self, row: usize) -> bool {
-        self.shelf.contains(row)
+        self.backend.contains(row)
     }
 
     /// Reads whole images, all in one call, and keeps those for which there is room. Returns whether there was any
@@ -74,25 +74,29 @@ impl ReadThroughCache {
         for &row in missing {
             let info = self.inner.row_info(row)?;
             let bytes = info.shape.checked_bytes(info.dtype);
-            sizes.push((row, info, bytes.map_err(|error| Error::new(path, error).row(row))?));
+            let bytes = bytes.map_err(|error| Error::new(path, error).row(row))?;
+            let request = Request { row, region: info.shape.full() };
+            // Before there is memory for it: a damaged shape costs none.
+            self.inner.check(&request)?;
+            sizes.push((request, info.dtype, bytes));
         }
         let mut images = Vec::with_capacity(missing.len());
         let mut full = false;
-        let mut reserved = Reserved { shelf: &*self.shelf, bytes: 0 };
-        for (row, info, bytes) in sizes {
+        let mut reserved = Reserved { backend: &*self.backend, bytes: 0 };
+        for (request, dtype, bytes) in sizes {
             if !reserved.take(bytes) {
                 full = true;
                 continue;
             }
             // A read puts every pixel of what it was asked for.
-            let mut pixels = self.shelf.reused(bytes).unwrap_or_default();
+            let mut pixels = self.backend.reused(bytes).unwrap_or_default();
             pixels.try_reserve_exact(bytes - pixels.len()).map_err(|_| {
                 Error::new(path, format_args!("not enough memory to keep an image of {bytes} bytes"))
-                    .row(row)
+                    .row(request.row)
                     .hint("read without the memory cache, or give it a limit")
             })?;
             pixels.resize(bytes, 0);
-            images.push((Request { row, region: info.shape.full() }, info.dtype, pixels));
+            images.push((request, dtype, pixels));
         }
         let requests: Vec<Request> = images.iter().map(|(request, ..)| *request).collect();
         let targets = images
@@ -108,7 +112,7 @@ impl ReadThroughCache {
 
     /// As [`Self::fill`], but that each image is read by one thread: those that another one reads are waited for.
     pub fn fill_shared(&self, missing: &[usize], scratch: &mut Scratch) -> Result<()> {
-        if !self.filling.is_of_this_process() {
+        if !self.in_flight.is_of_this_process() {
             return self.fill(missing, scratch).map(drop);
         }
         // One that has no size is an error where it is read.
@@ -118,7 +122,7 @@ impl ReadThroughCache {
         };
         let mut left: Vec<(usize, usize)> = missing.iter().map(|&row| (row, bytes(row))).collect();
         loop {
-            let claim = self.filling.claim(&left, SHARED_BYTES);
+            let claim = self.in_flight.claim(&left, SHARED_BYTES);
             if claim.rows().is_empty() {
                 break;
             }
@@ -129,7 +133,7 @@ impl ReadThroughCache {
             }
             left.retain(|(row, _)| !claim.rows().contains(row));
         }
-        self.filling.wait(&left);
+        self.in_flight.wait(&left);
         Ok(())
     }
 
@@ -139,7 +143,7 @@ impl ReadThroughCache {
         let chunk = first..(first + self.chunk).min(self.inner.len());
         // A neighbour that is no image is an error where it is asked for.
         let wanted = |&other: &usize| {
-            !self.shelf.contains(other) && (other == row || self.inner.row_info(other).is_ok())
+            !self.backend.contains(other) && (other == row || self.inner.row_info(other).is_ok())
         };
         missing.extend(chunk.filter(wanted));
     }

@@ -1,7 +1,7 @@
 //! A store that keeps what was read from another.
 
 use super::compressed::{Compressed, CompressedLru};
-use super::filling::Filling;
+use super::in_flight::InFlightReads;
 use super::lru::Lru;
 use super::mapped::Mapped;
 use super::memory::Memory;
@@ -11,7 +11,10 @@ use super::{Cache, CacheBackend, CacheReport};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wellread_store::place::Wanted;
-use wellread_store::{Block, NumberedSink, PixelSink, Request, Result, Scratch, Store, delegate_store};
+use wellread_store::{
+    Block, NumberedSink, PixelSink, Request, Result, Scratch, Store, check_request, default_answers,
+    delegate_store,
+};
 
 /// Images of an inner store, kept from the first read on while there is room. Reading a kept row copies
 /// nothing: its pixels are handed over as one block. Rows for which there is no room are read from the inner
@@ -30,7 +33,7 @@ impl CachedStore {
     /// A cache file or a thread that cannot be made.
     pub(crate) fn new(inner: Arc<dyn Store>, cache: &Cache, made_by: &str) -> Result<Option<Self>> {
         let rows = inner.len();
-        let shelf: Box<dyn CacheBackend> = match cache {
+        let backend: Box<dyn CacheBackend> = match cache {
             // On disk lie bytes as they were fetched: below the set, not before it.
             Cache::None | Cache::Disk(_) => return Ok(None),
             Cache::Memory { limit } | Cache::Preload { limit } | Cache::Chunked { limit, .. } => {
@@ -45,8 +48,8 @@ impl CachedStore {
         };
         let chunk = if let Cache::Chunked { rows, .. } = cache { *rows } else { 1 };
         let (hits, misses) = Default::default();
-        let filling = Filling::default();
-        let kept = Arc::new(ReadThroughCache { inner, shelf, chunk, filling, hits, misses });
+        let in_flight = InFlightReads::default();
+        let kept = Arc::new(ReadThroughCache { inner, backend, chunk, in_flight, hits, misses });
         let preload = matches!(cache, Cache::Preload { .. }).then(|| Preload::start(&kept)).transpose()?;
         Ok(Some(Self { kept, _preload: preload }))
     }
@@ -54,17 +57,19 @@ impl CachedStore {
 
 impl Store for CachedStore {
     delegate_store!(self => self.kept.inner; format, path, remote_path, len, row_info, name, metadata);
-    delegate_store!(self => self.kept.inner; layout, files, files_of, has_checksums, hints, row_hints);
+    delegate_store!(self => self.kept.inner; layout, files, files_of, has_checksums, hints, row_hints, check);
+    // By its own reads, which keep what they read.
+    default_answers!(scan);
 
     fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
         let missing: Vec<usize> =
-            rows.iter().copied().filter(|&row| !self.kept.shelf.contains(row)).collect();
+            rows.iter().copied().filter(|&row| !self.kept.backend.contains(row)).collect();
         self.kept.inner.heads(&missing, true, wanted);
     }
 
     /// Adds whole images for rows that are not kept: they are read whole, to be kept.
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
-        let missing = requests.iter().filter(|request| !self.kept.shelf.contains(request.row));
+        let missing = requests.iter().filter(|request| !self.kept.backend.contains(request.row));
         let whole = missing.map(|request| {
             let info = self.row_info(request.row)?;
             Ok(Request { row: request.row, region: info.shape.full() })
@@ -75,22 +80,22 @@ impl Store for CachedStore {
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        self.kept.shelf.while_whole(&mut || self.read_kept(requests, scratch, sink))
+        self.kept.backend.while_whole(&mut || self.read_kept(requests, scratch, sink))
     }
 }
 
 impl CachedStore {
     /// Reads what is kept, and the rest from the inner store.
     fn read_kept(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let ReadThroughCache { inner, shelf, chunk, hits, misses, .. } = &*self.kept;
+        let ReadThroughCache { inner, backend, chunk, hits, misses, .. } = &*self.kept;
         let mut missing = vec![];
         let mut read = 0;
         for request in requests {
             // Requests for several channels of a row stand together; a row read twice would do no harm.
-            if shelf.contains(request.row) || missing.last() == Some(&request.row) {
+            if backend.contains(request.row) || missing.last() == Some(&request.row) {
                 continue;
             }
-            self.check(request)?;
+            check_request(self, request)?;
             read += 1;
             if *chunk == 1 {
                 missing.push(request.row);
@@ -110,8 +115,8 @@ impl CachedStore {
         let mut buffer = std::mem::take(&mut scratch.pixels);
         let mut result = Ok(());
         for (i, request) in requests.iter().enumerate() {
-            let served = self.check(request).and_then(|info| {
-                shelf.with_pixels(request.row, &mut buffer, &mut |data| {
+            let served = check_request(self, request).and_then(|info| {
+                backend.with_pixels(request.row, &mut buffer, &mut |data| {
                     sink.put(i, &Block { region: info.shape.full(), data, dtype: info.dtype })
                 })
             });
@@ -138,7 +143,7 @@ impl CachedStore {
 
     /// The kept images and the reads that they served.
     pub(crate) fn report(&self) -> CacheReport {
-        let (bytes, images) = self.kept.shelf.size();
+        let (bytes, images) = self.kept.backend.size();
         CacheReport {
             bytes,
             images,

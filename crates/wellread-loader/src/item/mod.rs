@@ -276,8 +276,7 @@ impl ItemContext {
         floats: usize,
         out: &mut [RowMemory<'_>],
     ) -> Result<()> {
-        grow(&mut self.intermediate, floats, job.dataset)?;
-        self.read_group(job, items.clone(), out)?;
+        self.read_group(job, items.clone(), floats, out)?;
         for item in &self.items[items] {
             let array = &job.arrays[item.array];
             let OutputSlot { part, start } = item.slot;
@@ -345,7 +344,8 @@ impl ItemContext {
             }
             PixelDestination::Turned { .. } | PixelDestination::Straight { .. } => pixels,
         };
-        let own_room = if transform.tells_own() { (pixels / compiled.channels.len()).div_ceil(4) } else { 0 };
+        let unmasked_floats =
+            if transform.marks_unmasked() { (pixels / compiled.channels.len()).div_ceil(4) } else { 0 };
         let jitter = transform.jitter;
         let brightness = |c| factor(jitter, jitter.brightness, Purpose::Brightness, draws, c);
         let [own, last] = compiled.own_factors(compiled.group(row)?, brightness, &mut self.affine);
@@ -363,8 +363,8 @@ impl ItemContext {
             orientation,
             resampled,
             destination,
-            intermediate: intermediate + own_room,
-            own: own_room,
+            intermediate: intermediate + unmasked_floats,
+            own: unmasked_floats,
             is_moved,
             affine,
             last,

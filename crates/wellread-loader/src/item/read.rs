@@ -1,6 +1,7 @@
 //! Reading the rows of a group, in order of position, each crop to its place.
 
-use super::{ItemContext, Job};
+use super::{ItemContext, Job, grow};
+use crate::dataset::Dataset;
 use crate::kernels::{bytes_of, plane};
 use crate::pool::RowMemory;
 use crate::simd::Level;
@@ -9,7 +10,24 @@ use std::ops::Range;
 use wellread_image::Region;
 use wellread_store::cover::Rectangle;
 use wellread_store::place::bytes_read;
-use wellread_store::{Request, Result, RowHints};
+use wellread_store::{Request, Result, RowHints, RowInfo};
+
+/// Floats of an image that have memory without more ado: 64 MiB.
+const FREE_FLOATS: usize = 16 << 20;
+
+/// As [`grow`], for floats of `row`: its store says of large ones first whether there are so many pixels. A damaged shape must not cost
+/// memory.
+pub(super) fn grow_for(
+    (row, info): (usize, RowInfo),
+    buffer: &mut Vec<f32>,
+    len: usize,
+    dataset: &Dataset,
+) -> Result<()> {
+    if len > FREE_FLOATS {
+        dataset.store().check(&Request { row, region: info.shape.full() })?;
+    }
+    grow(buffer, len, dataset)
+}
 
 impl super::Item {
     /// Where the floats begin whose bytes tell the pixels that a mask left in.
@@ -88,13 +106,18 @@ impl ItemContext {
         Ok(())
     }
 
-    /// Reads the items `group`, whole rows of [`Job::per_row`] each. Views and crops of a row are cut out of one read.
+    /// Reads the items `group`, whole rows of [`Job::per_row`] each, whose intermediate images have `floats` together. Views and crops
+    /// of a row are cut out of one read.
     pub(super) fn read_group(
         &mut self,
         job: &Job<'_>,
         group: Range<usize>,
+        floats: usize,
         out: &mut [RowMemory<'_>],
     ) -> Result<()> {
+        // Rows together have few: one of many is alone.
+        let super::Item { row, info, .. } = self.items[group.start];
+        grow_for((row, info), &mut self.intermediate, floats, job.dataset)?;
         self.find_requests(job, group.clone())?;
         for item in &self.items[group] {
             if let PixelDestination::Maximum { start } = item.destination {

@@ -1,7 +1,8 @@
 //! Single items: one row of a dataset, read and transformed by the thread that asks.
 
+use super::ItemContext;
 use super::job::Job;
-use super::{ItemContext, grow};
+use super::read::grow_for;
 use crate::compiled_transform::{ArrayPlan, CompiledTransform, check_output};
 use crate::dataset::Dataset;
 use crate::dtype::{DType, Output};
@@ -76,7 +77,7 @@ impl ItemContext {
         let shape = transform.output_shape(compiled.checked_shape(info.shape));
         let shape = shape.map_err(|error| error.at(path, Some(row)))?;
         check_output(shape).map_err(|error| Error::new(path, error).row(row))?;
-        grow(out, shape.pixels(), dataset)?;
+        grow_for((row, info), out, shape.pixels(), dataset)?;
         out.truncate(shape.pixels());
         let layout = [ArrayLayout::alone(shape.pixels() * size_of::<f32>(), shape, DType::F32)];
         let arrays = [ArrayPlan { compiled, shape, first_draw: 0 }];

@@ -39,7 +39,7 @@ impl Deal {
     }
 
     /// Whether another deal goes on as this one would.
-    fn goes_on_as(&self, next: &Self) -> bool {
+    fn continues_as(&self, next: &Self) -> bool {
         Self { first: next.first, ..*self } == *next
             && (next.first - self.first).is_multiple_of(self.stride())
     }
@@ -53,8 +53,8 @@ impl Deal {
 pub(crate) fn follow(before: &[Deal], next: Deal) -> Vec<Deal> {
     // One that begins there has delivered nothing.
     let mut deals: Vec<Deal> = before.iter().copied().filter(|deal| deal.first < next.first).collect();
-    let goes_on = deals.last().is_some_and(|last| last.goes_on_as(&next));
-    if !goes_on && deals.len() < MOST_DEALS {
+    let continues = deals.last().is_some_and(|last| last.continues_as(&next));
+    if !continues && deals.len() < MOST_DEALS {
         deals.push(next);
     }
     deals

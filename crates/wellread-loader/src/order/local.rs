@@ -105,7 +105,7 @@ pub(super) enum OrderWithinNode {
 pub(crate) struct LocalEpoch {
     local: Arc<Local>,
     /// Where pieces were dealt anew: their order, and the slots at which they end.
-    deck: Option<(Permutation, Vec<usize>)>,
+    dealt: Option<(Permutation, Vec<usize>)>,
     /// By the positions that they begin at; the first at 0.
     stages: Vec<Stage>,
     within: OrderWithinNode,
@@ -123,7 +123,7 @@ impl LocalEpoch {
     ) -> Self {
         let alone = [Deal { first: 0, world: 1, nodes: 1, batch: images.max(1), pad: false }];
         let deals = if deals.is_empty() { &alone[..] } else { deals };
-        let deck = epoch.checked_div(local.reshard_every).filter(|&deal| deal > 0).map(|deal| {
+        let dealt = epoch.checked_div(local.reshard_every).filter(|&deal| deal > 0).map(|deal| {
             let starts = &local.starts;
             let order = Permutation::keyed(starts.len() - 1, key([seed, deal, 0x6465_636b]));
             let mut end = 0;
@@ -135,7 +135,7 @@ impl LocalEpoch {
             (order, ends.collect())
         });
         let stages = deals.iter().map(|deal| Stage::new(deal, images)).collect();
-        Self { local: Arc::clone(local), deck, stages, within, key: key([seed, epoch, 0x006c_6f63_616c]) }
+        Self { local: Arc::clone(local), dealt, stages, within, key: key([seed, epoch, 0x006c_6f63_616c]) }
     }
 
     /// The place among the rows of a position.
@@ -148,7 +148,7 @@ impl LocalEpoch {
             let stage = &self.stages[i];
             slot = self.slot(i, stage.rest(slot, self.stages[i + 1].first - stage.first));
         }
-        let Some((order, ends)) = &self.deck else { return slot };
+        let Some((order, ends)) = &self.dealt else { return slot };
         let i = ends.partition_point(|&end| end <= slot);
         self.local.starts[order.at(i) + 1] - (ends[i] - slot)
     }

@@ -206,7 +206,7 @@ impl Transform {
     }
 
     /// Whether pixels that a mask made 0 are told from others: a correction leaves them at 0.
-    pub(crate) fn tells_own(&self) -> bool {
+    pub(crate) fn marks_unmasked(&self) -> bool {
         self.is_cut && self.is_corrected()
     }
 

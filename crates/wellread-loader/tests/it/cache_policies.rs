@@ -56,8 +56,8 @@ fn epoch(dataset: &Dataset, workers: usize, number: u64) -> Vec<(Vec<usize>, Vec
 struct NamedHere(Box<dyn Store>);
 
 impl Store for NamedHere {
-    delegate_store!(self => self.0; format, path, len, metadata, layout, files, has_checksums);
-    delegate_store!(self => self.0; hints, row_hints, row_info, read);
+    delegate_store!(self => self.0; format, path, len, name, metadata, layout, files, files_of, has_checksums);
+    delegate_store!(self => self.0; hints, row_hints, row_info, heads, ranges, check, read, scan);
 
     fn remote_path(&self) -> Option<&Path> {
         Some(Path::new("s3://bucket/a"))

@@ -10,7 +10,7 @@ use wellread_loader::{
     Transform,
 };
 use wellread_store::concat::Concat;
-use wellread_store::{Error, Result, Store, delegate_store, mixed_channels};
+use wellread_store::{Error, Result, Store, default_answers, delegate_store, mixed_channels};
 
 /// Images whose channel number `c` of row `r` has the value `10 * r + c` everywhere.
 fn images(name: &str, channels: &[&[&str]]) -> MemoryStore {
@@ -311,8 +311,9 @@ struct Dead {
 }
 
 impl Store for Dead {
-    delegate_store!(self => self.inner; format, path, len, row_info, layout, files, has_checksums, hints);
-    delegate_store!(self => self.inner; row_hints, read);
+    delegate_store!(self => self.inner; format, path, len, row_info, layout, files, files_of, has_checksums);
+    delegate_store!(self => self.inner; hints, row_hints, heads, ranges, check, read);
+    default_answers!(name, scan);
 
     fn remote_path(&self) -> Option<&Path> {
         Some(Path::new("s3://bucket/set"))

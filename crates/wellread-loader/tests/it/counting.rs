@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_loader::{Dataset, Loader, Output, Transform};
-use wellread_store::{Hints, PixelSink, Request, Result, Scratch, Store, delegate_store};
+use wellread_store::{Hints, PixelSink, Request, Result, Scratch, Store, default_answers, delegate_store};
 
 struct Counting;
 
@@ -55,8 +55,9 @@ impl Watched {
 }
 
 impl Store for Watched {
-    delegate_store!(self => self.0; format, path, len, row_info);
-    delegate_store!(self => self.0; metadata, layout, files, has_checksums, row_hints);
+    delegate_store!(self => self.0; format, path, remote_path, len, row_info, name, metadata, layout, files);
+    delegate_store!(self => self.0; files_of, has_checksums, row_hints, heads, ranges, check);
+    default_answers!(scan);
 
     fn hints(&self) -> Hints<'_> {
         // Each batch is a read of its own, or allocations could not be told by batch.

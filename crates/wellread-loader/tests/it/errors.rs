@@ -8,7 +8,9 @@ use wellread_loader::{
     Cache, Dataset, Grouping, ItemContext, Loader, LoaderBuilder, MemoryStore, RightAngles, Transform,
 };
 use wellread_store::concat::Concat;
-use wellread_store::{Error, Store};
+use wellread_store::{
+    Error, PixelSink, Request, Result, RowInfo, Scratch, Store, default_answers, delegate_store,
+};
 
 fn squares(n: usize) -> MemoryStore {
     images(n, Shape::plane(8, 8), PixelType::U8)
@@ -249,6 +251,44 @@ fn single_items_name_their_row_too() {
     assert!(dataset.row_info(3).is_err() && dataset.name(3).is_err() && dataset.metadata(3).is_err());
     assert_eq!(dataset.name(2).unwrap(), "C_2");
     assert!(format!("{dataset:?}").contains("3 images"));
+}
+
+/// Images of a shape for which their file has not the bytes, as their store finds.
+struct Claimed(MemoryStore);
+
+impl Store for Claimed {
+    delegate_store!(self => self.0; format, path, remote_path, len, name, metadata, layout, files, files_of);
+    delegate_store!(self => self.0; has_checksums, hints, row_hints, heads, ranges);
+    default_answers!(scan);
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        Ok(RowInfo { shape: Shape::plane(4200, 4200), ..self.0.row_info(row)? })
+    }
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        Err(Error::new(self.path(), "its chunks must cover the image").row(request.row))
+    }
+    fn read(&self, _: &[Request], _: &mut Scratch, _: &mut dyn PixelSink) -> Result<()> {
+        Err(Error::new(self.path(), "it was read"))
+    }
+}
+
+/// There is no memory for pixels of a large image before its store has looked whether they are there.
+#[test]
+fn a_large_image_is_checked_before_memory_is_taken() {
+    let dataset = Dataset::from_store(Box::new(Claimed(squares(2))));
+    let (mut out, mut context) = (vec![], ItemContext::new());
+    let error = dataset.sample_into(1, &Transform::default(), &mut out, &mut context).unwrap_err();
+    assert_eq!((error.row_index(), out.capacity()), (Some(1), 0));
+    assert!(error.to_string().contains("its chunks must cover the image"), "{error}");
+    for workers in [0, 1] {
+        let loader = Loader::builder(&dataset).batch_size(1).resize(8, 8).workers(workers).build().unwrap();
+        let error = loader.iter().next().unwrap().unwrap_err();
+        assert!(error.to_string().contains("its chunks must cover the image"), "{error}");
+    }
+    let cached = Dataset::from_store(Box::new(Claimed(squares(2)))).with_cache(&Cache::MEMORY).unwrap();
+    let loader = Loader::builder(&cached).batch_size(1).crop(4, 4).build().unwrap();
+    let error = loader.iter().next().unwrap().unwrap_err();
+    assert!(error.to_string().contains("its chunks must cover the image"), "{error}");
 }
 
 #[test]

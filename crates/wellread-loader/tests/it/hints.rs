@@ -14,8 +14,8 @@ use wellread_store::place::Wanted;
 use wellread_store::planes::PlaneStore;
 use wellread_store::subset::Subset;
 use wellread_store::{
-    FeatureTable, Hints, LeftOut, PageCache, Request, Result, RowCut, RowFacts, RowHints, Store,
-    delegate_store, unkept,
+    Error, FeatureTable, Hints, LeftOut, PageCache, Renamed, Request, Result, RowCut, RowFacts, RowInfo,
+    Store, check_request, default_answers, default_columns, delegate_store, unkept,
 };
 
 /// A store with something to say about everything, and of each row something else.
@@ -44,7 +44,8 @@ impl PageCache for Pages {
 }
 
 impl Store for Odd {
-    delegate_store!(self => self.inner; path, len, metadata, layout, files, row_info, read);
+    delegate_store!(self => self.inner; path, len, name, metadata, layout, files, row_info, read);
+    default_answers!(row_hints, scan);
 
     fn format(&self) -> &'static str {
         "odd"
@@ -68,10 +69,16 @@ impl Store for Odd {
     fn hints(&self) -> Hints<'_> {
         Hints { rows_per_read: 7, pages: Some(&*self.pages), columns: Some(self), ..Hints::default() }
     }
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        Ok(RowHints::new(self, row))
+    /// It knows of the second image that its file has not the bytes for it.
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        if request.row == 1 {
+            return Err(Error::new(self.path(), NO_BYTES).row(request.row));
+        }
+        check_request(self, request)
     }
 }
+
+const NO_BYTES: &str = "there are no bytes for this image";
 
 /// A fact of each image that no conversion keeps.
 const UNKEPT: [&str; 4] = ["filters", "masks", "objectives", "translations"];
@@ -88,12 +95,24 @@ fn nested() -> LeftOut {
     LeftOut { name: "nested".to_owned(), why: "nested values" }
 }
 
+fn renamed() -> Renamed {
+    Renamed { from: "place".to_owned(), to: "well".to_owned() }
+}
+
 impl FeatureTable for Odd {
+    default_columns!(has_row_numbers);
+
     fn feature_names(&self) -> Vec<String> {
         vec!["well".to_owned()]
     }
     fn columns_left_out(&self) -> Vec<LeftOut> {
         vec![nested()]
+    }
+    fn columns_renamed(&self) -> Vec<Renamed> {
+        vec![renamed()]
+    }
+    fn columns_in_utc(&self) -> Vec<String> {
+        self.feature_names()
     }
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         if names.is_empty() {
@@ -146,8 +165,7 @@ fn check(store: &dyn Store, pages: &Pages, images: &[usize]) {
     assert!(store.has_checksums());
     let hints = store.hints();
     assert_eq!(hints.rows_per_read, 7);
-    assert_eq!(hints.feature_names(), ["well"]);
-    assert_eq!(hints.columns_left_out(), [nested()]);
+    check_columns(store);
     let columns = hints.features(&hints.feature_names()).unwrap().unwrap();
     let wells: Vec<usize> =
         columns.column(0).as_primitive::<Int32Type>().values().iter().map(|&well| well as usize).collect();
@@ -162,6 +180,7 @@ fn check(store: &dyn Store, pages: &Pages, images: &[usize]) {
         assert_eq!(hints.grid(), Some([image + 3, image + 5]));
         assert_eq!((hints.cut(), hints.working_bytes().unwrap()), (Some(cut(image)), 11 * image + 1));
         check_row(store, pages, row, image);
+        check_bytes(store, row, image);
     }
 }
 
@@ -178,6 +197,26 @@ fn check_row(store: &dyn Store, pages: &Pages, row: usize, image: usize) {
     let region = store.row_info(row).unwrap().shape.full();
     store.ranges(&[Request { row, region }], &mut wanted).unwrap();
     assert_eq!(*pages.asked.lock().unwrap(), [image, image]);
+}
+
+/// Whether a store says of its columns all that the images say.
+fn check_columns(store: &dyn Store) {
+    let hints = store.hints();
+    assert_eq!(
+        (hints.feature_names(), hints.columns_in_utc()),
+        (vec!["well".to_owned()], vec!["well".to_owned()])
+    );
+    assert_eq!((hints.columns_left_out(), hints.columns_renamed()), (vec![nested()], vec![renamed()]));
+}
+
+/// The store's error for the image whose file has no bytes for it; other images are as large as they say.
+fn check_bytes(store: &dyn Store, row: usize, image: usize) -> Option<Error> {
+    let info = store.row_info(row).unwrap();
+    let checked = store.check(&Request { row, region: info.shape.full() });
+    assert_eq!(checked.is_err(), image == 1, "{checked:?}");
+    let error = checked.err()?;
+    assert!(error.to_string().contains(NO_BYTES), "{error}");
+    Some(error)
 }
 
 #[test]
@@ -230,12 +269,15 @@ fn facts_pass_through_parts() {
     let set = Concat::new(PathBuf::from("set"), parts);
     let images = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 2), (1, 1), (2, 0), (2, 1), (2, 2), (2, 3)];
     assert_eq!(set.len(), images.len());
+    check_columns(&set);
     for (row, (part, image)) in images.into_iter().enumerate() {
         let hints = set.row_hints(row).unwrap();
         assert_eq!(hints.position(), ((part as u64) << 48) + 1000 - 10 * image as u64);
         assert_eq!(hints.grid(), Some([image + 3, image + 5]));
         assert_eq!((hints.cut(), hints.working_bytes().unwrap()), (Some(cut(image)), 11 * image + 1));
         check_row(&set, &pages[part], row, image);
+        let refused = check_bytes(&set, row, image);
+        assert_eq!(refused.and_then(|error| error.row_index()), (image == 1).then_some(row));
     }
     // The first image of each part is looked at, and each fact is told once.
     assert_eq!(unkept::of_first_images(&set), [UNKEPT[0], UNKEPT[2]]);
@@ -254,6 +296,8 @@ fn facts_of_images_pass_through_to_their_cells() {
     let cells = Cells::find_in_memory(&*images, &[table], &options).unwrap();
     let cells = CellsStore::new(images, Arc::new(cells)).unwrap();
     assert_eq!(cells.len(), 3);
+    let hints = cells.hints();
+    assert_eq!((hints.columns_left_out(), hints.columns_renamed()), (vec![nested()], vec![renamed()]));
     for (row, (image, start)) in [(2, [0, 0]), (1, [1, 1]), (2, [0, 1])].into_iter().enumerate() {
         let hints = cells.row_hints(row).unwrap();
         assert_eq!((hints.position(), hints.grid()), (1000 - 10 * image as u64, None));

@@ -4,48 +4,40 @@ use crate::support::{TestStore, images, parquet};
 use arrow_array::{Int32Array, RecordBatch, StringArray};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_loader::{Dataset, Grouping, Loader, Order, OrderQuality, Uneven};
+use wellread_loader::{Dataset, Grouping, Loader, MemoryStore, Order, OrderQuality, Uneven};
 use wellread_store::{
-    Block, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout,
+    Block, PixelSink, Request, Result, RowFacts, RowInfo, Scratch, Store, default_answers, delegate_store,
     unknown_facts,
 };
 
 /// As many images as you like, all of them one black pixel.
-struct Endless(usize);
+struct Endless {
+    rows: usize,
+    inner: MemoryStore,
+}
+
+impl Endless {
+    fn dataset(rows: usize) -> Dataset {
+        Dataset::from_store(Box::new(Self { rows, inner: MemoryStore::new("endless") }))
+    }
+}
 
 impl Store for Endless {
-    fn format(&self) -> &'static str {
-        "endless"
-    }
-    fn path(&self) -> &Path {
-        Path::new("endless")
-    }
+    delegate_store!(self => self.inner; format, path, remote_path, layout, files, files_of);
+    delegate_store!(self => self.inner; has_checksums, hints, heads, ranges);
+    default_answers!(name, row_hints, scan, check);
+
     fn len(&self) -> usize {
-        self.0
+        self.rows
     }
     fn row_info(&self, _: usize) -> Result<RowInfo> {
         Ok(RowInfo { shape: Shape::plane(1, 1), dtype: PixelType::U8 })
     }
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         Ok(ImageMetadata::named(row.to_string()))
-    }
-    fn layout(&self) -> Result<StoreLayout> {
-        Ok(StoreLayout::default())
-    }
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        Ok(vec![])
-    }
-    fn has_checksums(&self) -> bool {
-        false
-    }
-    fn hints(&self) -> Hints<'_> {
-        Hints::default()
-    }
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        Ok(RowHints::new(self, row))
     }
     fn read(&self, requests: &[Request], _: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         requests.iter().enumerate().try_for_each(|(i, request)| {
@@ -62,7 +54,7 @@ impl RowFacts for Endless {
 #[test]
 fn a_trillion_rows_start_at_once() {
     let n = 1_000_000_000_000;
-    let dataset = Dataset::from_store(Box::new(Endless(n)));
+    let dataset = Endless::dataset(n);
     for order in [Order::Sequential, Order::Random, Order::Block { rows: 1000, window: 100 }] {
         let builder = Loader::builder(&dataset).order(order.clone()).batch_size(32).seed(1);
         let loader = builder.clone().shard(3, 8, Uneven::Pad).workers(2).build().unwrap();

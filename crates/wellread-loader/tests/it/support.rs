@@ -7,8 +7,8 @@ use std::time::Duration;
 use wellread_image::{PixelType, Region, Shape};
 use wellread_loader::{Dataset, MemoryStore};
 use wellread_store::{
-    Block, Error, Hints, ImageView, NumberedSink, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, WriteOptions, delegate_store, unknown_facts,
+    Block, Error, Hints, ImageView, NumberedSink, PixelSink, Request, Result, RowFacts, RowInfo, Scratch,
+    Store, WriteOptions, default_answers, delegate_store, unknown_facts,
 };
 
 /// The fault of a [`TestStore`] for the readers of a row.
@@ -105,16 +105,15 @@ impl TestStore {
 }
 
 impl Store for TestStore {
-    delegate_store!(self => self.inner; path, len, metadata, layout, files, row_info, has_checksums);
+    delegate_store!(self => self.inner; path, remote_path, len, name, metadata, layout, files, files_of);
+    delegate_store!(self => self.inner; row_info, has_checksums, heads, ranges, check);
+    default_answers!(row_hints, scan);
 
     fn format(&self) -> &'static str {
         "test"
     }
     fn hints(&self) -> Hints<'_> {
         Hints { rows_per_read: self.rows_per_read, ..self.inner.hints() }
-    }
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        Ok(RowHints::new(self, row))
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -8,7 +8,9 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{Dataset, Loader, LoaderBuilder, MemoryStore, OnError};
-use wellread_store::{Error, PixelSink, Request, Result, RowInfo, Scratch, Store, delegate_store};
+use wellread_store::{
+    Error, PixelSink, Request, Result, RowInfo, Scratch, Store, default_answers, delegate_store,
+};
 
 /// Images of these sides.
 fn sized(sides: &[usize]) -> MemoryStore {
@@ -47,7 +49,9 @@ impl Together {
 }
 
 impl Store for Together {
-    delegate_store!(self => self.inner; path, len, metadata, layout, files, has_checksums, hints, row_hints);
+    delegate_store!(self => self.inner; path, remote_path, len, name, metadata, layout, files, files_of);
+    delegate_store!(self => self.inner; has_checksums, hints, row_hints, heads, ranges, check);
+    default_answers!(scan);
 
     fn format(&self) -> &'static str {
         "together"

@@ -74,13 +74,13 @@ fn who_waits_and_is_to_stop_is_told_so_and_others_ask_by_themselves() {
     let (all, name) = (pieces(), Arc::from("s3://b/k"));
     let (one, two) = (all.add(&name, 0..10), all.add(&name, 10..20));
     let (slot, kept) = (Arc::clone(&one.slot), Arc::clone(&two));
-    let filling = Slot::begin(&slot).unwrap();
+    let filler = Slot::begin(&slot).unwrap();
     let stopped = || place::until(&Arc::new(AtomicBool::new(true)), || slot.wait());
     let is_told = || stopped().unwrap().unwrap_err().to_string().contains("given up");
     assert!(is_told(), "while it is on its way");
     Piece::give_up(one);
     assert!(is_told() && slot.wait().is_none());
-    drop(filling);
+    drop(filler);
     assert!(is_told() && slot.wait().is_none(), "for good");
     Piece::give_up(two);
     assert!(kept.slot.is_of_use(), "somebody else wants it");
@@ -90,13 +90,13 @@ fn who_waits_and_is_to_stop_is_told_so_and_others_ask_by_themselves() {
 fn a_reader_waits_for_what_is_on_its_way() {
     let (all, name) = (pieces(), Arc::from("s3://b/k"));
     let piece = all.add(&name, 0..10);
-    let filling = Slot::begin(&piece.slot).unwrap();
+    let filler = Slot::begin(&piece.slot).unwrap();
     let reader = std::thread::spawn(move || {
         let mut bytes = [0; 10];
         all.read("s3://b/k", &version(), 0, &mut bytes).map(|read| read.map(|()| bytes))
     });
     let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
     let came = ranges::Piece { start: 0, chunks: vec![Bytes::from_static(&[7; 10])] };
-    filling.finish(Ok((came, Head { length: 10, version: version() })), room);
+    filler.finish(Ok((came, Head { length: 10, version: version() })), room);
     assert_eq!(reader.join().unwrap().unwrap().unwrap(), [7; 10]);
 }

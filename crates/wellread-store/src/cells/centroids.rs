@@ -145,7 +145,7 @@ pub(super) fn table(
             sums(info.shape, PixelType::U32, &numbered).map_err(refuse)?
         } else {
             let found = sums(info.shape, info.dtype, &pixels).map_err(refuse)?;
-            values.see(label, found.keys().copied(), || pieces(info.shape, info.dtype, &pixels));
+            values.observe(label, found.keys().copied(), || pieces(info.shape, info.dtype, &pixels));
             found
         };
         if !found.is_empty() {

@@ -1,11 +1,14 @@
 //! Columns beside cells: those of their table, and those of their images, repeated for each cell.
 
 use super::store::CellsStore;
-use crate::{Error, FeatureTable, LeftOut, Result, features};
+use crate::{Error, FeatureTable, LeftOut, Renamed, Result, default_columns, features};
 use arrow_array::RecordBatch;
 use std::collections::HashSet;
 
 impl FeatureTable for CellsStore {
+    // A cell's row is no row of its image's table.
+    default_columns!(has_row_numbers);
+
     fn feature_names(&self) -> Vec<String> {
         let mut names = self.cells.table.names.clone();
         let own: HashSet<&String> = self.cells.table.names.iter().collect();
@@ -21,6 +24,13 @@ impl FeatureTable for CellsStore {
         let of_images = self.images.hints().columns_left_out().into_iter();
         let of_images = of_images.filter(|column| !is_of_table(&column.name));
         table.left_out.iter().cloned().chain(of_images).collect()
+    }
+
+    fn columns_renamed(&self) -> Vec<Renamed> {
+        let table = &self.cells.table;
+        let mut of_images = self.images.hints().columns_renamed();
+        of_images.retain(|column| !table.has(&column.to));
+        table.renamed.iter().cloned().chain(of_images).collect()
     }
 
     /// Those of the images; the table's are of one table.

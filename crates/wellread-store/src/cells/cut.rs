@@ -184,5 +184,5 @@ impl PixelSink for CutSink<'_, '_> {
     }
 
     // Images are read here, whose masks the reader of cells applies afterwards.
-    fn put_own(&mut self, _: usize, _: &Block<'_>) {}
+    fn mark_unmasked(&mut self, _: usize, _: &Block<'_>) {}
 }

@@ -310,7 +310,7 @@ fn by_name(
         let own_files = files.get(image).into_iter().flatten();
         let number = match index.of_any(&base, std::iter::once(own).chain(own_files)) {
             Ok(Some(found)) => {
-                spread.see(&found, own);
+                spread.observe(&found, own);
                 found.row
             }
             Ok(None) => continue,

@@ -10,7 +10,7 @@ use super::components::labelled;
 use crate::place::Wanted;
 use crate::{
     Block, Error, Hints, PageCache, PixelSink, Request, Result, RowCut, RowFacts, RowHints, RowInfo, Scratch,
-    Store, delegate_store, read_region, unknown_facts,
+    Store, check_request, default_answers, delegate_store, read_region, unknown_facts,
 };
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -97,6 +97,12 @@ impl LabelledMasks {
 
 impl Store for LabelledMasks {
     delegate_store!(self => self.masks; format, path, remote_path, len, name, metadata, layout, files, files_of, has_checksums);
+    default_answers!(scan);
+
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        self.masks.check(request)?;
+        self.row_info(request.row)
+    }
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         Ok(RowInfo { dtype: PixelType::U32, ..self.masks.row_info(row)? })
@@ -127,7 +133,7 @@ impl Store for LabelledMasks {
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         let mut last: Option<(usize, Arc<Vec<u8>>)> = None;
         for (i, request) in requests.iter().enumerate() {
-            let info = self.check(request)?;
+            let info = check_request(self, request)?;
             let labels = match last.take().filter(|(row, _)| *row == request.row) {
                 Some((_, labels)) => labels,
                 None => self.labels(request.row, scratch)?,
@@ -197,7 +203,6 @@ impl RowFacts for LabelledMasks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::StoreLayout;
     use std::path::Path;
     use wellread_image::{ImageMetadata, Shape};
 
@@ -205,6 +210,9 @@ mod tests {
     struct Told;
 
     impl Store for Told {
+        default_answers!(remote_path, name, layout, files, files_of, has_checksums, hints, row_hints);
+        default_answers!(heads, ranges, scan, check);
+
         fn format(&self) -> &'static str {
             "told"
         }
@@ -219,21 +227,6 @@ mod tests {
         }
         fn metadata(&self, row: usize) -> Result<ImageMetadata> {
             Ok(ImageMetadata::named(format!("mask-{row}")))
-        }
-        fn layout(&self) -> Result<StoreLayout> {
-            Ok(StoreLayout::default())
-        }
-        fn files(&self) -> Result<Vec<PathBuf>> {
-            Ok(vec![])
-        }
-        fn has_checksums(&self) -> bool {
-            false
-        }
-        fn hints(&self) -> Hints<'_> {
-            Hints::default()
-        }
-        fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-            Ok(RowHints::new(self, row))
         }
         fn read(&self, _: &[Request], _: &mut Scratch, _: &mut dyn PixelSink) -> Result<()> {
             Ok(())

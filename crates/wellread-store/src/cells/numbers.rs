@@ -52,7 +52,7 @@ fn of_names(images: &[String], labels: &[String]) -> ByNumbers {
         (Numbers::None, _) | (_, Numbers::None) => ByNumbers::Silent,
         (Numbers::Each(own), Numbers::Each(theirs)) => of_columns(&own, &theirs),
         // Words may still tell, but not where there are none.
-        _ if are_mere(images) || are_mere(labels) => ByNumbers::Contradict(0),
+        _ if are_all_numbers(images) || are_all_numbers(labels) => ByNumbers::Contradict(0),
         _ => first_apart(images, labels).map_or(ByNumbers::Silent, ByNumbers::Contradict),
     };
     let other = match &found {
@@ -64,7 +64,7 @@ fn of_names(images: &[String], labels: &[String]) -> ByNumbers {
 }
 
 /// Whether the names of a set are nothing but numbers.
-fn are_mere(names: &[String]) -> bool {
+fn are_all_numbers(names: &[String]) -> bool {
     names
         .iter()
         .map(|name| stem_of(name))
@@ -182,7 +182,7 @@ fn matching(own: &[&Column<'_>], theirs: &[&Column<'_>]) -> Option<Vec<usize>> {
 }
 
 /// The items of each name that not all names have.
-fn telling<T: Clone + Eq + Hash>(mut names: Vec<HashSet<T>>) -> Vec<HashSet<T>> {
+fn distinguishing<T: Clone + Eq + Hash>(mut names: Vec<HashSet<T>>) -> Vec<HashSet<T>> {
     let mut common = names.first().cloned().unwrap_or_default();
     for name in &names {
         common.retain(|item| name.contains(item));
@@ -196,7 +196,7 @@ fn telling<T: Clone + Eq + Hash>(mut names: Vec<HashSet<T>>) -> Vec<HashSet<T>> 
 /// The first image of which no number is in the label image in its place, where both have some.
 fn first_apart(images: &[String], labels: &[String]) -> Option<usize> {
     let [own, theirs] =
-        [images, labels].map(|names| telling(names.iter().map(|name| numbers_of(name)).collect()));
+        [images, labels].map(|names| distinguishing(names.iter().map(|name| numbers_of(name)).collect()));
     own.iter().zip(&theirs).position(|(a, b)| !a.is_empty() && !b.is_empty() && a.is_disjoint(b))
 }
 
@@ -207,7 +207,7 @@ fn first_of_other_words(
     row_of: impl Fn(usize) -> usize,
 ) -> Option<usize> {
     let [own, theirs] =
-        [images, labels].map(|names| telling(names.iter().map(|name| words_of(name)).collect()));
+        [images, labels].map(|names| distinguishing(names.iter().map(|name| words_of(name)).collect()));
     let known: HashSet<&String> = own.iter().flatten().collect();
     let is_other = |image: &usize| {
         let mut words = theirs[row_of(*image)].iter();

@@ -1,7 +1,7 @@
 //! Binary masks among label images: a few values stand for every cell of them, so that many cells of an image would be one.
 //!
 //! ```text
-//!  labels of an image ─ FewValues::see ─▶ one value in all images, in pieces apart ─────────┬─▶ refusal
+//!  labels of an image ─ FewValues::observe ─▶ one value in all images, in pieces apart ─────────┬─▶ refusal
 //!                                    └──▶ a few values, and many more pieces than values ──┘
 //! ```
 
@@ -23,13 +23,13 @@ const PIECES_PER_VALUE: usize = 4;
 pub(super) struct FewValues {
     values: BTreeSet<i64>,
     /// The first image whose only value is in several pieces, and the first whose values are in many more pieces than there are values.
-    several: Option<Apart>,
-    many: Option<Apart>,
+    several: Option<ScatteredLabels>,
+    many: Option<ScatteredLabels>,
 }
 
 /// A label image whose few values are in several pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Apart {
+pub(super) struct ScatteredLabels {
     /// Its row.
     pub row: usize,
     /// The values.
@@ -40,7 +40,7 @@ pub(super) struct Apart {
 
 impl FewValues {
     /// Takes the labels of the label image in `row` into account; `pieces` counts its pieces, and is asked as seldom as can be.
-    pub fn see(&mut self, row: usize, labels: impl Iterator<Item = i64>, pieces: impl FnOnce() -> usize) {
+    pub fn observe(&mut self, row: usize, labels: impl Iterator<Item = i64>, pieces: impl FnOnce() -> usize) {
         if self.values.len() > FEW {
             return;
         }
@@ -49,7 +49,7 @@ impl FewValues {
         if values.is_empty() || self.values.len() > FEW || self.many.is_some() {
             return;
         }
-        let apart = Apart { row, pieces: pieces(), values };
+        let apart = ScatteredLabels { row, pieces: pieces(), values };
         if apart.pieces >= PIECES_PER_VALUE * apart.values.len() {
             self.many = Some(apart.clone());
         }
@@ -59,7 +59,7 @@ impl FewValues {
     }
 
     /// The first image that shows that these are binary masks; `None` where they are label images as far as can be told.
-    pub fn binary(&self) -> Option<&Apart> {
+    pub fn binary(&self) -> Option<&ScatteredLabels> {
         match self.values.len() {
             0 | 1 => self.several.as_ref(),
             n if n <= FEW => self.many.as_ref(),
@@ -106,17 +106,18 @@ mod tests {
         assert_eq!(count(2, &["##....", "##....", "....##", "....##"]), 1);
     }
 
-    fn seen(images: &[(&[i64], usize)]) -> Option<Apart> {
+    fn seen(images: &[(&[i64], usize)]) -> Option<ScatteredLabels> {
         let mut values = FewValues::default();
         for (row, (labels, pieces)) in images.iter().enumerate() {
-            values.see(row, labels.iter().copied(), || *pieces);
+            values.observe(row, labels.iter().copied(), || *pieces);
         }
         values.binary().cloned()
     }
 
     #[test]
     fn one_value_in_pieces_is_a_mask() {
-        let apart = |row, values: &[i64], pieces| Some(Apart { row, values: values.into(), pieces });
+        let apart =
+            |row, values: &[i64], pieces| Some(ScatteredLabels { row, values: values.into(), pieces });
         assert_eq!(seen(&[(&[255], 1), (&[], 0), (&[255], 24)]), apart(2, &[255], 24));
         assert_eq!(seen(&[(&[255], 2), (&[255], 24)]), apart(0, &[255], 2));
         assert_eq!(seen(&[(&[1], 1), (&[1], 1)]), None, "a cell each");
@@ -126,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_stray_value_makes_no_labels_of_a_mask() {
-        let apart = |row, values: &[i64], pieces| Some(Apart { row, values: values.into(), pieces });
+        let apart =
+            |row, values: &[i64], pieces| Some(ScatteredLabels { row, values: values.into(), pieces });
         assert_eq!(seen(&[(&[254, 255], 24)]), apart(0, &[254, 255], 24));
         assert_eq!(seen(&[(&[255], 3), (&[255], 24), (&[254, 255], 2)]), apart(1, &[255], 24));
         // Classes of pixels, such as nucleus and cytoplasm.

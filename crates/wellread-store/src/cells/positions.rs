@@ -119,7 +119,7 @@ fn number_as_text(column: &ArrayRef) -> Option<&str> {
 
 /// The row and value of the first text that is no number, in a column of text that has numbers too. `None` where it is a
 /// number but for a comma.
-fn lone_text(column: &ArrayRef) -> Option<(usize, &str)> {
+fn first_text(column: &ArrayRef) -> Option<(usize, &str)> {
     let first = texts(column).find(|(_, value)| !is_number(value))?;
     (!is_with_comma(first.1) && texts(column).any(|(_, value)| is_number(value))).then_some(first)
 }
@@ -152,7 +152,7 @@ pub(super) fn numbers(table: &CellTable, name: &str, column: &ArrayRef) -> Resul
             Ok((0..column.len()).map(|row| number(row).unwrap_or(f64::NAN)).collect())
         }
         other => {
-            if let Some((row, text)) = lone_text(column) {
+            if let Some((row, text)) = first_text(column) {
                 let cause = format_args!("column {name:?} holds numbers, and here the text {text:?}");
                 let hint = "write a number there, or nothing";
                 return Err(Error::new(&table.path, cause).row(row).choice().hint(hint));

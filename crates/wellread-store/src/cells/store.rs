@@ -14,10 +14,11 @@ use super::join::Cells;
 use super::labelled::LabelledMasks;
 use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
-use crate::outer_rows::TakerError;
+use crate::outer_rows::ConsumerError;
 use crate::{
     Block, CopySink, Discard, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request,
-    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, try_alloc,
+    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, check_request, concat, default_answers, place,
+    try_alloc,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -122,7 +123,7 @@ impl CellsStore {
         wanted_masks.clear();
         own.clear();
         for (i, request) in requests.iter().enumerate() {
-            let info = self.check(request)?;
+            let info = check_request(self, request)?;
             let CellBox { image, start } = self.cell(request.row)?;
             let shape = self.image_info(request.row, image)?.shape;
             let Region { start: [t, c, z, y, x], size: [nt, nc, nz, height, width] } = request.region;
@@ -199,7 +200,7 @@ impl CellsStore {
                 Ok(())
             });
             std::mem::swap(&mut scratch.context, of_masks);
-            TakerError::default().outer(read, |row| cell_of(wanted_masks, row))?;
+            ConsumerError::default().outer(read, |row| cell_of(wanted_masks, row))?;
             self.check_labels(requests, wanted_masks, own)?;
         }
         let is_zero = self.mask() == Mask::Zero;
@@ -207,11 +208,11 @@ impl CellsStore {
             for &Wanted { request, start, .. } in wanted_masks {
                 if let Some((region, data)) = own.of(request) {
                     let region = moved(region, start);
-                    sink.put_own(request, &Block { region, data, dtype: PixelType::U8 });
+                    sink.mark_unmasked(request, &Block { region, data, dtype: PixelType::U8 });
                 }
             }
         }
-        let mut of_taker = TakerError::default();
+        let mut of_consumer = ConsumerError::default();
         std::mem::swap(&mut scratch.context, of_images);
         let read = cutter.read(&*self.images, wanted, self.most, scratch, &mut |i, cut| {
             let Wanted { request, start, .. } = wanted[i];
@@ -219,16 +220,16 @@ impl CellsStore {
             let region = moved(&part, start);
             if !is_zero && sink.takes_parts() {
                 let to = [region.start[3], region.start[4]];
-                return of_taker.keep(sink.put_part(request, cut.block, &part, to));
+                return of_consumer.keep(sink.put_part(request, cut.block, &part, to));
             }
             let pixels = cut.pixels()?;
             if is_zero {
                 own.zero_others(request, &part, dtype, pixels);
             }
-            of_taker.keep(sink.put(request, &Block { region, data: pixels, dtype }))
+            of_consumer.keep(sink.put(request, &Block { region, data: pixels, dtype }))
         });
         std::mem::swap(&mut scratch.context, of_images);
-        of_taker.outer(read, |row| cell_of(wanted, row))?;
+        of_consumer.outer(read, |row| cell_of(wanted, row))?;
         if self.mask() == Mask::Channel {
             for &Wanted { request, start, part } in wanted_masks {
                 self.put_mask(&requests[request], request, start, &part.region, own, sink)?;
@@ -294,6 +295,9 @@ fn each_once(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 impl Store for CellsStore {
+    // A cell has the size that its caller asked for, whatever shape its image claims.
+    default_answers!(check);
+
     fn format(&self) -> &'static str {
         self.images.format()
     }

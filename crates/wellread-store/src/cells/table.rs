@@ -10,7 +10,7 @@
 //! A table of single cells has thousands of columns and may have gigabytes, of which positions and keys are a small part.
 
 use crate::words::counted;
-use crate::{Error, LeftOut, OpenOptions, Result, Store, concat, parquet, place, text_columns};
+use crate::{Error, LeftOut, OpenOptions, Renamed, Result, Store, concat, parquet, place, text_columns};
 use arrow_array::RecordBatch;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,8 @@ pub(super) struct CellTable {
     pub names: Vec<String>,
     /// The columns of the file that are not plain.
     pub left_out: Vec<LeftOut>,
+    /// The columns whose names here are not those of the file, where several have one name.
+    pub renamed: Vec<Renamed>,
     /// How many rows there are.
     pub rows: usize,
     columns: Columns,
@@ -87,12 +89,12 @@ pub(super) fn open(path: &Path, wanted: &[&str]) -> Result<TableFile> {
             .hint("give the path of the file alone"));
     }
     if head.starts_with(b"PAR1") && !(parquet::FORMAT.holds_images)(path) {
-        let parquet::PlainNames { names, left_out, rows } = parquet::plain_names(path)?;
+        let parquet::PlainNames { names, left_out, renamed, rows } = parquet::plain_names(path)?;
         if rows == 0 {
             return Err(Error::new(path, "the table has no rows"));
         }
-        let columns = Columns::Parquet;
-        return Ok(TableFile::Columns(CellTable { path: path.to_owned(), names, left_out, rows, columns }));
+        let (path, columns) = (path.to_owned(), Columns::Parquet);
+        return Ok(TableFile::Columns(CellTable { path, names, left_out, renamed, rows, columns }));
     }
     if text_columns::is_text(path) {
         return Ok(TableFile::Columns(CellTable::in_memory(path, text_columns::read(path)?)));
@@ -108,7 +110,7 @@ fn sqlite(path: &Path, table: Option<&str>, wanted: &[&str]) -> Result<CellTable
     }
     let (names, left_out) = (database.names(), database.left_out());
     let columns = Columns::Sqlite(Box::new(database));
-    Ok(CellTable { path: path.to_owned(), names, left_out, rows, columns })
+    Ok(CellTable { path: path.to_owned(), names, left_out, renamed: vec![], rows, columns })
 }
 
 #[cfg(not(feature = "sqlite"))]
@@ -135,7 +137,8 @@ impl CellTable {
     pub fn in_memory(path: &Path, columns: RecordBatch) -> Self {
         let names = columns.schema().fields().iter().map(|field| field.name().clone()).collect();
         let rows = columns.num_rows();
-        Self { path: path.to_owned(), names, left_out: vec![], rows, columns: Columns::Memory(columns) }
+        let (path, columns) = (path.to_owned(), Columns::Memory(columns));
+        Self { path, names, left_out: vec![], renamed: vec![], rows, columns }
     }
 
     /// The table, beside whose plain columns were others.

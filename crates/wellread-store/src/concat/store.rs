@@ -5,7 +5,7 @@
 use super::names;
 use super::parts::{self, Found};
 use crate::hints::{PageCache, PartTable, SetPart, SiteTable};
-use crate::outer_rows::{self, TakerError};
+use crate::outer_rows::{self, ConsumerError};
 use crate::place::Wanted;
 use crate::store_layout::count_codec;
 use crate::{
@@ -272,6 +272,12 @@ impl Store for Concat {
         self.parts[part].store.row_info(own).map_err(|e| e.of_row(row))
     }
 
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        let (part, row) = self.locate(request.row)?;
+        let own = Request { row, region: request.region };
+        self.parts[part].store.check(&own).map_err(|e| e.of_row(request.row))
+    }
+
     fn name(&self, row: usize) -> Result<String> {
         let (part, own) = self.locate(row)?;
         let name = self.parts[part].store.name(own).map_err(|e| e.of_row(row))?;
@@ -370,7 +376,7 @@ impl Store for Concat {
         for of_part in places.chunk_by(|a, b| a.0 == b.0) {
             let inner: Vec<Request> = of_part.iter().map(|(_, request)| *request).collect();
             let (store, start) = (&self.parts[of_part[0].0].store, self.starts[of_part[0].0]);
-            TakerError::default().outer(store.ranges(&inner, wanted), |row| Some(start + row))?;
+            ConsumerError::default().outer(store.ranges(&inner, wanted), |row| Some(start + row))?;
         }
         Ok(())
     }
@@ -394,11 +400,11 @@ impl Store for Concat {
             if own.is_empty() {
                 continue;
             }
-            let mut of_taker = TakerError::default();
+            let mut of_consumer = ConsumerError::default();
             let scanned = part.store.scan(own.start - start..own.end - start, &mut |row, info, pixels| {
-                of_taker.keep(each(start + row, info, pixels))
+                of_consumer.keep(each(start + row, info, pixels))
             });
-            of_taker.outer(scanned, |row| Some(start + row))?;
+            of_consumer.outer(scanned, |row| Some(start + row))?;
         }
         Ok(())
     }

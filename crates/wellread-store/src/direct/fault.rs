@@ -36,18 +36,18 @@ pub enum Stop {
     Irregular(usize, &'static str),
     /// From this number of rows on, they are of a kind that only the library reads.
     Unknown(usize),
-    /// The taker of the rows refused them.
+    /// The consumer of the rows refused them.
     Refused(Error),
 }
 
 impl Stop {
-    /// The error of the taker of the rows; `None` where the rest is left to others.
+    /// The error of the consumer of the rows; `None` where the rest is left to others.
     pub fn refusal(self) -> Option<Error> {
         if let Self::Refused(error) = self { Some(error) } else { None }
     }
 }
 
-/// The taker of batches.
+/// The consumer of batches.
 pub type EachBatch<'a> = dyn FnMut(RecordBatch) -> Result<()> + 'a;
 
 /// Ends a read of batches: `by_library` reads those from a number of rows on that `read` has left. If the library finds

@@ -41,7 +41,7 @@ pub fn each_part<S, M>(
     Ok(())
 }
 
-/// Takes back the memory of values that were handed on. The taker may have kept them: then there is none.
+/// Takes back the memory of values that were handed on. The consumer may have kept them: then there is none.
 pub fn take_back(room: &mut MutableBuffer, lent: Buffer) {
     *room = lent.into_mutable().unwrap_or_default();
 }

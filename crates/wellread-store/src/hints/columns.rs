@@ -58,7 +58,8 @@ pub struct LeftOut {
     pub why: &'static str,
 }
 
-/// Columns of plain values beside the images of a set.
+/// Columns of plain values beside the images of a set. No method has a default, so that no store that wraps another forgets one:
+/// [`default_columns!`](crate::default_columns) writes those of which a store has nothing to say.
 pub trait FeatureTable: Send + Sync {
     /// See [`Hints::feature_names`].
     fn feature_names(&self) -> Vec<String>;
@@ -67,19 +68,13 @@ pub trait FeatureTable: Send + Sync {
     fn columns_left_out(&self) -> Vec<LeftOut>;
 
     /// See [`Hints::columns_renamed`].
-    fn columns_renamed(&self) -> Vec<Renamed> {
-        vec![]
-    }
+    fn columns_renamed(&self) -> Vec<Renamed>;
 
     /// See [`Hints::columns_in_utc`].
-    fn columns_in_utc(&self) -> Vec<String> {
-        vec![]
-    }
+    fn columns_in_utc(&self) -> Vec<String>;
 
     /// See [`Hints::has_row_numbers`].
-    fn has_row_numbers(&self) -> bool {
-        false
-    }
+    fn has_row_numbers(&self) -> bool;
 
     /// See [`Hints::features`].
     ///

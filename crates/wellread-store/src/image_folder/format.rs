@@ -29,7 +29,7 @@ pub static FORMAT: Format = Format {
     has_tables: true,
     has_columns: false,
     has_levels: false,
-    has_looks: false,
+    has_display_settings: false,
     uses_tune: |_| false,
     cannot_resume: None,
     engine: || Ok("png 0.18, zune-jpeg 0.5".to_owned()),

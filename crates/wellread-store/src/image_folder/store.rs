@@ -8,8 +8,8 @@ use crate::file_rows::{FileRows, ImageLocation};
 use crate::place::{self, Ticket, Wanted};
 use crate::refusal::Refusal;
 use crate::{
-    Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout, try_alloc, unknown_facts,
+    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
+    Scratch, Store, StoreLayout, default_answers, default_columns, try_alloc, unknown_facts,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -123,6 +123,8 @@ fn is_called_png(path: &Path) -> bool {
 }
 
 impl Store for ImageFolder {
+    default_answers!(ranges, scan, check);
+
     fn format(&self) -> &'static str {
         NAMING.name
     }
@@ -210,12 +212,10 @@ impl Store for ImageFolder {
 }
 
 impl FeatureTable for ImageFolder {
+    default_columns!(columns_left_out, columns_renamed, columns_in_utc, has_row_numbers);
+
     fn feature_names(&self) -> Vec<String> {
         splits::column_names(&self.rows.iter().map(|row| &row.location), self.labels.as_ref())
-    }
-
-    fn columns_left_out(&self) -> Vec<LeftOut> {
-        vec![]
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

@@ -123,7 +123,7 @@ impl Notes {
     }
 
     /// Strikes out image `row` and all after it.
-    pub(super) fn strike_from(&mut self, row: usize) -> io::Result<()> {
+    pub(super) fn remove_from(&mut self, row: usize) -> io::Result<()> {
         self.complete = self.complete.min(row);
         self.others.retain(|&other| other < row);
         self.write()
@@ -208,7 +208,7 @@ mod tests {
         notes.add(3).unwrap();
         notes.add(4).unwrap();
         assert_eq!(notes.complete(), 6);
-        notes.strike_from(4).unwrap();
+        notes.remove_from(4).unwrap();
         notes.note_placing().unwrap();
         notes.add(9).unwrap();
         notes.close();

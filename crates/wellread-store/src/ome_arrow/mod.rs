@@ -23,4 +23,4 @@ pub(crate) use collect::Collector;
 pub(crate) use column::{CHUNKS, ImageColumn, LISTS, PLANES};
 pub(crate) use metadata::{MetadataRows, unkept};
 pub(crate) use pixels::{PixelColumn, PixelLists, pixels_as};
-pub(crate) use rows::{Row, SmallColumns, declared_info};
+pub(crate) use rows::{Row, SmallColumns, declared_info, no_image};

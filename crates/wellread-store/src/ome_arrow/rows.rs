@@ -5,6 +5,7 @@ use super::boxes::{AXES, NULL, PieceBox, SIZE_AXES, covers, read_boxes};
 use super::column::{CHUNKS, PLANES};
 use super::lists::Lists;
 use crate::features::text;
+use crate::surface::option_as;
 use crate::{Error, RowInfo};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -13,6 +14,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::DataType;
+use std::path::Path;
 use wellread_image::ome_arrow::{self, field};
 use wellread_image::{PixelType, Shape};
 
@@ -23,6 +25,16 @@ pub(crate) struct Row {
     pub info: std::result::Result<RowInfo, Box<str>>,
     /// [`CHUNKS`] or [`PLANES`]: where its pixels are.
     pub source: usize,
+}
+
+/// The error of a row that holds no image: there is none, or it is damaged. `or` says what to do about a damaged one.
+pub(crate) fn no_image(path: &Path, row: usize, cause: &str, or: &str) -> Error {
+    let error = Error::new(path, cause).row(row);
+    if error.is_null_image() {
+        let option = option_as("skip_null", "true");
+        return error.hint(format_args!("leave out rows without an image ({option})"));
+    }
+    error.hint(or)
 }
 
 /// The small columns of a record batch.

@@ -3,8 +3,8 @@
 //! Everything in it is checked here, once: later code may multiply and index without fear. Images of a set
 //! mostly have the same metadata, so plans are shared between rows.
 
-use super::chain::{Chain, resolve};
 use super::chunk::Target;
+use super::chunk_codecs::{ChunkCodecs, resolve};
 use super::group::{Level, check_format};
 use super::metadata_file::parse;
 use crate::refusal::Refusal;
@@ -31,7 +31,7 @@ pub(super) struct ArrayPlan {
     pub fill: [u8; 8],
     /// Whether no chunk may be missing.
     pub complete: bool,
-    pub chain: Chain,
+    pub codecs: ChunkCodecs,
     /// Whether its metadata are those of Zarr 3.
     pub is_v3: bool,
     /// TCZYX axis of each array dimension.
@@ -137,7 +137,7 @@ impl ArrayPlan {
             grid,
             fill: d.fill,
             complete: level.complete,
-            chain: resolve(&d.codecs, &target)?,
+            codecs: resolve(&d.codecs, &target)?,
             is_v3: false,
             axes,
             prefix: d.prefix,

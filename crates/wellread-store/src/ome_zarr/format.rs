@@ -28,7 +28,7 @@ pub static FORMAT: Format = Format {
     has_tables: false,
     has_columns: false,
     has_levels: true,
-    has_looks: false,
+    has_display_settings: false,
     uses_tune: |_| false,
     cannot_resume: None,
     engine: || Ok("own chunk reader, zarrs 0.23 for rare codecs; OME-Zarr 0.4 and 0.5".to_owned()),

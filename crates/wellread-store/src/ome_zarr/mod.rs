@@ -27,7 +27,7 @@
 //! | [`metadata_file`], [`units`] | files of metadata, read and parsed; names and symbols of units |
 //! | [`array`] | array metadata of Zarr v2 and v3, resolved to a plan in TCZYX order |
 //! | [`plans`] | plans by the text of metadata, each parsed once |
-//! | [`chain`] | the codecs of an array, resolved from its metadata |
+//! | [`chunk_codecs`] | the codecs of an array, resolved from its metadata |
 //! | [`codec`], [`native`], [`chunk`] | decoding one chunk; the usual codecs; what all decoders share |
 //! | [`general`] | chunks whose codecs only `zarrs` knows |
 //! | [`shard`] | the index of a shard and the byte ranges to read |
@@ -47,8 +47,8 @@
 //! Compatible with what ome-zarr-py, zarr-python, bioformats2raw and zarrs write.
 
 mod array;
-mod chain;
 mod chunk;
+mod chunk_codecs;
 mod codec;
 mod consolidated;
 mod encode;

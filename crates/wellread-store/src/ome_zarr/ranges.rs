@@ -9,7 +9,7 @@
 //! Indices are asked for with the heads of rows, and those that are missing still, of all shards of the requests at once.
 
 use super::array::ArrayPlan;
-use super::chain::Kind;
+use super::chunk_codecs::Kind;
 use super::grid::{block_region, covering, for_each_index, part_inside};
 use super::shard::ShardCodec;
 use super::store::OmeZarrStore;
@@ -68,7 +68,7 @@ impl OmeZarrStore {
     pub(super) fn chunk_ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
         let mut indices = Wanted::default();
         self.each_chunk(requests, |request, plan, at, file| {
-            if let Kind::Shard(codec) = &plan.chain.kind
+            if let Kind::Shard(codec) = &plan.codecs.kind
                 && !is_fetched_whole(request, plan, at)
                 && !self.shard_indices.has((request.row, linear(plan, at)))
             {
@@ -78,7 +78,7 @@ impl OmeZarrStore {
         })?;
         // Until all of them were read.
         let _held = self.fetched(&indices);
-        self.each_chunk(requests, |request, plan, at, file| match &plan.chain.kind {
+        self.each_chunk(requests, |request, plan, at, file| match &plan.codecs.kind {
             Kind::Chunk(_) => {
                 wanted.push(file, 0, at_most(chunk_bytes(plan)));
                 Ok(())
@@ -116,7 +116,7 @@ impl OmeZarrStore {
 
     /// Adds the indices of an image's shards, where these are few and not fetched whole.
     fn few_indices(&self, row: usize, plan: &ArrayPlan, wanted: &mut Wanted) {
-        let Kind::Shard(codec) = &plan.chain.kind else { return };
+        let Kind::Shard(codec) = &plan.codecs.kind else { return };
         let shards = plan.grid.iter().fold(1, |shards: usize, &n| shards.saturating_mul(n));
         let Ok(entry) = self.rows.row(row) else { return };
         if chunk_bytes(plan) <= SMALL_SHARD || !(1..=FEW_SHARDS).contains(&shards) {

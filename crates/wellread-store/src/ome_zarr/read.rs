@@ -6,7 +6,7 @@
 //! ```
 
 use super::array::ArrayPlan;
-use super::chain::Kind;
+use super::chunk_codecs::Kind;
 use super::codec::ChunkCodec;
 use super::grid::{block_region, covering, for_each_index, part_inside};
 use super::native::Decoders;
@@ -98,7 +98,7 @@ impl OmeZarrStore {
             };
             let chunk = block_region(at, &plan.chunk);
             let mut out = Output { request, plan, wanted: region, sink: &mut *sink };
-            let result = match (file.as_deref(), &plan.chain.kind) {
+            let result = match (file.as_deref(), &plan.codecs.kind) {
                 (None, _) if self.absent.contains(row) => {
                     out.spread(&chunk, &[0u8; 16][..plan.info.dtype.size()], buffers.pixels)
                 }
@@ -107,7 +107,7 @@ impl OmeZarrStore {
                     Ok(length) => {
                         // The raw bytes are lent beside the buffers that they are decoded into.
                         let raw = std::mem::take(buffers.raw);
-                        let reorder = plan.chain.reorder;
+                        let reorder = plan.codecs.reorder;
                         let result = out.decode(&raw[..length], codec, reorder, &chunk, context, buffers);
                         *buffers.raw = raw;
                         result

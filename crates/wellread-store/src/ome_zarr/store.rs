@@ -1,7 +1,7 @@
 //! The store: a group, folder, plate or series of images, opened at one level. How their pixels are read is in `read.rs`.
 
 use super::array::ArrayPlan;
-use super::chain::Kind;
+use super::chunk_codecs::Kind;
 use super::consolidated::Consolidated;
 use super::first_look;
 use super::layout::{self, NAMING};
@@ -21,8 +21,8 @@ use crate::open_files::OpenFiles;
 use crate::place::{self, Ticket, Wanted};
 use crate::store::RowsAhead;
 use crate::{
-    Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout, unknown_facts,
+    Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
+    Scratch, Store, StoreLayout, default_answers, default_columns, unknown_facts,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -150,6 +150,8 @@ impl OmeZarrStore {
 }
 
 impl Store for OmeZarrStore {
+    default_answers!(scan, check);
+
     fn format(&self) -> &'static str {
         NAMING.name
     }
@@ -182,14 +184,14 @@ impl Store for OmeZarrStore {
     }
 
     fn has_checksums(&self) -> bool {
-        self.plan(0).is_ok_and(|plan| plan.chain.checked)
+        self.plan(0).is_ok_and(|plan| plan.codecs.checked)
     }
 
     fn layout(&self) -> Result<StoreLayout> {
         let plan = self.plan(0)?;
         let dir = self.rows.path_of(self.rows.row(self.model(0))?);
         let group = self.consolidated.load(&dir)?;
-        let pieces = match &plan.chain.kind {
+        let pieces = match &plan.codecs.kind {
             Kind::Chunk(_) => format!("chunk {}", wellread_image::Shape(plan.chunk)),
             Kind::Shard(shard) => format!(
                 "shard {} of chunk {}",
@@ -198,10 +200,10 @@ impl Store for OmeZarrStore {
             ),
         };
         Ok(StoreLayout {
-            codec: plan.chain.label.clone(),
+            codec: plan.codecs.label.clone(),
             pieces,
             variant: format!("{} (zarr v{})", group.version(), group.zarr),
-            chunk: Some(match &plan.chain.kind {
+            chunk: Some(match &plan.codecs.kind {
                 Kind::Chunk(_) => plan.chunk,
                 Kind::Shard(shard) => shard.inner,
             }),
@@ -255,13 +257,11 @@ impl Store for OmeZarrStore {
 }
 
 impl FeatureTable for OmeZarrStore {
+    default_columns!(columns_left_out, columns_renamed, columns_in_utc, has_row_numbers);
+
     fn feature_names(&self) -> Vec<String> {
         let of_series = || self.series.as_ref().map_or_else(Vec::new, SeriesColumns::names);
         self.plate.as_ref().map_or_else(of_series, PlateColumns::names)
-    }
-
-    fn columns_left_out(&self) -> Vec<LeftOut> {
-        vec![]
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
@@ -284,7 +284,7 @@ impl RowFacts for OmeZarrStore {
 
     fn grid(&self, row: usize) -> Option<[usize; 2]> {
         let plan = self.plan(row).ok()?;
-        let piece = match &plan.chain.kind {
+        let piece = match &plan.codecs.kind {
             Kind::Chunk(_) => plan.chunk,
             Kind::Shard(shard) => shard.inner,
         };

@@ -39,12 +39,12 @@ pub(super) struct OmeZarrWriter {
     names: SetNames,
     /// Images given so far.
     count: usize,
-    recipe: Recipe,
+    settings: WriteSettings,
 }
 
 /// How images are written, the same for all of a set.
 #[derive(Debug, Clone)]
-struct Recipe {
+struct WriteSettings {
     version: Version,
     compressor: Compressor,
     checksums: bool,
@@ -56,7 +56,7 @@ struct Recipe {
 
 /// Writes one image as a group.
 struct GroupWriter {
-    recipe: Recipe,
+    settings: WriteSettings,
     encoder: Encoder,
     /// Named in errors.
     target: PathBuf,
@@ -64,7 +64,7 @@ struct GroupWriter {
 
 impl WriteImage for GroupWriter {
     fn write(&mut self, row: usize, image: &ImageView<'_>, path: &Path) -> Result<()> {
-        self.recipe.write(row, image, path, &mut self.encoder, &self.target)
+        self.settings.write(row, image, path, &mut self.encoder, &self.target)
     }
 }
 
@@ -99,18 +99,18 @@ impl OmeZarrWriter {
         let single = is_target(path) && columns.is_none();
         let series = columns.map(NewSeries::new);
         let collected = series.as_ref().map(NewSeries::collected);
-        let recipe = Recipe { version, compressor, checksums, chunk, shard, collected };
+        let settings = WriteSettings { version, compressor, checksums, chunk, shard, collected };
         let staged = Staged::folder(path, options, single)?;
         staged.create_dir()?;
-        let (of_thread, target) = (recipe.clone(), path.to_owned());
+        let (of_thread, target) = (settings.clone(), path.to_owned());
         let writers = ImageWriters::new(&staged, options.jobs, move || {
-            let (recipe, target) = (of_thread.clone(), target.clone());
-            let encoder = recipe.encoder().map_err(failed(&target))?;
-            Ok(GroupWriter { recipe, encoder, target })
+            let (settings, target) = (of_thread.clone(), target.clone());
+            let encoder = settings.encoder().map_err(failed(&target))?;
+            Ok(GroupWriter { settings, encoder, target })
         });
         let names = SetNames::new(Listing { ending: ".zarr", sorts_ending: true, name_of: image_name });
         let (staged, target) = (Some(staged), path.to_owned());
-        Ok(Self { writers, staged, target, single, series, beside, names, count: 0, recipe })
+        Ok(Self { writers, staged, target, single, series, beside, names, count: 0, settings })
     }
 
     fn staged(&self) -> Result<&Staged> {
@@ -179,7 +179,7 @@ impl StoreWriter for OmeZarrWriter {
             return Err(Error::new(&self.target, "was completed before"));
         };
         if let Some(series) = &self.series {
-            series.finish(staged.path(), self.recipe.version, &self.target)?;
+            series.finish(staged.path(), self.settings.version, &self.target)?;
         }
         if let Some(columns) = &self.beside {
             let (below, groups) = self.names.files();
@@ -191,7 +191,7 @@ impl StoreWriter for OmeZarrWriter {
     }
 }
 
-impl Recipe {
+impl WriteSettings {
     fn encoder(&self) -> std::result::Result<Encoder, String> {
         Encoder::new(self.compressor, self.version == Version::V04, self.checksums)
     }

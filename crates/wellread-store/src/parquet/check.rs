@@ -60,12 +60,12 @@ pub(super) fn column(
             if count > 0 && in_row && (i == 0 || matches!(page.header.kind, PageKind::V2 { .. })) {
                 return Err(corrupt("a page starts in the middle of a row"));
             }
-            tally(body.repetition, max.0, count, 0).ok_or_else(|| corrupt("its levels are damaged"))?
+            count_equal(body.repetition, max.0, count, 0).ok_or_else(|| corrupt("its levels are damaged"))?
         };
         let values = if max.1 == 0 {
             count
         } else {
-            tally(body.definition, max.1, count, max.1 as u32)
+            count_equal(body.definition, max.1, count, max.1 as u32)
                 .ok_or_else(|| corrupt("its levels are damaged"))?
         };
         seen += starts;
@@ -100,7 +100,7 @@ fn value_at(run: Run<'_>, width: u32, index: usize) -> u32 {
 }
 
 /// How many of `count` levels equal `wanted`; `None` if the stream ends early or exceeds `max`.
-fn tally(bytes: &[u8], max: i16, count: usize, wanted: u32) -> Option<usize> {
+fn count_equal(bytes: &[u8], max: i16, count: usize, wanted: u32) -> Option<usize> {
     let width = level_width(max);
     let mut found = 0;
     for run in Runs::new(bytes, width, count) {
@@ -131,10 +131,10 @@ mod tests {
     fn levels_are_counted_or_refused() {
         // Three times level 2, then eight packed: 0 1 2 2 2 2 2 2.
         let levels = [3 << 1, 2, 0b11, 0b1010_0100, 0b1010_1010];
-        assert_eq!(tally(&levels, 2, 11, 2), Some(9));
-        assert_eq!(tally(&levels, 2, 11, 0), Some(1));
-        assert_eq!(tally(&levels, 2, 12, 2), None, "one level more than there are");
-        assert_eq!(tally(&[3 << 1, 3], 2, 3, 2), None, "a level above the largest");
+        assert_eq!(count_equal(&levels, 2, 11, 2), Some(9));
+        assert_eq!(count_equal(&levels, 2, 11, 0), Some(1));
+        assert_eq!(count_equal(&levels, 2, 12, 2), None, "one level more than there are");
+        assert_eq!(count_equal(&[3 << 1, 3], 2, 3, 2), None, "a level above the largest");
         assert!(indices_are_complete(&[1, 8 << 1, 1], 8));
         assert!(!indices_are_complete(&[1, 8 << 1, 1], 9));
         assert!(!indices_are_complete(&[33, 8 << 1, 1], 8));

@@ -2,11 +2,13 @@
 
 use super::plain;
 use super::store::ParquetStore;
-use crate::{FeatureTable, LeftOut, Renamed, Result, features};
+use crate::{FeatureTable, LeftOut, Renamed, Result, default_columns, features};
 use arrow_array::RecordBatch;
 use wellread_image::ome_arrow::ROW_ID;
 
 impl FeatureTable for ParquetStore {
+    default_columns!(columns_in_utc);
+
     fn feature_names(&self) -> Vec<String> {
         let (schema, _) = plain::named(&self.metadata);
         let read = || self.features(&[ROW_ID.to_owned()]);

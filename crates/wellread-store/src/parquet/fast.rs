@@ -10,7 +10,7 @@
 //! A set that is too large to be kept decoded has a share of its pages kept, always the same ones. Random access finds
 //! as much in the cache as if the latest were kept, and nothing is put there only to be thrown out. The other pages, if
 //! they serve one image only, are decoded in bands that stay in the processor's cache. The sink takes them from there
-//! ([`FastReader::straight`]).
+//! ([`FastReader::decode_directly`]).
 //!
 //! Only what lies in two pages at once is put together in scratch memory: one line of pixels at a time.
 //!
@@ -104,8 +104,8 @@ impl FastReader<'_> {
         let page = self.find(first)?;
         let inside = self.values_of(page);
         let is_whole = first + part.pixels() as u64 <= inside.end;
-        if is_whole && self.goes_straight(page) {
-            return self.straight(page, first, &part, dtype, request, scratch, sink);
+        if is_whole && self.is_decoded_directly(page) {
+            return self.decode_directly(page, first, &part, dtype, request, scratch, sink);
         }
         if is_whole && let Entry::Pixels(pixels) = &*self.entry(page, dtype, scratch)? {
             let from = (first - inside.start) as usize * size;
@@ -131,9 +131,9 @@ impl FastReader<'_> {
                     y += 1;
                     continue;
                 }
-                if self.goes_straight(page) {
+                if self.is_decoded_directly(page) {
                     block.size[3] = lines;
-                    self.straight(page, position, &block, dtype, request, scratch, sink)?;
+                    self.decode_directly(page, position, &block, dtype, request, scratch, sink)?;
                     y += lines;
                     continue;
                 }
@@ -171,7 +171,7 @@ impl FastReader<'_> {
 
     /// Whether a page is decoded for the present image alone: nobody else has much of it, and it is none of those that
     /// are kept.
-    fn goes_straight(&self, page: usize) -> bool {
+    fn is_decoded_directly(&self, page: usize) -> bool {
         let inside = self.values_of(page);
         let shared = inside.end.min(self.wanted.end).saturating_sub(inside.start.max(self.wanted.start));
         shared > 0
@@ -180,7 +180,7 @@ impl FastReader<'_> {
     }
 
     /// Decodes `part`, which starts at value `first` and lies in page `index`, into the sink without keeping it.
-    fn straight(
+    fn decode_directly(
         &mut self,
         index: usize,
         first: u64,

@@ -1,7 +1,7 @@
 //! The footer: the marks at both ends of the file, the library's reading of it, and its checksum if we wrote it.
 
 use super::file::{PositionalFile, encrypted};
-use super::seal;
+use super::footer_checksum;
 use crate::{Error, Result, guard};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use wellread_image::ome_arrow;
@@ -45,8 +45,8 @@ pub(super) fn footer(file: &PositionalFile) -> Result<ArrowReaderMetadata> {
     let of_file = metadata.metadata().file_metadata();
     let is_ours = of_file.created_by().is_some_and(|writer| writer.starts_with("wellread "));
     let mut pairs = of_file.key_value_metadata().into_iter().flatten();
-    if is_ours && pairs.any(|pair| pair.key == seal::FOOTER_KEY) {
-        if !seal::footer_matches(&file.footer_bytes()?) {
+    if is_ours && pairs.any(|pair| pair.key == footer_checksum::FOOTER_KEY) {
+        if !footer_checksum::footer_matches(&file.footer_bytes()?) {
             return Err(Error::new(file.path(), "the footer does not match its checksum")
                 .hint("the file is corrupt; copy or write it again"));
         }

@@ -68,7 +68,8 @@ pub(super) fn load_at<'a>(
         return Err(FastPathError::General);
     }
     check_size(file, offset, &header, numbers_limit(header.values))?;
-    let body = take_apart(file, offset, &header, codec, max, &raw[header.length..], decoded, codecs)?;
+    let body =
+        check_and_decompress(file, offset, &header, codec, max, &raw[header.length..], decoded, codecs)?;
     Ok((header.encoding, body))
 }
 
@@ -99,7 +100,7 @@ pub(super) fn load_within<'a>(
 ) -> std::result::Result<Body<'a>, FastPathError> {
     check_size(file, page.offset, &page.header, limit)?;
     file.read(page.offset, page.header.compressed, raw)?;
-    take_apart(file, page.offset, &page.header, codec, max, raw, decoded, codecs)
+    check_and_decompress(file, page.offset, &page.header, codec, max, raw, decoded, codecs)
 }
 
 fn corrupt(file: &PositionalFile, offset: u64, why: &dyn std::fmt::Display) -> FastPathError {
@@ -121,7 +122,7 @@ fn check_size(
 }
 
 /// Checks and decompresses a page of which `raw` is all after its header, which is the file's from `offset` on.
-fn take_apart<'a>(
+fn check_and_decompress<'a>(
     file: &PositionalFile,
     offset: u64,
     header: &PageHeader,

@@ -24,7 +24,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `format`, `recognise` | [`FORMAT`], [`DEFAULT_FORMAT`]; which files are of them |
-//! | `file`, `footer`, `seal` | positional reads; the footer and its checksum |
+//! | `file`, `footer`, `footer_checksum` | positional reads; the footer and its checksum |
 //! | `schema` | finds the image column and its leaves |
 //! | `layout`, `pieces` | rows, chunks, and their places in the pixel leaf |
 //! | `metadata` | names, channels, physical sizes (by [`crate::ome_arrow`]) |
@@ -50,6 +50,7 @@ mod dictionary;
 mod fast;
 mod file;
 mod footer;
+mod footer_checksum;
 mod format;
 mod general;
 mod int96;
@@ -67,7 +68,6 @@ mod reading;
 mod recognise;
 mod row_facts;
 mod schema;
-mod seal;
 mod store;
 mod sums;
 mod thrift;

@@ -54,6 +54,8 @@ pub(crate) struct PlainNames {
     pub names: Vec<String>,
     /// The others.
     pub left_out: Vec<LeftOut>,
+    /// Those that have another name in the file.
+    pub renamed: Vec<Renamed>,
     /// How many rows the table has.
     pub rows: usize,
 }
@@ -66,10 +68,10 @@ pub(crate) fn plain_names(path: &Path) -> Result<PlainNames> {
     let file = PositionalFile::open(path)?;
     let metadata = footer(&file)?;
     let rows = metadata.metadata().file_metadata().num_rows();
-    let (schema, _) = named(&metadata);
+    let (schema, renamed) = named(&metadata);
     let names = plain_columns(&schema).map(str::to_owned).collect();
     let left_out = other_columns(&schema).collect();
-    Ok(PlainNames { names, left_out, rows: usize::try_from(rows).unwrap_or(0) })
+    Ok(PlainNames { names, left_out, renamed, rows: usize::try_from(rows).unwrap_or(0) })
 }
 
 /// The plain columns `names` of a Parquet table, in that order; no other is read.

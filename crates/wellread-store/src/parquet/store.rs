@@ -16,12 +16,12 @@ use super::schema::ImageColumn;
 use super::sums::have_sums;
 use crate::features::RowId;
 use crate::lazy::{self, Lazy};
-use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit};
+use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit, no_image};
 use crate::place::{Ticket, Wanted};
-use crate::surface::option_as;
 use crate::words::counted;
 use crate::{
-    Error, Hints, OpenOptions, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
+    Error, Hints, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
+    default_answers,
 };
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::file::metadata::ColumnChunkMetaData;
@@ -225,14 +225,10 @@ impl ParquetStore {
         match &found.info {
             Ok(info) => Ok((group, found, *info)),
             Err(cause) => {
-                let error = Error::new(self.path(), cause).row(row);
-                let hint = if error.is_null_image() {
-                    format!("leave out rows without an image ({})", option_as("skip_null", "true"))
-                } else {
-                    "other rows can still be read; if the file was not written like this, copy it again"
-                        .to_owned()
-                };
-                Err(error.hint(self.column.note.as_deref().unwrap_or(&hint)))
+                let hint =
+                    "other rows can still be read; if the file was not written like this, copy it again";
+                let hint = self.column.note.as_deref().unwrap_or(hint);
+                Err(no_image(self.path(), row, cause, hint))
             }
         }
     }
@@ -275,6 +271,8 @@ impl ParquetStore {
 }
 
 impl Store for ParquetStore {
+    default_answers!(remote_path, name, files_of, row_hints, check);
+
     fn format(&self) -> &'static str {
         NAME
     }
@@ -341,10 +339,6 @@ impl Store for ParquetStore {
 
     fn hints(&self) -> Hints<'_> {
         Hints { pages: Some(&self.cache), columns: Some(self), ..Hints::default() }
-    }
-
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        Ok(RowHints::new(self, row))
     }
 
     fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {

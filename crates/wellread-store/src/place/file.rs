@@ -39,7 +39,8 @@ pub struct Part<'a> {
     pub buffer: &'a mut [u8],
 }
 
-/// An open file of a place that is not the file system; many threads read it at once.
+/// An open file of a place that is not the file system; many threads read it at once. The two methods with a body are right for every
+/// file, also for one that wraps another: they only ask for less at once.
 pub trait ReadRanges: Send + Sync + Debug {
     /// Bytes of the file.
     fn length(&self) -> io::Result<u64>;

@@ -16,9 +16,9 @@ thread_local! {
 }
 
 /// Puts back what was there before, also when a reader panics.
-struct Before(Option<Arc<AtomicBool>>);
+struct RestoreStop(Option<Arc<AtomicBool>>);
 
-impl Drop for Before {
+impl Drop for RestoreStop {
     fn drop(&mut self) {
         STOP.set(self.0.take());
     }
@@ -26,13 +26,13 @@ impl Drop for Before {
 
 /// Runs `work`. Once `stop` is set, what it waits for in places ends with an error.
 pub fn until<T>(stop: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
-    let _before = Before(STOP.replace(Some(Arc::clone(stop))));
+    let _restore = RestoreStop(STOP.replace(Some(Arc::clone(stop))));
     work()
 }
 
 /// Runs `work` and waits for it though [`stop`] is set: what cleans up must not be given up as what it cleans up after.
 pub fn to_its_end<T>(work: impl FnOnce() -> T) -> T {
-    let _before = Before(STOP.replace(None));
+    let _restore = RestoreStop(STOP.replace(None));
     work()
 }
 

@@ -184,7 +184,7 @@ pub(crate) fn rows_of_names(source: &dyn Store, path: &Path, columns: &[ArrayRef
     for (name, at) in images.iter().zip(matches) {
         let at = at.filter(|at| at.is_whole || !taken.contains(&(at.row, file_of(name))));
         if let Some(at) = &at {
-            spread.see(at, name);
+            spread.observe(at, name);
             other_folder =
                 other_folder.or_else(|| at.unconfirmed.as_ref().map(|folders| format!("{folders}/{name}")));
         }

@@ -17,7 +17,7 @@ const MAX_ENDING: usize = 5;
 const MIN_COMMON: usize = 3;
 
 /// A name as it is compared: without folders, as it is and with less and less of it.
-struct Forms {
+struct ComparedName {
     name: String,
     /// Without the ending of an image.
     stem: String,
@@ -29,7 +29,7 @@ struct Forms {
     letters: String,
 }
 
-impl Forms {
+impl ComparedName {
     fn of(name: String) -> Self {
         let stem = stem(full_parts(&name).last().copied().unwrap_or_default()).to_owned();
         let lower = stem.to_lowercase();
@@ -74,9 +74,9 @@ pub(super) fn nearest(
     images: impl Iterator<Item = String>,
     values: impl Iterator<Item = String>,
 ) -> Option<String> {
-    let images: Vec<Forms> = images.take(MAX_IMAGES).map(Forms::of).collect();
+    let images: Vec<ComparedName> = images.take(MAX_IMAGES).map(ComparedName::of).collect();
     let mut best: Option<(usize, String)> = None;
-    for value in values.take(MAX_VALUES).map(Forms::of) {
+    for value in values.take(MAX_VALUES).map(ComparedName::of) {
         for image in &images {
             let Some((far, what)) = image.difference(&value) else { continue };
             if best.as_ref().is_none_or(|(nearest, _)| far < *nearest) {

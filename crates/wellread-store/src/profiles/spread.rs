@@ -24,7 +24,7 @@ impl Spread {
     }
 
     /// This row went to this image.
-    pub fn see(&mut self, at: &ProfileMatch, image: &str) {
+    pub fn observe(&mut self, at: &ProfileMatch, image: &str) {
         if let (Some(bare), Some(file)) = (&at.bare, parts(image).pop()) {
             self.first.entry((bare.clone(), file.to_owned())).or_insert_with(|| image.to_owned());
         }
@@ -67,7 +67,7 @@ mod tests {
         let mut spread = Spread::default();
         for (bare, image) in names {
             let bare = bare.map(str::to_owned);
-            spread.see(&ProfileMatch { row: 0, bare, is_whole: false, unconfirmed: None }, image);
+            spread.observe(&ProfileMatch { row: 0, bare, is_whole: false, unconfirmed: None }, image);
         }
         spread
     }

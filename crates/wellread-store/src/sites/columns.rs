@@ -88,7 +88,7 @@ mod tests {
         let of = |values: [&str; 2]| {
             let mut kinds = Kinds::new(false);
             for value in values {
-                kinds.see(value);
+                kinds.observe(value);
             }
             let values = values.iter().map(|&value| Some(value.to_owned()).filter(|value| !value.is_empty()));
             TextColumn::new("Metadata_Dose", values.collect()).typed(kinds)

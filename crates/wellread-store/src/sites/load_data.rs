@@ -335,7 +335,7 @@ fn columns_of(table: &Table, map: &[(String, String)]) -> Vec<TextColumn> {
     let kinds = |column: usize| {
         let mut kinds = Kinds::new(table.has_semicolons);
         for row in 0..table.len() {
-            kinds.see(table.value(row, column));
+            kinds.observe(table.value(row, column));
         }
         kinds
     };

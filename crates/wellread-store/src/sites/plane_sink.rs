@@ -73,7 +73,7 @@ impl PixelSink for PlaneSink<'_> {
     }
 
     // Files are no cells.
-    fn put_own(&mut self, _: usize, _: &Block<'_>) {}
+    fn mark_unmasked(&mut self, _: usize, _: &Block<'_>) {}
 }
 
 #[cfg(test)]

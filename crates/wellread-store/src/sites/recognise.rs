@@ -72,7 +72,7 @@ pub fn unmatched_names(store: &dyn Store, options: &OpenOptions) -> Option<Unmat
         return None;
     }
     let (files, found, faults) = candidates(store)?;
-    let Some(near) = near(&found) else { return clash(&files, faults) };
+    let Some(near) = near(&found) else { return layout_without_sites(&files, faults) };
     let (matcher, grouped) = &found[near];
     let fit = fitting(grouped);
     let layout = matcher.preset?.name;
@@ -80,7 +80,7 @@ pub fn unmatched_names(store: &dyn Store, options: &OpenOptions) -> Option<Unmat
 }
 
 /// The layout that all names are of though they make no sites, such as those of an image in two files.
-fn clash(files: &[FileText], faults: Failing) -> Option<UnmatchedNames> {
+fn layout_without_sites(files: &[FileText], faults: FailedLayouts) -> Option<UnmatchedNames> {
     let mut memory = Memory::default();
     let mut fits = |matcher: &Matcher| {
         files.iter().all(|file| matcher.passes_over(file) || matcher.named(file, &mut memory).is_some())
@@ -107,10 +107,10 @@ pub(super) fn recognise(store: &dyn Store, unmatched: Unmatched) -> Option<(Matc
 type Fitting = Vec<(Matcher, Grouped)>;
 
 /// Layouts that fit, each with why the files make no sites.
-type Failing = Vec<(Matcher, Fault)>;
+type FailedLayouts = Vec<(Matcher, Fault)>;
 
 /// The files of a set, and the layouts that some of them are of, each with its sites or why there are none.
-fn candidates(store: &dyn Store) -> Option<(Vec<FileText>, Fitting, Failing)> {
+fn candidates(store: &dyn Store) -> Option<(Vec<FileText>, Fitting, FailedLayouts)> {
     if store.len() < 2 {
         return None;
     }

@@ -21,12 +21,12 @@ use super::plane_sink::{PlaneOrigin, PlaneSink};
 use crate::format::Missing;
 use crate::hints::{SiteSummary, SiteTable};
 use crate::place::Wanted;
-use crate::store::checked;
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{
-    Block, Error, FeatureTable, Hints, LeftOut, PixelSink, Request, Result, RowHints, RowInfo, Scratch,
-    Store, StoreLayout, features, outer_rows, try_alloc,
+    Block, Error, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
+    StoreLayout, check_request, default_answers, default_columns, delegate_columns, features, outer_rows,
+    try_alloc,
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::HashMap;
@@ -217,7 +217,7 @@ impl SitesStore {
 
     /// One request as requests of files, and the parts of it that are missing.
     fn split(&self, at: usize, request: &Request, parts: &mut Parts) -> Result<()> {
-        checked(self, request)?;
+        check_request(self, request)?;
         let planes = self.planes(request.row)?;
         let expected = self.first_info(request.row)?;
         let given = self.given();
@@ -261,6 +261,9 @@ struct Parts {
 }
 
 impl Store for SitesStore {
+    // Formats of which sites are made know no more of a row's bytes than its shape.
+    default_answers!(scan, check);
+
     fn format(&self) -> &'static str {
         self.inner.format()
     }
@@ -383,15 +386,15 @@ impl Store for SitesStore {
 }
 
 impl FeatureTable for SitesStore {
+    // Columns of names of files, or of one table.
+    default_columns!(columns_in_utc, has_row_numbers);
+    delegate_columns!(self => self.inner; columns_left_out, columns_renamed);
+
     fn feature_names(&self) -> Vec<String> {
         let own = self.columns.iter().map(|(name, _)| name.clone());
         let others = self.inner.hints().feature_names();
         let is_new = |name: &String| self.columns.iter().all(|(own, _)| own != name);
         own.chain(others.into_iter().filter(is_new)).collect()
-    }
-
-    fn columns_left_out(&self) -> Vec<LeftOut> {
-        self.inner.hints().columns_left_out()
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

@@ -10,15 +10,14 @@ use crate::format::format_named;
 use crate::lazy::{self, Lazy};
 use crate::ome_arrow::{
     CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
-    unkept,
+    no_image, unkept,
 };
 use crate::place::Wanted;
-use crate::store::checked;
-use crate::surface::option_as;
 use crate::words::counted_with;
 use crate::{
     Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, LeftOut, OpenOptions, PixelSink,
-    Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, try_alloc, unknown_facts,
+    Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, check_request,
+    default_answers, default_columns, try_alloc, unknown_facts,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -60,6 +59,9 @@ impl Infos {
     }
 }
 
+/// The next step for a row that is not as it should be.
+const WRITE_AGAIN: &str =
+    "other rows can still be read; if the table was not written like this, write it again";
 /// Images of up to so many bytes have memory without more ado.
 const FREE_BYTES: usize = 64 << 20;
 /// Larger ones may have so many times the bytes of the table's files. Beyond that, the pieces are checked first.
@@ -125,16 +127,7 @@ impl TableStore {
             infos.map_err(|e| e.row(row))?.at(row % BLOCK)
         };
         let declared = declared.map(|info| if self.clamped { eight_bit::narrowed(info) } else { info });
-        declared.map_err(|cause| {
-            let error = Error::new(self.path(), cause).row(row);
-            let hint = if error.is_null_image() {
-                format!("leave out rows without an image ({})", option_as("skip_null", "true"))
-            } else {
-                "other rows can still be read; if the table was not written like this, write it again"
-                    .to_owned()
-            };
-            error.hint(hint)
-        })
+        declared.map_err(|cause| no_image(self.path(), row, cause, WRITE_AGAIN))
     }
 
     fn rows_of(&self, block: usize) -> Range<usize> {
@@ -321,9 +314,7 @@ impl TableStore {
 
     /// The error of a row that is not as it should be.
     fn refused(&self, row: usize, cause: String) -> Error {
-        Error::new(self.path(), cause).row(row).hint(
-            "other rows can still be read; if the table was not written like this, write it again".to_owned(),
-        )
+        Error::new(self.path(), cause).row(row).hint(WRITE_AGAIN)
     }
 
     /// The list that is read first.
@@ -392,6 +383,8 @@ struct Reading {
 }
 
 impl Store for TableStore {
+    default_answers!(remote_path, name, files_of);
+
     fn format(&self) -> &'static str {
         self.table.format()
     }
@@ -409,7 +402,7 @@ impl Store for TableStore {
     }
 
     fn check(&self, request: &Request) -> Result<RowInfo> {
-        let info = checked(self, request)?;
+        let info = check_request(self, request)?;
         self.check_size(request.row, info.shape.pixels() * info.dtype.size())?;
         Ok(info)
     }
@@ -559,6 +552,8 @@ impl Store for TableStore {
 }
 
 impl FeatureTable for TableStore {
+    default_columns!(columns_renamed, columns_in_utc);
+
     fn feature_names(&self) -> Vec<String> {
         let read = || self.features(&[ROW_ID.to_owned()]);
         self.row_id.features(self.column.features.clone(), &self.table.schema(), read)

@@ -7,7 +7,7 @@
 //! Files may say themselves whose they are (`BinaryOnly/@MetadataFile`). Those that say nothing are found by their name in the
 //! companion (`TiffData/UUID/@FileName`), as Bio-Formats finds them.
 
-use super::ome::{Alike, Described, beside, read_companion};
+use super::ome::{Described, SharedDescription, beside, read_companion};
 use crate::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) struct Companion {
     /// Where it lies.
     path: PathBuf,
     /// The images of its OME-XML.
-    images: Vec<Alike>,
+    images: Vec<SharedDescription>,
     /// The files that it names, sorted.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -39,7 +39,7 @@ impl Companion {
         let blocks = images.iter().flat_map(|image| &image.planes);
         let named: BTreeSet<&str> = blocks.filter_map(|block| block.file_name.as_deref()).collect();
         let files: BTreeSet<PathBuf> = named.into_iter().map(|name| beside(path, name)).collect();
-        let images = images.into_iter().map(Alike::new).collect();
+        let images = images.into_iter().map(SharedDescription::new).collect();
         Ok(Self { path: path.to_owned(), images, files: files.into_iter().collect() })
     }
 }

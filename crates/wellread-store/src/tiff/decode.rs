@@ -33,7 +33,7 @@ const WORTH_SKIMMING: usize = 32 << 10;
 const BESIDE_BYTES: usize = 1 << 10;
 
 /// Everything needed to turn pieces of one page into pixels.
-pub(super) struct Work<'a> {
+pub(super) struct PageDecoder<'a> {
     pub(super) format: &'a PageFormat,
     pub(super) path: &'a Path,
     pub(super) len: u64,
@@ -50,7 +50,7 @@ pub(super) struct Work<'a> {
     pub(super) spare: &'a mut Vec<u8>,
 }
 
-impl Work<'_> {
+impl PageDecoder<'_> {
     pub(super) fn pieces(
         &mut self,
         pieces: &[Piece],

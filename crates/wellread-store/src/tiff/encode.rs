@@ -319,7 +319,7 @@ fn directory(tags: &[Tag], at: u64, big: bool, endian: Endian, last: bool) -> Ve
     let head = table.len();
     table.extend(values);
     if let Some(at) = checksums_at {
-        sums::seal(&mut table, head + at, endian);
+        sums::put_directory_sum(&mut table, head + at, endian);
     }
     table
 }

@@ -28,7 +28,7 @@ pub static FORMAT: Format = Format {
     has_tables: false,
     has_columns: false,
     has_levels: false,
-    has_looks: true,
+    has_display_settings: true,
     uses_tune: |options| options.tune == Tune::Size && options.compression == Compression::Default,
     cannot_resume: None,
     engine: || Ok(format!("wellread {}; TIFF 6.0, BigTIFF, OME-TIFF 2016-06", env!("CARGO_PKG_VERSION"))),

@@ -203,7 +203,7 @@ impl Decoder {
             // defined by this very code: the previous one and its own first byte again.
             let is_known = code < at.next || code == at.next && at.next < TABLE;
             if code == END || !is_known || fresh && code > 255 {
-                return Err(Self::stray(code, at.decoded(), out.len()));
+                return Err(Self::code_error(code, at.decoded(), out.len()));
             }
             if !fresh && at.next < TABLE {
                 let (place, length) = at.made;
@@ -309,7 +309,7 @@ impl Decoder {
     }
 
     #[cold]
-    fn stray(code: usize, pos: usize, wanted: usize) -> String {
+    fn code_error(code: usize, pos: usize, wanted: usize) -> String {
         match code {
             END => format!("LZW data end after {pos} of {wanted} bytes"),
             _ => format!("LZW code {code} after {pos} of {wanted} bytes is not in the table: corrupt data"),

@@ -9,7 +9,7 @@
 use super::ifd::FileView;
 use super::image::Page;
 use super::listing;
-use super::series::{OtherFile, PlaneRef, Series, believable};
+use super::series::{OtherFile, PlaneRef, Series, can_list};
 use crate::refusal::Refusal;
 use crate::text_cache::TextCache;
 use crate::{Error, Result, RowInfo, place};
@@ -34,12 +34,12 @@ pub(super) fn is_ome(description: &str) -> bool {
 
 /// An image that files describe alike: by one companion, or each by itself and but for its name.
 #[derive(Debug)]
-pub(super) struct Alike {
+pub(super) struct SharedDescription {
     image: OmeImage,
     metadata: Arc<ImageMetadata>,
 }
 
-impl Alike {
+impl SharedDescription {
     pub(super) fn new(mut image: OmeImage) -> Self {
         let metadata = Arc::new(std::mem::take(&mut image.metadata));
         Self { image, metadata }
@@ -52,12 +52,12 @@ impl Alike {
 }
 
 /// Descriptions by their text without the image's name.
-pub(super) type Descriptions = TextCache<Alike>;
+pub(super) type Descriptions = TextCache<SharedDescription>;
 
 /// The images of a companion, and the file that it is in: names of files are relative to that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Described<'a> {
-    pub(super) images: &'a [Alike],
+    pub(super) images: &'a [SharedDescription],
     pub(super) path: &'a Path,
 }
 
@@ -110,7 +110,7 @@ pub(super) fn series(
         && image.metadata.name == description[name]
         && is_of_its_file(image)
     {
-        let alike = Alike::new(images.remove(0));
+        let alike = SharedDescription::new(images.remove(0));
         let series = alike.of_file(view, &base, pages)?;
         known.keep(key.as_bytes(), Arc::new(alike));
         return Ok(Some(vec![series]));
@@ -249,7 +249,7 @@ fn one(
         sources.insert(name, if is_own(name) { 0 } else { others.len() as u32 });
     }
     let len = others.iter().map(OtherFile::len).fold(view.len(), u64::saturating_add);
-    if !believable(image.shape, len) {
+    if !can_list(image.shape, len) {
         return Ok(Series::refused(Refusal::damaged(format!(
             "{} pixels are declared, more planes than the files can hold",
             image.shape

@@ -7,7 +7,7 @@
 //! ```
 
 use super::codec::Decompressors;
-use super::decode::Work;
+use super::decode::PageDecoder;
 use super::image::Page;
 use super::index::FileIndex;
 use super::pieces::{GROUP, Piece, plan};
@@ -115,7 +115,7 @@ impl Job<'_> {
             }
             let key = self.key(plane);
             let opened = context.handle.get(self.files, key, source.path)?;
-            let mut work = Work {
+            let mut work = PageDecoder {
                 format,
                 path: source.path,
                 len: source.len,

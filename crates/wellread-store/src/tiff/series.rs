@@ -127,7 +127,7 @@ pub(super) const C: usize = 1;
 pub(super) const Z: usize = 2;
 
 /// Whether files of `len` bytes can list so many planes: a plane costs more than a byte.
-pub(super) fn believable(shape: Shape, len: u64) -> bool {
+pub(super) fn can_list(shape: Shape, len: u64) -> bool {
     let [t, c, z, ..] = shape.0;
     let planes = t.checked_mul(c).and_then(|n| n.checked_mul(z));
     planes.is_some_and(|n| n as u64 <= len)
@@ -143,7 +143,7 @@ pub(super) fn image_of_samples(page: &Page, first: usize, axes: &[(usize, usize)
     }
     let shape = Shape([tcz[T], tcz[C], tcz[Z], format.height, format.width]);
     let mut planes = Vec::new();
-    if !believable(shape, file_len) {
+    if !can_list(shape, file_len) {
         return Series::refused(Refusal::damaged(format!(
             "{shape} pixels are declared, more planes than the file can hold"
         )));

@@ -27,7 +27,7 @@ use crate::store_layout::count_codec;
 use crate::words::counted;
 use crate::{
     Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout, unknown_facts,
+    Scratch, Store, StoreLayout, default_answers, unknown_facts,
 };
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -356,6 +356,8 @@ fn info_of(series: &Series, path: &Path) -> Result<RowInfo> {
 }
 
 impl Store for TiffStore {
+    default_answers!(scan, check);
+
     fn format(&self) -> &'static str {
         NAMING.name
     }

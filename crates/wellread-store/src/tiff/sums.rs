@@ -22,13 +22,13 @@ pub(super) const HEAD: usize = 3;
 /// Bytes of one value.
 const VALUE: usize = 4;
 
-/// The tag's values for strips or tiles of these checksums; [`seal`] completes them.
+/// The tag's values for strips or tiles of these checksums; [`put_directory_sum`] completes them.
 pub(super) fn values(segments: &[u32]) -> Vec<u32> {
     [MAGIC, 0, 0].iter().chain(segments).copied().collect()
 }
 
 /// Puts length and checksum of `directory` into the tag's values, which are at `at` in it.
-pub(super) fn seal(directory: &mut [u8], at: usize, endian: Endian) {
+pub(super) fn put_directory_sum(directory: &mut [u8], at: usize, endian: Endian) {
     let put = |index: usize, value: u32, directory: &mut [u8]| {
         let bytes = if endian == Endian::Little { value.to_le_bytes() } else { value.to_be_bytes() };
         directory[at + index * VALUE..][..VALUE].copy_from_slice(&bytes);

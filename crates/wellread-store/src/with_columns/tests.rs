@@ -2,17 +2,18 @@
 
 use super::*;
 use crate::subset::Subset;
-use crate::{PixelSink, Request, RowHints, RowInfo, Scratch, StoreLayout};
+use crate::{PixelSink, Request, RowHints, RowInfo, Scratch, default_answers, default_columns};
 use arrow_array::{
     Float32Array, Int64Array, StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
 };
-use std::path::PathBuf;
 use wellread_image::ImageMetadata;
 
 /// No images, with columns and names: enough to be joined to.
 struct Named(RecordBatch);
 
 impl Store for Named {
+    default_answers!(remote_path, layout, files, files_of, has_checksums, heads, ranges, scan, check);
+
     fn format(&self) -> &'static str {
         "named"
     }
@@ -32,15 +33,6 @@ impl Store for Named {
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         Err(Error::no_such_row("set", row, 0))
     }
-    fn layout(&self) -> Result<StoreLayout> {
-        Ok(StoreLayout::default())
-    }
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        Ok(vec![])
-    }
-    fn has_checksums(&self) -> bool {
-        false
-    }
     fn hints(&self) -> Hints<'_> {
         Hints { columns: Some(self), ..Hints::default() }
     }
@@ -53,11 +45,10 @@ impl Store for Named {
 }
 
 impl FeatureTable for Named {
+    default_columns!(columns_left_out, columns_renamed, columns_in_utc, has_row_numbers);
+
     fn feature_names(&self) -> Vec<String> {
         self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
-    }
-    fn columns_left_out(&self) -> Vec<LeftOut> {
-        vec![]
     }
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         if names.is_empty() {

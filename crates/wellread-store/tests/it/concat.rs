@@ -342,8 +342,8 @@ type Asked = Arc<Mutex<Vec<Vec<usize>>>>;
 struct Noting(Box<dyn Store>, Asked);
 
 impl Store for Noting {
-    delegate_store!(self => self.0; format, path, len, name, metadata, layout, files, files_of, has_checksums);
-    delegate_store!(self => self.0; hints, row_hints, row_info, read);
+    delegate_store!(self => self.0; format, path, remote_path, len, name, metadata, layout, files, files_of);
+    delegate_store!(self => self.0; has_checksums, hints, row_hints, row_info, check, read, scan);
 
     fn heads(&self, rows: &[usize], _: bool, _: &mut Wanted) {
         self.1.lock().unwrap().push(rows.to_vec());

@@ -5,7 +5,9 @@
 //! foreground, not between labels.
 
 use wellread_image::PixelType;
-use wellread_store::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, delegate_store};
+use wellread_store::{
+    Block, PixelSink, Request, Result, RowInfo, Scratch, Store, default_answers, delegate_store,
+};
 
 /// A store of labels, as one of 0 and 1.
 pub struct BinaryStore(pub Box<dyn Store>);
@@ -34,14 +36,21 @@ impl PixelSink for Sink<'_> {
         self.inner.put(request, &Block { region: block.region, data: &self.pixels, dtype: PixelType::U8 })
     }
 
-    fn put_own(&mut self, request: usize, own: &Block<'_>) {
-        self.inner.put_own(request, own);
+    fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
+        self.inner.mark_unmasked(request, unmasked);
     }
 }
 
 impl Store for BinaryStore {
     delegate_store!(self => self.0; format, path, remote_path, len, name, metadata);
     delegate_store!(self => self.0; layout, files, files_of, has_checksums, hints, row_hints, heads, ranges);
+    // Row by row, since a scan of the inner store tells its own pixel type.
+    default_answers!(scan);
+
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        self.0.check(request)?;
+        self.row_info(request.row)
+    }
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         Ok(RowInfo { dtype: PixelType::U8, ..self.0.row_info(row)? })

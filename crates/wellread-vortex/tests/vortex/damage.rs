@@ -168,7 +168,7 @@ fn a_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal() {
             Ok(())
         }
 
-        fn put_own(&mut self, _: usize, _: &Block<'_>) {}
+        fn mark_unmasked(&mut self, _: usize, _: &Block<'_>) {}
     }
     let dir = tempfile::tempdir().unwrap();
     for (compression, count) in [(Compression::None, 40), (Compression::Default, 40)] {

@@ -132,7 +132,8 @@ fn an_epoch_counts_what_it_reads() {
             Ok(Dataset::open(&path)?.with_cache(&cache)?.cells(&table, &options())?)
         };
         let rows = (0..24).collect();
-        let way = Way { source, name: String::new(), bytes_on_disk: 0.0, open: Box::new(open), rows, order };
+        let way =
+            CropMethod { source, name: String::new(), bytes_on_disk: 0.0, open: Box::new(open), rows, order };
         way.epoch(&how, 0).unwrap()
     };
     let block = Order::Mixed { by: Grouping::Position, window: 2 };

@@ -33,7 +33,8 @@ pub fn of_source(open: &OpenArgs) -> OpenArgs {
 
 /// Settings of files about the look of their images, which are not converted.
 pub fn looks_of(source: &dyn Store) -> Vec<String> {
-    let has_looks = registry::formats().iter().any(|f| f.name == source.format() && f.has_looks);
-    let layout = has_looks.then(|| source.layout().ok()).flatten();
-    layout.map_or_else(Vec::new, |layout| layout.lost_looks())
+    let has_display_settings =
+        registry::formats().iter().any(|f| f.name == source.format() && f.has_display_settings);
+    let layout = has_display_settings.then(|| source.layout().ok()).flatten();
+    layout.map_or_else(Vec::new, |layout| layout.lost_display_settings())
 }

@@ -104,7 +104,7 @@ fn a_fault_of_the_written_set_is_not_the_sources_where_every_path_starts_with_it
 /// `convert` does not ask other formats how they keep pixels: a large DuckDB table takes seconds to answer.
 #[test]
 fn only_tiff_is_asked_for_looks() {
-    let asked = registry::formats().iter().filter(|f| f.has_looks).map(|f| f.name);
+    let asked = registry::formats().iter().filter(|f| f.has_display_settings).map(|f| f.name);
     assert_eq!(asked.collect::<Vec<_>>(), ["tiff"]);
 }
 

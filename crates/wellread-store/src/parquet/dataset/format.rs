@@ -37,7 +37,7 @@ pub static FORMAT: Format = Format {
     has_tables: false,
     has_columns: false,
     has_levels: false,
-    has_looks: false,
+    has_display_settings: false,
     uses_tune: |_| true,
     cannot_resume: Some(NO_APPENDING),
     engine: || {

@@ -15,7 +15,7 @@ use crate::ome_arrow::eight_bit;
 use crate::place::{self, Wanted};
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Renamed, Request, Result, RowFacts,
-    RowHints, RowInfo, Scratch, Store, StoreLayout, unknown_facts,
+    RowHints, RowInfo, Scratch, Store, StoreLayout, default_answers, default_columns, unknown_facts,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -229,6 +229,8 @@ impl DatasetStore {
 }
 
 impl Store for DatasetStore {
+    default_answers!(remote_path, files_of, heads, scan, check);
+
     fn format(&self) -> &'static str {
         NAME
     }
@@ -340,6 +342,8 @@ impl Store for DatasetStore {
 }
 
 impl FeatureTable for DatasetStore {
+    default_columns!(columns_in_utc, has_row_numbers);
+
     fn feature_names(&self) -> Vec<String> {
         self.tables.features.clone()
     }

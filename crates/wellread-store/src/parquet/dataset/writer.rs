@@ -3,7 +3,7 @@
 //! Long because three tables are written in step, by one writer that knows the state of each.
 
 use super::super::codec_name::codec_name;
-use super::super::seal;
+use super::super::footer_checksum;
 use super::super::writer::pages::PageWriter;
 use super::super::writer::{codec, write_error};
 use super::names::{AXES, CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
@@ -171,7 +171,9 @@ impl DatasetWriter {
             pair("ome.arrow.layout", LAYOUT),
             pair(ome_arrow::FILE_WRITER_KEY, env!("CARGO_PKG_VERSION")),
         ];
-        metadata.extend(self.options.checksums.then(|| pair(seal::FOOTER_KEY, seal::NO_SUM)));
+        metadata.extend(
+            self.options.checksums.then(|| pair(footer_checksum::FOOTER_KEY, footer_checksum::NO_SUM)),
+        );
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("wellread version {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(metadata))
@@ -327,15 +329,15 @@ impl DatasetWriter {
         let mut writer = self.create_table(name, &batch, false)?;
         writer.write(&batch).and_then(|()| writer.finish()).map_err(|e| self.error(&e))?;
         drop(writer);
-        self.seal(name)
+        self.put_footer_checksum(name)
     }
 
     /// Puts the checksum of a finished table's footer into it.
-    fn seal(&self, name: &str) -> Result<()> {
+    fn put_footer_checksum(&self, name: &str) -> Result<()> {
         if !self.options.checksums {
             return Ok(());
         }
-        seal::seal(&self.staged.path().join(name))
+        footer_checksum::put(&self.staged.path().join(name))
             .map_err(|e| Error::io(self.staged.target(), "cannot write a footer's checksum", &e))
     }
 
@@ -460,7 +462,7 @@ impl StoreWriter for DatasetWriter {
         };
         writer.finish().map_err(|e| self.error(&e))?;
         drop(writer);
-        self.seal(CHUNKS)?;
+        self.put_footer_checksum(CHUNKS)?;
         self.write_table(IMAGES, self.image_columns())?;
         self.write_table(INDEX, self.index_columns())?;
         place::write(&self.staged.path().join(DESCRIPTION), self.description().as_bytes())

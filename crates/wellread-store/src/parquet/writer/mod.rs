@@ -26,7 +26,7 @@
 pub(super) mod pages;
 mod streams;
 
-use super::seal;
+use super::footer_checksum;
 use crate::finished::Finished;
 use crate::ome_arrow::Collector;
 use crate::place::{self, Writer};
@@ -137,7 +137,9 @@ impl ParquetWriter {
             pair(ome_arrow::FILE_VERSION_KEY, ome_arrow::VERSION),
             pair(ome_arrow::FILE_WRITER_KEY, version),
         ];
-        metadata.extend(self.options.checksums.then(|| pair(seal::FOOTER_KEY, seal::NO_SUM)));
+        metadata.extend(
+            self.options.checksums.then(|| pair(footer_checksum::FOOTER_KEY, footer_checksum::NO_SUM)),
+        );
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("wellread version {version} ({library})"))
             .set_key_value_metadata(Some(metadata))
@@ -273,7 +275,7 @@ impl StoreWriter for ParquetWriter {
         writer.finish().map_err(|e| self.error(&e))?;
         drop(writer);
         if self.options.checksums {
-            seal::seal(self.staged.path())
+            footer_checksum::put(self.staged.path())
                 .map_err(|e| Error::io(self.staged.target(), "cannot write the footer's checksum", &e))?;
         }
         Ok(self.staged.finished())

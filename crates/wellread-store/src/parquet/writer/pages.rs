@@ -4,7 +4,7 @@
 //!  record batch ─▶ the crate's column writers ─▶ pages in memory ─▶ CRC-32 into each page's header ─▶ row group
 //!                  those of split pixels                │             sizes and offsets follow
 //!                  do not compress                      └─▶ [`streams`] compresses those
-//!  last row group ─▶ footer ─▶ its own CRC-32 into its metadata: [`super::super::seal`]
+//!  last row group ─▶ footer ─▶ its own CRC-32 into its metadata: [`super::super::footer_checksum`]
 //! ```
 //!
 //! The crate passes on each page as it is made ([`PageStore`]), as its header and its bytes. It takes a column chunk

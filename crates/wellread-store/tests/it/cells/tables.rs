@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use wellread_image::{PhysicalSize, PixelType, Shape};
 use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched};
-use wellread_store::{OpenOptions, Store, WriteOptions, open, read_image};
+use wellread_store::{OpenOptions, Renamed, Store, WriteOptions, open, read_image};
 
 /// The error of a table names the file, and the row where it is one.
 #[test]
@@ -343,4 +343,34 @@ fn micrometres_are_pixels_of_the_images_size() {
     let (info, pixels) = read_image(&store, 0).unwrap();
     assert_eq!(pixels, sliced(&image, [18, 28], [5, 5], &info.shape.full()));
     assert_eq!(store.metadata(0).unwrap().physical_size_x, size(0.5, "µm"));
+}
+
+/// Where several columns of a table of cells have one name, each has a name of its own here, and the set says which.
+#[test]
+fn columns_of_one_name_have_names_of_their_own_and_are_told() {
+    use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray};
+    use parquet::arrow::ArrowWriter;
+    let mut random = ChaCha8Rng::seed_from_u64(15);
+    let image = Image::noise("a", Shape::plane(20, 20), PixelType::U8, &mut random);
+    let dir = tempfile::tempdir().unwrap();
+    let set = write(&dir.path().join("set.parquet"), "parquet", &WriteOptions::default(), &[image]);
+    let image: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+    let number = |value: f64| -> ArrayRef { Arc::new(Float64Array::from(vec![value])) };
+    let columns =
+        [("image", image), ("x", number(9.0)), ("y", number(8.0)), ("d", number(1.0)), ("d", number(2.0))];
+    let columns = columns.into_iter().map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let path = dir.path().join("cells.parquet");
+    let mut writer =
+        ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let options = CellOptions { size: [4, 4], ..CellOptions::default() };
+    let store = CellsStore::open(set, &path, &options).unwrap();
+    let renamed = Renamed { from: "d".to_owned(), to: "d_y".to_owned() };
+    assert_eq!(store.hints().columns_renamed(), [renamed]);
+    let doses = store.hints().features(&["d".to_owned(), "d_y".to_owned()]).unwrap().unwrap();
+    let [first, second] =
+        [0, 1].map(|at| doses.column(at).as_any().downcast_ref::<Float64Array>().unwrap().value(0));
+    assert_eq!([first, second].map(f64::to_bits), [1.0, 2.0].map(f64::to_bits));
 }

@@ -15,7 +15,10 @@ use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_store::concat::{Concat, Part};
 use wellread_store::parquet::ParquetStore;
+use wellread_store::planes::PlaneStore;
+use wellread_store::subset::Subset;
 use wellread_store::table::{MemoryTable, TableStore};
 use wellread_store::{
     Compression, ImageView, OpenOptions, Scratch, Store, Tune, WriteOptions, create, read_image, read_region,
@@ -472,7 +475,8 @@ fn with_field(array: &ArrayRef, name: &str, value: i32) -> ArrayRef {
     Arc::new(StructArray::new(all.fields().clone(), columns.collect(), all.nulls().cloned()))
 }
 
-/// A flipped bit in an image's size costs no memory: its chunks are looked at before there is any for its pixels.
+/// A flipped bit in an image's size costs no memory: its chunks are looked at before there is any for its pixels. That holds for
+/// some rows of the table, its planes, and sets that it is a part of, too.
 #[test]
 fn a_size_that_is_damaged_costs_no_memory() {
     let shape = Shape::plane(4, 6);
@@ -482,16 +486,50 @@ fn a_size_that_is_damaged_costs_no_memory() {
         let column = with_field(&column, "size_y", size);
         let batch = RecordBatch::try_from_iter([("picture", column)]).unwrap();
         let table = MemoryTable::new("memory", batch.schema(), vec![batch]);
-        let store = TableStore::open(Box::new(table), &OpenOptions::default()).unwrap();
-        let mut out = vec![];
-        let full = store.row_info(0).unwrap().shape.full();
-        let read = read_region(&store, 0, &full, &mut Scratch::default(), &mut out);
-        let scanned = store.scan(0..1, &mut |_, _, _| Ok(()));
-        assert_eq!((read.is_err(), scanned.is_err()), (damaged, damaged));
-        if let (Err(read), Err(scanned)) = (read, scanned) {
-            assert!(read.to_string().contains("chunks must cover the image"), "{read}");
-            assert!(scanned.to_string().contains("chunks must cover the image"), "{scanned}");
-            assert_eq!(out.capacity(), 0);
+        let opened = || TableStore::open(Box::new(table.clone()), &OpenOptions::default()).unwrap();
+        let part = Part { name: "part".to_owned(), keys: vec![], store: Arc::new(opened()) };
+        let subset = Subset::of(Box::new(opened()) as Box<dyn Store>, vec![0]);
+        let stores: [Box<dyn Store>; 4] = [
+            Box::new(opened()),
+            Box::new(subset),
+            Box::new(PlaneStore::new(Box::new(opened())).unwrap()),
+            Box::new(Concat::new(PathBuf::from("set"), vec![part])),
+        ];
+        for store in stores {
+            let mut out = vec![];
+            let full = store.row_info(0).unwrap().shape.full();
+            let read = read_region(&*store, 0, &full, &mut Scratch::default(), &mut out);
+            let scanned = store.scan(0..1, &mut |_, _, _| Ok(()));
+            assert_eq!((read.is_err(), scanned.is_err()), (damaged, damaged));
+            if let (Err(read), Err(scanned)) = (read, scanned) {
+                assert!(read.to_string().contains("chunks must cover the image"), "{read}");
+                assert!(scanned.to_string().contains("chunks must cover the image"), "{scanned}");
+                assert_eq!(out.capacity(), 0);
+            }
         }
     }
+}
+
+/// A row without an image says how it is left out, also where the other list of the column cannot be read.
+#[test]
+fn a_null_image_beside_planes_of_another_kind_says_how_it_is_left_out() {
+    let images: [Image; 2] = [Some((Shape::plane(4, 6), vec![1.0; 24])), None];
+    let chunks_alone = image_column(&images, &simple(PixelType::U8, PixelType::U16));
+    let numbers: ArrayRef = Arc::new(PrimitiveArray::<Int32Type>::from(vec![1, 2]));
+    let own = chunks_alone.fields().iter().map(|field| field.name().as_str()).zip(chunks_alone.columns());
+    let mut children: Vec<(&str, ArrayRef)> = own.map(|(name, child)| (name, Arc::clone(child))).collect();
+    children.push(("planes", list(numbers, &[1, 1], false, "element")));
+    let column: ArrayRef = Arc::new(structure(children, chunks_alone.nulls().cloned()));
+    let batch = RecordBatch::try_from_iter_with_nullable([("picture", column, true)]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let store = open(&path);
+    assert_eq!(read_image(&store, 0).unwrap().1, [1; 24]);
+    let error = store.row_info(1).unwrap_err();
+    assert!(error.is_null_image(), "{error}");
+    assert!(error.hint_text().unwrap().starts_with("leave out rows without an image ("), "{error}");
 }

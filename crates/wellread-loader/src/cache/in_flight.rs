@@ -13,7 +13,7 @@ use wellread_store::process;
 use wellread_trace::{Kind, span};
 
 /// The rows that threads are reading.
-pub(super) struct Filling {
+pub(super) struct InFlightReads {
     rows: Mutex<HashSet<usize>>,
     released: Condvar,
     /// The process whose threads these are.
@@ -22,17 +22,17 @@ pub(super) struct Filling {
 
 /// Rows that one thread reads, until this is dropped.
 pub(super) struct Claim<'a> {
-    filling: &'a Filling,
+    in_flight: &'a InFlightReads,
     rows: Vec<usize>,
 }
 
-impl Default for Filling {
+impl Default for InFlightReads {
     fn default() -> Self {
         Self { rows: Mutex::default(), released: Condvar::new(), process: process::id() }
     }
 }
 
-impl Filling {
+impl InFlightReads {
     /// Whether it is of use: the threads of a process that was forked are not there, and nobody releases their claims.
     pub fn is_of_this_process(&self) -> bool {
         self.process == process::id()
@@ -58,7 +58,7 @@ impl Filling {
             taken.insert(row);
             rows.push(row);
         }
-        Claim { filling: self, rows }
+        Claim { in_flight: self, rows }
     }
 
     /// Waits for those who read these rows now.
@@ -88,12 +88,12 @@ impl Drop for Claim<'_> {
         if self.rows.is_empty() {
             return;
         }
-        let mut taken = self.filling.lock();
+        let mut taken = self.in_flight.lock();
         for row in &self.rows {
             taken.remove(row);
         }
         drop(taken);
-        self.filling.released.notify_all();
+        self.in_flight.released.notify_all();
     }
 }
 
@@ -106,36 +106,36 @@ mod tests {
 
     #[test]
     fn rows_are_claimed_once_and_waited_for() {
-        let filling = Filling::default();
+        let in_flight = InFlightReads::default();
         let of = |rows: &[usize]| rows.iter().map(|&row| (row, 10)).collect::<Vec<_>>();
-        let first = filling.claim(&of(&[5, 3, 5, 8]), 20);
+        let first = in_flight.claim(&of(&[5, 3, 5, 8]), 20);
         assert_eq!(first.rows(), [5, 3]);
         // A row with more bytes is taken by itself.
-        let second = filling.claim(&of(&[3, 8, 9]), 1);
+        let second = in_flight.claim(&of(&[3, 8, 9]), 1);
         assert_eq!(second.rows(), [8]);
-        assert!(filling.claim(&of(&[3, 5, 8]), 100).rows().is_empty());
+        assert!(in_flight.claim(&of(&[3, 5, 8]), 100).rows().is_empty());
         drop(second);
-        filling.wait(&of(&[8, 9]));
+        in_flight.wait(&of(&[8, 9]));
         let is_kept = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
-                filling.wait(&of(&[9, 3, 5]));
+                in_flight.wait(&of(&[9, 3, 5]));
                 is_kept.load(Ordering::Acquire)
             });
             is_kept.store(true, Ordering::Release);
             drop(first);
             assert!(waiting.join().unwrap());
         });
-        assert_eq!(filling.claim(&of(&[3, 5, 8]), 30).rows(), [3, 5, 8]);
+        assert_eq!(in_flight.claim(&of(&[3, 5, 8]), 30).rows(), [3, 5, 8]);
     }
 
     #[test]
     fn a_wait_for_images_is_seen() {
-        let (filling, rows) = (Filling::default(), [(5, 10), (6, 10)]);
+        let (in_flight, rows) = (InFlightReads::default(), [(5, 10), (6, 10)]);
         let seen = is_seen("wait for image", || {
             std::thread::scope(|scope| {
-                let claim = filling.claim(&rows, 20);
-                let waiting = scope.spawn(|| filling.wait(&rows));
+                let claim = in_flight.claim(&rows, 20);
+                let waiting = scope.spawn(|| in_flight.wait(&rows));
                 std::thread::sleep(Duration::from_millis(5));
                 drop(claim);
                 waiting.join().unwrap();

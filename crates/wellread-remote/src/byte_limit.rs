@@ -39,7 +39,7 @@ const LONGEST: Duration = Duration::from_secs(2);
 
 /// The bytes on their way of a process.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct ByteLimit {
     free: Semaphore,
     state: Mutex<State>,
 }
@@ -51,7 +51,7 @@ struct State {
     owed: usize,
 }
 
-impl Default for Flow {
+impl Default for ByteLimit {
     fn default() -> Self {
         let window = Window::default();
         let free = Semaphore::new(units(window.bytes) as usize);
@@ -64,12 +64,12 @@ pub(crate) fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1)
 }
 
-impl Flow {
+impl ByteLimit {
     /// Waits until so many bytes may be on their way, in turn.
     pub(crate) async fn enter(&self, bytes: u64) -> Option<InFlightPermit<'_>> {
         // The window may have fewer than the longest request.
         let permit = self.free.acquire_many(units(bytes.min(PIECE))).await.ok()?;
-        Some(InFlightPermit { flow: self, permit: Some(permit) })
+        Some(InFlightPermit { limit: self, permit: Some(permit) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -95,7 +95,7 @@ impl Flow {
 /// The right to have bytes on their way.
 #[derive(Debug)]
 pub(crate) struct InFlightPermit<'a> {
-    flow: &'a Flow,
+    limit: &'a ByteLimit,
     permit: Option<SemaphorePermit<'a>>,
 }
 
@@ -112,14 +112,14 @@ impl InFlightPermit<'_> {
 
     /// Notes that the bytes came.
     pub(crate) fn arrived(self, bytes: u64) {
-        self.flow.came(bytes, Instant::now());
+        self.limit.came(bytes, Instant::now());
     }
 }
 
 impl Drop for InFlightPermit<'_> {
     fn drop(&mut self) {
         let Some(mut permit) = self.permit.take() else { return };
-        let mut state = self.flow.lock();
+        let mut state = self.limit.lock();
         let paid = state.owed.min(permit.num_permits());
         if let Some(gone) = permit.split(paid) {
             gone.forget();
@@ -244,8 +244,8 @@ mod tests {
         assert_eq!(window.bytes, LEAST);
     }
 
-    fn entered(flow: &Flow, bytes: u64) -> Option<InFlightPermit<'_>> {
-        match pin!(flow.enter(bytes)).poll(&mut Context::from_waker(Waker::noop())) {
+    fn entered(limit: &ByteLimit, bytes: u64) -> Option<InFlightPermit<'_>> {
+        match pin!(limit.enter(bytes)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(passage) => passage,
             Poll::Pending => None,
         }
@@ -254,16 +254,16 @@ mod tests {
     #[test]
     fn a_request_that_hangs_holds_up_nobody_for_long() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let flow = Flow::default();
+        let limit = ByteLimit::default();
         runtime.block_on(async {
-            let passage = flow.enter(MIB).await.unwrap();
+            let passage = limit.enter(MIB).await.unwrap();
             let (answer, passage) = passage.held_for(async { 1 }).await;
             assert!(answer == 1 && passage.is_some());
             drop(passage);
-            let hanging = flow.enter(MIB).await.unwrap();
+            let hanging = limit.enter(MIB).await.unwrap();
             // Ends once it no longer counts.
             let all = async {
-                while flow.free.available_permits() < units(LEAST) as usize {
+                while limit.free.available_permits() < units(LEAST) as usize {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             };
@@ -273,30 +273,30 @@ mod tests {
 
     #[test]
     fn no_more_is_on_its_way_than_the_window_also_when_it_became_narrower() {
-        let flow = Flow::default();
-        let all: Vec<_> = (0..16).map(|_| entered(&flow, MIB).unwrap()).collect();
-        assert!(entered(&flow, 1).is_none());
-        flow.lock().window.bytes = 2 * LEAST;
-        flow.free.add_permits(units(LEAST) as usize);
-        let more: Vec<_> = (0..16).map(|_| entered(&flow, MIB).unwrap()).collect();
-        assert!(entered(&flow, 1).is_none());
+        let limit = ByteLimit::default();
+        let all: Vec<_> = (0..16).map(|_| entered(&limit, MIB).unwrap()).collect();
+        assert!(entered(&limit, 1).is_none());
+        limit.lock().window.bytes = 2 * LEAST;
+        limit.free.add_permits(units(LEAST) as usize);
+        let more: Vec<_> = (0..16).map(|_| entered(&limit, MIB).unwrap()).collect();
+        assert!(entered(&limit, 1).is_none());
         // A wider window brought no more: what comes back is taken out.
         let begin = Instant::now();
         {
-            let mut state = flow.lock();
+            let mut state = limit.lock();
             state.window.narrower = Some(f64::MAX);
             state.window.since = Some(begin);
             state.window.came = 2 * LEAST;
         }
-        flow.came(1, begin + Duration::from_secs(1));
-        assert_eq!(flow.lock().window.bytes, LEAST);
-        assert_eq!(flow.lock().owed, units(LEAST) as usize);
+        limit.came(1, begin + Duration::from_secs(1));
+        assert_eq!(limit.lock().window.bytes, LEAST);
+        assert_eq!(limit.lock().owed, units(LEAST) as usize);
         drop(more);
-        assert!(entered(&flow, 1).is_none());
-        assert_eq!(flow.lock().owed, 0);
+        assert!(entered(&limit, 1).is_none());
+        assert_eq!(limit.lock().owed, 0);
         drop(all);
-        assert_eq!(flow.free.available_permits(), units(LEAST) as usize);
+        assert_eq!(limit.free.available_permits(), units(LEAST) as usize);
         // The longest range counts as a piece, so that it can always be asked for.
-        assert!(entered(&flow, u64::MAX).is_some());
+        assert!(entered(&limit, u64::MAX).is_some());
     }
 }

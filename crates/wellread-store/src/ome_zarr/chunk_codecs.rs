@@ -17,7 +17,7 @@ use serde_json::Value;
 
 /// The codecs of a chunk of an array.
 #[derive(Debug)]
-pub(super) struct Chain {
+pub(super) struct ChunkCodecs {
     pub kind: Kind,
     /// How to bring a decoded chunk to TCZYX order, unless it is (or the file is a shard).
     pub reorder: Option<Reorder>,
@@ -52,7 +52,7 @@ fn named(codec: &Value) -> Result<(&str, &Value), String> {
 }
 
 /// Resolves the `codecs` of Zarr v3 metadata (v2 metadata is brought into this form first).
-pub(super) fn resolve(codecs: &[Value], target: &Target<'_>) -> Result<Chain, Refusal> {
+pub(super) fn resolve(codecs: &[Value], target: &Target<'_>) -> Result<ChunkCodecs, Refusal> {
     let mut order = target.axes.to_vec();
     let mut chunk = target.chunk.to_vec();
     let mut rest = codecs;
@@ -91,7 +91,7 @@ pub(super) fn resolve(codecs: &[Value], target: &Target<'_>) -> Result<Chain, Re
         Kind::Chunk(_) => Reorder::new(shape, &order),
         Kind::Shard(_) => None,
     };
-    Ok(Chain { kind, reorder, label, checked: is_checked(codecs) })
+    Ok(ChunkCodecs { kind, reorder, label, checked: is_checked(codecs) })
 }
 
 /// Whether one of the codecs makes a checksum. Zarr v2 does not say whether frames of Zstandard have one; ours have.
@@ -183,7 +183,7 @@ fn shard(configuration: &Value, target: &Target<'_>) -> Result<(ShardCodec, Stri
     let inner = inner_chunk(configuration, target)?;
     let codecs = configuration.get("codecs").and_then(Value::as_array);
     let codecs = codecs.ok_or("sharding_indexed has no codecs")?;
-    let Chain { kind: Kind::Chunk(codec), reorder, label, .. } =
+    let ChunkCodecs { kind: Kind::Chunk(codec), reorder, label, .. } =
         resolve(codecs, &Target { chunk: &inner, ..*target })?
     else {
         return Err(Refusal::unsupported("shards inside shards are not supported"));

@@ -4,7 +4,7 @@
 //! [`FOOTER_KEY`] in its own metadata, as eight hexadecimal digits that count as zeros in it.
 //!
 //! ```text
-//!  writer ─▶ footer with FOOTER_KEY: 00000000 ──seal──▶ digits in place ─▶ file ──footer_matches──▶ reader
+//!  writer ─▶ footer with FOOTER_KEY: 00000000 ──put──▶ digits in place ─▶ file ──footer_matches──▶ reader
 //! ```
 
 use crate::place;
@@ -20,7 +20,7 @@ pub(super) const NO_SUM: &str = "00000000";
 ///
 /// # Errors
 /// A file that cannot be written, or has no place for it.
-pub(super) fn seal(path: &Path) -> io::Result<()> {
+pub(super) fn put(path: &Path) -> io::Result<()> {
     let (file, length) = place::open(path)?;
     let (mut tail, mut footer) = ([0; 8], vec![]);
     let end = length.checked_sub(8).ok_or(io::ErrorKind::InvalidData)?;

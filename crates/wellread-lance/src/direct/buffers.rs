@@ -10,7 +10,7 @@ use wellread_store::direct::{Fault, trim};
 
 /// Memory that is used again from page to page.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct DecodeBuffers {
     /// Bytes of the file.
     pub raw: Vec<u64>,
     /// Chunks that were fetched before they are read.
@@ -24,7 +24,7 @@ pub(super) struct Room {
     pub decompressed: Decompressed,
 }
 
-impl Room {
+impl DecodeBuffers {
     /// Gives memory back that is more than is worth keeping.
     pub fn trim(&mut self) {
         self.ahead.clear();
