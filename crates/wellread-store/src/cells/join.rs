@@ -218,7 +218,8 @@ impl Cells {
         options: &CellOptions,
     ) -> Result<Self> {
         let Placement { image, y, x, labels } = placement;
-        let mut report = CellsReport { rows: table.rows, ..CellsReport::default() };
+        let mut report =
+            CellsReport { rows: table.rows, site_numbers: image.doubt.clone(), ..CellsReport::default() };
         let mut is_checked = vec![false; images.len()];
         let mut cells = Self {
             size: options.size,

@@ -9,7 +9,7 @@
 use super::options::CellOptions;
 use super::table::CellTable;
 use crate::each_row;
-use crate::features::{Comparison, Index, as_written, key_at, refuse_shifted};
+use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_shifted};
 use crate::profiles::{Profiles, Spread, files_of_sites, folders_of, parts};
 use crate::surface::option;
 use crate::{Error, Result, Store, threads};
@@ -147,6 +147,8 @@ impl ImageLookup {
 pub(super) struct ImageOf {
     /// For each row, where there is one.
     pub images: Vec<Option<usize>>,
+    /// Whether sites may be counted from other numbers, in words.
+    pub doubt: Option<String>,
     keys: Vec<ArrayRef>,
     names: Vec<String>,
 }
@@ -154,7 +156,7 @@ pub(super) struct ImageOf {
 impl ImageOf {
     /// For rows whose images are known.
     pub fn known(images: Vec<Option<usize>>) -> Self {
-        Self { images, keys: vec![], names: vec![] }
+        Self { images, doubt: None, keys: vec![], names: vec![] }
     }
 
     /// A row in words, by what tells its image.
@@ -187,14 +189,14 @@ pub(super) fn image_of(
             column.ok_or_else(|| Error::new(&table.path, format_args!("has no column {name:?}")))
         })
         .collect::<Result<_>>()?;
-    let found = match by {
-        ImageLookup::Only => vec![Some(0); table.rows],
+    let (images, doubt) = match by {
+        ImageLookup::Only => (vec![Some(0); table.rows], None),
         ImageLookup::Columns { table: own, images: theirs, .. } => {
             by_columns(images, table, [own, theirs], &columns)?
         }
-        ImageLookup::Name(name) => by_name(images, table, name, &columns[0])?,
+        ImageLookup::Name(name) => (by_name(images, table, name, &columns[0])?, None),
     };
-    Ok(ImageOf { images: found, keys: columns, names: by.columns().to_vec() })
+    Ok(ImageOf { images, doubt, keys: columns, names: by.columns().to_vec() })
 }
 
 fn by_columns(
@@ -202,7 +204,7 @@ fn by_columns(
     table: &CellTable,
     [own, theirs]: [&[String]; 2],
     columns: &[ArrayRef],
-) -> Result<Vec<Option<usize>>> {
+) -> Result<(Vec<Option<usize>>, Option<String>)> {
     let batch = images.hints().features(theirs)?;
     let beside = batch.as_ref().map_or(&[][..], RecordBatch::columns);
     let rows = batch.as_ref().map_or(0, RecordBatch::num_rows).min(images.len());
@@ -238,12 +240,16 @@ fn by_columns(
     for images in threads::in_runs(table.rows, ROWS_PER_THREAD, of_run) {
         found.append(&mut images?);
     }
-    // Where all rows have an image, sites are counted alike.
     if found.contains(&None) {
         let rows = (0..table.rows).filter(|&row| !is_as_before(columns, row));
         refuse_shifted(&table.path, (own, columns, rows), (theirs, beside), &compared, "cells.by")?;
     }
-    Ok(found)
+    let mut has_cells = vec![false; images.len()];
+    for image in found.iter().flatten() {
+        has_cells[*image] = true;
+    }
+    let doubt = doubtful((theirs, beside), &compared, &has_cells);
+    Ok((found, doubt))
 }
 
 /// Whether all columns have in a row what they have in the row before it, where that is told without making texts of them. Nulls are
