@@ -22,7 +22,7 @@
 //! | `natural` | `A2` before `A10`; wells |
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
 //! | `store`, `plane_sink`, `channels` | the store whose rows are sites |
-//! | `load_data`, `paths` | tables of files, and where the files of another machine lie here |
+//! | `load_data`, `paths`, `table_faults` | tables of files, where the files of another machine lie here, and what may be wrong |
 //! | `unnamed`, `unused` | images of a folder that the table in it does not name; a table that names files elsewhere |
 //! | `companion` | `*.companion.ome` |
 
@@ -51,6 +51,7 @@ mod pattern;
 mod plane_sink;
 mod recognise;
 mod store;
+mod table_faults;
 mod unnamed;
 mod unused;
 

@@ -68,7 +68,11 @@ fn a_table_says_which_file_is_which_channel() {
     // Another machine's.
     table(dir.path(), r"C:\data\plate");
     let error = failure(&path, &options());
-    assert!(error.contains(": path_map FROM=TO"), "{error}");
+    for part in
+        ["load_data.csv: row 0: ", r": C:\data\plate\b-ch1.tif is not there, nor", ": path_map FROM=TO"]
+    {
+        assert!(error.contains(part), "{error}");
+    }
     // The folder opens without the table then, which is said.
     let folder = open(dir.path(), &options()).unwrap();
     let why = unused_table(&*folder, &options()).unwrap();
@@ -123,6 +127,29 @@ fn files_that_are_named_and_not_there_are_missing() {
     let store = open(&path, &with_missing(Missing::Zero)).unwrap();
     assert_eq!(image(&*store, 1), ([1, 2, 1], [pixels(&[2]), vec![0; 12]].concat()));
     assert_eq!(image(&*store, 2), ([1, 2, 1], vec![0; 24]));
+}
+
+#[test]
+fn rows_of_the_same_files_are_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a1.tif", "a2.tif", "b1.tif"]);
+    let path = dir.path().join("load_data.csv");
+    let header = "FileName_OrigDNA,FileName_OrigER,Metadata_Well";
+    let rows = "a1.tif,a2.tif,A01\nb1.tif,a2.tif,A02\n";
+    std::fs::write(&path, format!("{header}\n{rows}a1.tif,a2.tif,A03\n")).unwrap();
+    // The folder does not open without its table in silence.
+    for opened in [path.as_path(), dir.path()] {
+        let error = failure(opened, &options());
+        for part in ["load_data.csv: row 2: ", "rows 0 and 2 name the same files", "leave one of them out"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+    std::fs::write(&path, format!("{header},Frame_OrigDNA\na1.tif,a2.tif,A01,0\na1.tif,a2.tif,A01,1\n"))
+        .unwrap();
+    let error = failure(&path, &options());
+    assert!(error.contains("reads whole files and no \"Frame_OrigDNA\""), "{error}");
+    std::fs::write(&path, format!("{header}\n{rows}")).unwrap();
+    assert_eq!(open(&path, &options()).unwrap().len(), 2);
 }
 
 #[test]
