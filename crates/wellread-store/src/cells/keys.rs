@@ -149,6 +149,8 @@ pub(super) struct ImageOf {
     pub images: Vec<Option<usize>>,
     /// Whether sites may be counted from other numbers, in words.
     pub doubt: Option<String>,
+    /// The values of the first image that rows are compared with, in words.
+    pub first: Option<String>,
     keys: Vec<ArrayRef>,
     names: Vec<String>,
 }
@@ -156,19 +158,23 @@ pub(super) struct ImageOf {
 impl ImageOf {
     /// For rows whose images are known.
     pub fn known(images: Vec<Option<usize>>) -> Self {
-        Self { images, doubt: None, keys: vec![], names: vec![] }
+        Self { images, doubt: None, first: None, keys: vec![], names: vec![] }
     }
 
     /// A row in words, by what tells its image.
     pub fn describe(&self, row: usize) -> String {
-        let pairs = self.names.iter().zip(&self.keys);
-        let keys = pairs.map(|(name, column)| {
-            let value = key_at(column, row).map_or("null".to_owned(), |value| as_written(&value));
-            format!("{name} {value}")
-        });
-        let keys = keys.collect::<Vec<_>>().join(", ");
+        let keys = in_words(&self.names, &self.keys, row);
         if keys.is_empty() { format!("row {row}") } else { format!("row {row} ({keys})") }
     }
+}
+
+/// The values of columns in a row.
+fn in_words(names: &[String], columns: &[ArrayRef], row: usize) -> String {
+    let keys = names.iter().zip(columns).map(|(name, column)| {
+        let value = key_at(column, row).map_or("null".to_owned(), |value| as_written(&value));
+        format!("{name} {value}")
+    });
+    keys.collect::<Vec<_>>().join(", ")
 }
 
 /// The image of each row of `table`, whose key columns are `keys` ([`ImageLookup::columns`]).
@@ -189,22 +195,24 @@ pub(super) fn image_of(
             column.ok_or_else(|| Error::new(&table.path, format_args!("has no column {name:?}")))
         })
         .collect::<Result<_>>()?;
-    let (images, doubt) = match by {
-        ImageLookup::Only => (vec![Some(0); table.rows], None),
-        ImageLookup::Columns { table: own, images: theirs, .. } => {
-            by_columns(images, table, [own, theirs], &columns)?
+    match by {
+        ImageLookup::Only => Ok(ImageOf::known(vec![Some(0); table.rows])),
+        ImageLookup::Columns { table: own, images: of, .. } => by_columns(images, table, [own, of], columns),
+        ImageLookup::Name(name) => {
+            let found = by_name(images, table, name, &columns[0])?;
+            let first = images.name(0).ok().map(|first| format!("the name {first}"));
+            Ok(ImageOf { images: found, doubt: None, first, keys: columns, names: vec![name.clone()] })
         }
-        ImageLookup::Name(name) => (by_name(images, table, name, &columns[0])?, None),
-    };
-    Ok(ImageOf { images, doubt, keys: columns, names: by.columns().to_vec() })
+    }
 }
 
 fn by_columns(
     images: &dyn Store,
     table: &CellTable,
     [own, theirs]: [&[String]; 2],
-    columns: &[ArrayRef],
-) -> Result<(Vec<Option<usize>>, Option<String>)> {
+    keys: Vec<ArrayRef>,
+) -> Result<ImageOf> {
+    let columns = keys.as_slice();
     let batch = images.hints().features(theirs)?;
     let beside = batch.as_ref().map_or(&[][..], RecordBatch::columns);
     let rows = batch.as_ref().map_or(0, RecordBatch::num_rows).min(images.len());
@@ -249,7 +257,8 @@ fn by_columns(
         has_cells[*image] = true;
     }
     let doubt = doubtful((theirs, beside), &compared, &has_cells);
-    Ok((found, doubt))
+    let first = (rows > 0).then(|| in_words(theirs, beside, 0));
+    Ok(ImageOf { images: found, doubt, first, keys, names: own.to_vec() })
 }
 
 /// Whether all columns have in a row what they have in the row before it, where that is told without making texts of them. Nulls are
