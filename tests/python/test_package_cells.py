@@ -744,3 +744,5 @@ def test_sites_that_may_be_counted_from_another_number_are_told(tmp_path):
         images.cells(others, size=8)
     with pytest.raises(wr.ChoiceError, match='give positions in pixels: unit="pixel"'):
         images.cells(table(0), size=8, unit="um")
+    with pytest.raises(wr.ChoiceError, match='The images have a column "Metadata_Well": give that of the table this'):
+        images.with_columns({"Well": ["A01"], "drug": ["DMSO"]}, on="Well")
