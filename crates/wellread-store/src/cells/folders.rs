@@ -4,9 +4,30 @@
 //!  images  A/Images/s1   B/Images/s1     folders of both sets: A, B
 //!  labels  A/masks/s1    B/masks/s1      A/masks/s1 is of A/Images/s1, and B/masks/s1 is not
 //! ```
+//!
+//! The plate of an image counts as a folder above the others: its own may be called `A__2026-01-05-Measurement1`.
 
-use crate::profiles;
+use crate::Store;
+use crate::features::{as_written, key_at};
 use std::collections::HashSet;
+
+/// The column of an image's plate.
+const PLATE: &str = "Metadata_Plate";
+
+/// Digits of a plate's name from which on it is no number of a site or of a well.
+const DIGITS: usize = 4;
+
+/// The plate of each image, as far as a column says and it is no mere number; nothing where there is no such column.
+pub(super) fn plates(images: &dyn Store) -> Vec<Option<String>> {
+    let hints = images.hints();
+    let has_plates = hints.feature_names().iter().any(|name| name == PLATE);
+    let column = || hints.features(&[PLATE.to_owned()]).ok().flatten();
+    let Some(batch) = has_plates.then(column).flatten() else { return vec![] };
+    let Some(column) = batch.columns().first() else { return vec![] };
+    let is_name = |plate: &String| plate.len() >= DIGITS || !plate.bytes().all(|byte| byte.is_ascii_digit());
+    let plate = |row: usize| key_at(column, row).map(|plate| as_written(&plate)).filter(is_name);
+    (0..batch.num_rows()).map(plate).collect()
+}
 
 /// Folders of a name that are compared at most, from the last one on.
 pub(super) const MAX_FOLDERS: usize = 16;
@@ -24,8 +45,8 @@ pub(super) struct Folders<'a> {
 }
 
 impl<'a> Folders<'a> {
-    /// Of images by their names, or by those of their files, and of label images.
-    pub fn of(images: &'a [String], labels: &'a [String]) -> Self {
+    /// Of images by their names, or by those of their files, and of label images; of each the folders and the file.
+    pub fn of(images: &[Vec<&'a str>], labels: &[Vec<&'a str>]) -> Self {
         let ((images, own), (labels, other)) = (endings(images), endings(labels));
         let names = |single: &HashSet<(usize, &'a str)>| -> HashSet<&'a str> {
             single.iter().map(|(_, folder)| *folder).collect()
@@ -94,11 +115,11 @@ fn folders<'p, 'a>(parts: &'p [&'a str]) -> &'p [&'a str] {
 }
 
 /// The folders of these names, from each of them on to the last one; and each alone, with its place from the last one.
-fn endings(names: &[String]) -> (HashSet<String>, HashSet<(usize, &str)>) {
-    let (mut found, mut single, mut before) = (HashSet::new(), HashSet::new(), vec![]);
+fn endings<'a>(names: &[Vec<&'a str>]) -> (HashSet<String>, HashSet<(usize, &'a str)>) {
+    let (mut found, mut single) = (HashSet::new(), HashSet::new());
+    let mut before: &[&str] = &[];
     for name in names {
-        let mut own = profiles::parts(name);
-        own.pop();
+        let own = folders(name);
         // Images of a folder mostly follow each other.
         if own != before {
             let firsts = own.len().saturating_sub(MAX_FOLDERS)..own.len();

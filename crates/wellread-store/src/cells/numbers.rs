@@ -212,12 +212,14 @@ fn first_of_other_words(
     let [own, theirs] =
         [images, labels].map(|names| telling(names.iter().map(|name| words_of(name)).collect()));
     let known: HashSet<&String> = own.iter().flatten().collect();
-    let folders = Folders::of(images, labels);
+    let [images_in, labels_in] =
+        [images, labels].map(|names| names.iter().map(|name| parts(name)).collect::<Vec<_>>());
+    let folders = Folders::of(&images_in, &labels_in);
     let is_other = |image: &usize| {
         let label = row_of(*image);
         let mut words = theirs[label].iter();
         words.any(|word| known.contains(word) && !own[*image].contains(word))
-            || folders.have_other_words(&parts(&images[*image]), &parts(&labels[label]))
+            || folders.have_other_words(&images_in[*image], &labels_in[label])
     };
     (0..images.len()).find(is_other)
 }

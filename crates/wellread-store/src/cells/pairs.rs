@@ -10,7 +10,7 @@
 //!  s1                      s1/nuclei                    a file in a folder of its name
 //! ```
 
-use super::folders::{Folders, MAX_FOLDERS};
+use super::folders::{Folders, MAX_FOLDERS, plates};
 use crate::each_row;
 use crate::features::{Comparison, Index, refuse_shifted};
 use crate::masks::beginnings;
@@ -74,29 +74,32 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
     let names_of_labels: Vec<String> = each_row::names(labels).collect::<Result<_>>()?;
     // A label image of an image of several files may be called as any of them: programs segment files.
     let (files, images_of_files) = files_by_image(images);
-    let [index, of_files] = [&names, &files].map(|names| NameIndex::of(names, &names_of_labels));
+    let parts_of_labels: Vec<Vec<&str>> = names_of_labels.iter().map(|name| profiles::parts(name)).collect();
+    let plates = plates(images);
+    let plate = |image: usize| plates.get(image)?.as_deref();
+    let index = NameIndex::of(&names, plate, &parts_of_labels);
+    let of_files = NameIndex::of(&files, |file| plate(images_of_files[file]), &parts_of_labels);
     // Whole names come first: a name that only looks alike then takes no image from them.
     let (mut rest, mut is_named) = (vec![], vec![false; images.len()]);
-    for (label, name) in names_of_labels.iter().enumerate() {
-        match index.whole.get(&profiles::parts(name).join("/")) {
+    for (label, own) in parts_of_labels.iter().enumerate() {
+        match index.whole.get(&own.join("/")) {
             Some(&image) => {
                 put(image, label)?;
                 is_named[image] = true;
             }
-            None => rest.push((label, name)),
+            None => rest.push((label, own)),
         }
     }
-    for (label, name) in rest {
-        let own = profiles::parts(name);
+    for (label, own) in rest {
         // A file tells more than the words that its image's name shares with others.
-        let image = match of_files.of_label_here(&own) {
+        let image = match of_files.of_label_here(own) {
             Ok(Some(file)) => Ok(images_of_files.get(file).copied()),
-            Ok(None) | Err(_) => match index.of_labels_within(&own) {
-                Ok(None) => index.of_label_here(&own),
+            Ok(None) | Err(_) => match index.of_labels_within(own) {
+                Ok(None) => index.of_label_here(own),
                 found => found,
             },
         };
-        let in_folder = || index.of_beginning(&own).filter(|&image| !is_named[image]);
+        let in_folder = || index.of_beginning(own).filter(|&image| !is_named[image]);
         let image = image.map(|image| image.or_else(in_folder));
         match image {
             // The one of the same file name in another folder, which has its own label image.
@@ -105,6 +108,7 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
             Ok(None) => {}
             Err(two) => {
                 let [first, second] = two.map(|image| names[image].as_str());
+                let name = &names_of_labels[label];
                 let cause = format_args!("{name} could be of either of two images, {first} and {second}");
                 return Err(Error::new(labels.path(), cause)
                     .hint("label images have to lie in folders of the same names as their images"));
@@ -169,6 +173,8 @@ type Alike = (usize, Option<usize>);
 struct NameIndex<'a> {
     /// The folders and the file's name of each.
     parts: Vec<Vec<&'a str>>,
+    /// The same below its plate, where that is known.
+    placed: Vec<Vec<&'a str>>,
     /// By all of it.
     whole: HashMap<String, usize>,
     /// By the file's name alone.
@@ -181,13 +187,18 @@ struct NameIndex<'a> {
 }
 
 impl<'a> NameIndex<'a> {
-    fn of(names: &'a [String], labels: &'a [String]) -> Self {
+    fn of(names: &'a [String], plate: impl Fn(usize) -> Option<&'a str>, labels: &[Vec<&'a str>]) -> Self {
         let one_more = |image: usize| move |alike: &mut Alike| alike.1 = alike.1.or(Some(image));
         let all: Vec<Vec<&'a str>> = names.iter().map(|name| profiles::parts(name)).collect();
+        let below_plate = |(image, parts): (usize, &Vec<&'a str>)| -> Vec<&'a str> {
+            let plate = plate(image).filter(|plate| !parts.contains(plate));
+            plate.into_iter().chain(parts.iter().copied()).collect()
+        };
+        let placed: Vec<Vec<&'a str>> = all.iter().enumerate().map(below_plate).collect();
+        let folders = Folders::of(&placed, labels);
         let (whole, stems, endings, shared) =
             (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
-        let mut index =
-            Self { parts: vec![], whole, stems, endings, shared, folders: Folders::of(names, labels) };
+        let mut index = Self { parts: vec![], placed, whole, stems, endings, shared, folders };
         for (image, parts) in all.iter().enumerate() {
             index.whole.entry(parts.join("/")).or_insert(image);
             let stem = parts.last().copied().unwrap_or_default();
@@ -198,7 +209,7 @@ impl<'a> NameIndex<'a> {
             if index.stems.get(stem).is_none_or(|(_, other)| other.is_none()) {
                 continue;
             }
-            if let Some(key) = index.folders.shared_with(parts, stem) {
+            if let Some(key) = index.folders.shared_with(&index.placed[image], stem) {
                 index.shared.entry(key).and_modify(one_more(image)).or_insert((image, None));
             }
             let folders = parts.len().saturating_sub(1);
@@ -241,7 +252,7 @@ impl<'a> NameIndex<'a> {
     /// # Errors
     /// Two images that it could be of.
     fn of_label_here(&self, parts: &[&str]) -> Result<Option<usize>, [usize; 2]> {
-        let is_here = |image: &usize| !self.folders.are_apart(&self.parts[*image], parts);
+        let is_here = |image: &usize| !self.folders.are_apart(&self.placed[*image], parts);
         let two = match self.of_label(parts) {
             Ok(found) => return Ok(found.filter(is_here)),
             Err(two) => two,
@@ -322,7 +333,7 @@ mod tests {
 
     fn image_of(images: &[&str], label: &str) -> Result<Option<usize>, [usize; 2]> {
         let names: Vec<String> = images.iter().map(|&name| name.to_owned()).collect();
-        NameIndex::of(&names, &[]).of_label(&profiles::parts(label))
+        NameIndex::of(&names, |_| None, &[]).of_label(&profiles::parts(label))
     }
 
     #[test]
