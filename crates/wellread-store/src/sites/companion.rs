@@ -5,11 +5,18 @@
 
 use crate::tiff::Companion;
 use crate::{Error, Result, Store, place};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Whether a file is one, by its name.
 pub(super) fn is_one(path: &Path) -> bool {
     path.file_name().is_some_and(|name| crate::tiff::is_companion(&name.to_string_lossy()))
+}
+
+/// The one in a folder; `None` where it has none or several.
+pub(super) fn in_folder(folder: &Path) -> Option<PathBuf> {
+    let entries = place::list(folder).ok()?.flatten();
+    let mut companions = entries.map(|entry| folder.join(entry.name())).filter(|path| is_one(path));
+    companions.next().filter(|_| companions.next().is_none())
 }
 
 /// Opens the images of a companion.

@@ -260,6 +260,14 @@ fn a_companion_stands_for_its_files() {
     let store = open(&path, &options()).unwrap();
     assert_eq!((store.len(), channels(&*store)), (1, vec!["DNA".to_owned(), "ER".to_owned()]));
     assert_eq!(image(&*store, 0), ([1, 2, 1], pixels(&[0, 1])));
+    // The folder by the name of its layout: without the file that the companion does not name.
+    let folder = open(dir.path(), &layout("ome-companion")).unwrap();
+    assert_eq!((folder.len(), image(&*folder, 0)), (1, ([1, 2, 1], pixels(&[0, 1]))));
+    let second = dir.path().join("other.companion.ome");
+    std::fs::copy(&path, &second).unwrap();
+    let error = failure(dir.path(), &layout("ome-companion"));
+    assert!(error.contains("give the path of the file that ends in .companion.ome"), "{error}");
+    std::fs::remove_file(second).unwrap();
     std::fs::remove_file(dir.path().join("x_c1.tif")).unwrap();
     assert!(failure(&path, &options()).contains("x_c1.tif: is not there"));
 }
