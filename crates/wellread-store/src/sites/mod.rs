@@ -108,7 +108,9 @@ pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Bo
         let may_have_one = is_free && options.pattern.is_none();
         #[cfg(feature = "tiff")]
         if options.layout.as_deref() == Some(COMPANION) && options.pattern.is_none() {
-            return companion::in_folder(path).map(|file| companion::open(&file)).transpose();
+            return companion::in_folder(path)
+                .map(|file| companion::open(&file, options.missing))
+                .transpose();
         }
         return if may_have_one { load_data::open_folder(path, options) } else { Ok(None) };
     }
@@ -122,7 +124,7 @@ pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Bo
     #[cfg(feature = "tiff")]
     if companion::is_one(path) {
         refuse_names(path, options, "the description of an OME-TIFF")?;
-        return companion::open(path).map(Some);
+        return companion::open(path, options.missing).map(Some);
     }
     Ok(None)
 }

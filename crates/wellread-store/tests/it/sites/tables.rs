@@ -269,7 +269,30 @@ fn a_companion_stands_for_its_files() {
     assert!(error.contains("give the path of the file that ends in .companion.ome"), "{error}");
     std::fs::remove_file(second).unwrap();
     std::fs::remove_file(dir.path().join("x_c1.tif")).unwrap();
-    assert!(failure(&path, &options()).contains("x_c1.tif: is not there"));
+    for missing in [Missing::Error, Missing::Skip, Missing::Zero] {
+        let error = failure(&path, &with_missing(missing));
+        assert!(error.contains("set.companion.ome: 1 image of 1 lacks files"), "{error}");
+        assert!(error.contains(": x has no x_c1.tif (hint: put the files beside it"), "{error}");
+    }
+    // Another image that is whole.
+    let xml = std::fs::read_to_string(&path).unwrap();
+    let (start, end) = (xml.find("<Image ").unwrap(), xml.find("</OME>").unwrap());
+    let second = xml[start..end]
+        .replace("Name=\"x\"", "Name=\"y\"")
+        .replace("Image:0", "Image:1")
+        .replace("Pixels:0", "Pixels:1")
+        .replace("Channel:0:", "Channel:1:")
+        .replace("x_c", "y_c")
+        .replace("uuid:0", "uuid:1");
+    std::fs::write(&path, format!("{}{second}</OME>", &xml[..end])).unwrap();
+    for (i, name) in ["y_c0.tif", "y_c1.tif"].iter().enumerate() {
+        std::fs::write(dir.path().join(name), tiff(200 + 100 * i as u16, super::SIZE, only)).unwrap();
+    }
+    let error = failure(&path, &options());
+    assert!(error.contains("1 image of 2 lacks files") && error.contains("missing skip leaves"), "{error}");
+    let whole = open(&path, &with_missing(Missing::Skip)).unwrap();
+    assert_eq!((whole.len(), names(&*whole)), (1, vec!["y".to_owned()]));
+    assert_eq!(image(&*whole, 0), ([1, 2, 1], pixels(&[2, 3])));
 }
 
 /// A companion of three times, in a file each.
