@@ -45,7 +45,7 @@ pub(super) struct Folders<'a> {
 }
 
 impl<'a> Folders<'a> {
-    /// Of images by their names, or by those of their files, and of label images; of each the folders and the file.
+    /// The folders of images and of label images, by their split names: those of images may be the names of their files.
     pub fn of(images: &[Vec<&'a str>], labels: &[Vec<&'a str>]) -> Self {
         let ((images, own), (labels, other)) = (endings(images), endings(labels));
         let names = |single: &HashSet<(usize, &'a str)>| -> HashSet<&'a str> {

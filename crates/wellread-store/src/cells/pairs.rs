@@ -247,7 +247,7 @@ impl<'a> NameIndex<'a> {
     }
 
     /// As [`Self::of_label`], without images of another folder, such as another plate's. Folders that both sets have tell
-    /// which of several images of one name it is, also where these are not the last ones: `A/masks/s1` of `A/Images/s1`.
+    /// images of one name apart, also where these are not the last ones: `A/masks/s1` is of `A/Images/s1`.
     ///
     /// # Errors
     /// Two images that it could be of.

@@ -111,7 +111,7 @@ pub(super) fn as_written(folder: &str, name: &str) -> String {
 /// Opens the images of a table.
 ///
 /// # Errors
-/// A table that cannot be read, no row in it, two rows of the same files, files of a format that folders of images are not of.
+/// A table that cannot be read, or has no row. Two rows of the same files. Files of a format that folders of images are not of.
 pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>> {
     open_of(path, options, None)
 }

@@ -1,4 +1,4 @@
-//! What may be wrong with a table of files: files that lie elsewhere, rows that name the same files.
+//! Faults of a table of files: files that lie elsewhere, rows that name the same files.
 
 use super::group::NO_FILE;
 use super::paths;

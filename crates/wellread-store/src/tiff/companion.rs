@@ -46,7 +46,7 @@ impl Companion {
         self.images.len()
     }
 
-    /// Leaves out images of which a file is not there. Of each it says which file that is.
+    /// Leaves out images of which a file is not there, and says which file each lacks.
     pub(crate) fn leave_out_incomplete(&mut self) -> Vec<String> {
         let is_absent = |file: &&PathBuf| !place::exists(file);
         let absent: HashSet<PathBuf> = self.files.iter().filter(is_absent).cloned().collect();
