@@ -739,7 +739,9 @@ def test_sites_that_may_be_counted_from_another_number_are_told(tmp_path):
         assert "site_numbers" not in images.cells(table(0, 2), size=8).cells_report
     # Wells of another spelling are of no image, and the error says how the images have them.
     others = {**table(1), "Metadata_Well": ["A1"]}
-    said = "1 cell of no image .*Metadata_Well A1, Metadata_Site 1.*first image has Metadata_Well A01, Metadata_Site 0"
+    said = (
+        "1 cell of no image .*Metadata_Well A1, Metadata_Site 1.*first image has Metadata_Well A01, Metadata_Site 0"
+    )
     with pytest.raises(wr.ChoiceError, match=said):
         images.cells(others, size=8)
     with pytest.raises(wr.ChoiceError, match='give positions in pixels: unit="pixel"'):
