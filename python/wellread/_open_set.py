@@ -107,7 +107,7 @@ class OpenSet:
         """Counts of the table of cells, if rows are cells (:meth:`cells`), else None. They are ``rows`` of the table,
         ``cells`` and ``images``. ``without_image``, ``without_position``, ``outside``, ``dropped`` (at the border),
         ``images_without_cells`` and ``labels_without_image`` (label images) have a ``count`` each, and the ``first``
-        few in words.
+        few in words. ``site_numbers`` is there if the table may count sites from 1 and the images from 0.
         """
         report = self._native.cells_report()
         return None if report is None else json.loads(report)

@@ -352,6 +352,9 @@ class Dataset(OpenSet):
         of_images = self._native.columns_left_out()
         left_out = [column for column in dataset._native.columns_left_out() if column not in of_images]
         _tell_left_out(self._path, left_out)
+        doubt = (dataset.cells_report or {}).get("site_numbers")
+        if doubt is not None:
+            warnings.warn(f"{self._path}: {doubt}", stacklevel=2)
         return dataset
 
     def with_columns(

@@ -720,3 +720,31 @@ def test_an_image_that_cannot_be_read_keeps_only_its_own_cells_from_being_cut(tm
     assert refused.value.hint.endswith(hint)
     cells = images.select([0, 1, 3]).cells(table, size=(8, 8), unmatched="skip")
     assert [int(cell.max()) for cell in cells] == [3]
+
+
+def test_sites_that_may_be_counted_from_another_number_are_told(tmp_path):
+    for site in range(3):
+        tifffile.imwrite(tmp_path / f"s{site}.tif", np.zeros((32, 32), np.uint8))
+    images = wr.Dataset(tmp_path).with_columns({"Metadata_Well": ["A01"] * 3, "Metadata_Site": [0, 1, 2]})
+
+    def table(*sites):
+        middle = [16.0] * len(sites)
+        return {"Metadata_Well": ["A01"] * len(sites), "Metadata_Site": list(sites), "x": middle, "y": middle}
+
+    with pytest.warns(UserWarning, match='no cell is of a site 0, and column "Metadata_Site" of the images begins'):
+        cells = images.cells(table(1, 2), size=8)
+    assert "if the table counts sites from 1" in cells.cells_report["site_numbers"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "site_numbers" not in images.cells(table(0, 2), size=8).cells_report
+    # Wells of another spelling are of no image, and the error says how the images have them.
+    others = {**table(1), "Metadata_Well": ["A1"]}
+    said = (
+        "1 cell of no image .*Metadata_Well A1, Metadata_Site 1.*first image has Metadata_Well A01, Metadata_Site 0"
+    )
+    with pytest.raises(wr.ChoiceError, match=said):
+        images.cells(others, size=8)
+    with pytest.raises(wr.ChoiceError, match='give positions in pixels: unit="pixel"'):
+        images.cells(table(0), size=8, unit="um")
+    with pytest.raises(wr.ChoiceError, match='The images have a column "Metadata_Well": give that of the table this'):
+        images.with_columns({"Well": ["A01"], "drug": ["DMSO"]}, on="Well")

@@ -410,6 +410,22 @@ def test_numbers_in_folders_pair_wells_and_masks(tmp_path):
         wr.DataLoader(tmp_path / "images", 3, targets=tmp_path / "running")
 
 
+def test_masks_of_two_plates_are_told_by_the_plates_of_their_images(tmp_path):
+    """As of plates of Harmony, whose folders are called by plate and time: P1__2026-01-05-Measurement1."""
+    for value, (folder, plate) in enumerate([("a", "P2"), ("b", "P1")], 1):
+        for file in (f"images/{folder}/Images/s1.tif", f"masks/{plate}/masks/s1_mask.tif"):
+            (tmp_path / file).parent.mkdir(parents=True)
+            tifffile.imwrite(tmp_path / file, np.full((8, 8), value, np.uint8))
+    images, masks = wr.Dataset(tmp_path / "images"), wr.Dataset(tmp_path / "masks")
+    with pytest.raises(wr.ChoiceError, match="could be of either of two images"):
+        wr.DataLoader(images, 2, targets=masks)
+    images = images.with_columns({"Metadata_Plate": ["P2", "P1"]})
+    load = wr.DataLoader(images, 2, targets=masks, scale=None)
+    ((pixels, targets),) = load
+    assert load.pairing == "names" and np.array_equal(pixels, targets) and sorted(pixels[:, 0, 0, 0]) == [1, 2]
+    assert wr.DataLoader(images.select([1]), 1, targets=masks).pairing == "names"
+
+
 def test_labels_of_an_ome_zarr_plate_are_those_of_their_wells(tmp_path):
     zarr = pytest.importorskip("zarr")
     wells = [str(column) for column in range(1, 12)]

@@ -316,9 +316,10 @@ impl Kernel for Apply<'_> {
                 }
             }
             if let Some((stream, photon)) = steps.photon {
+                // Infinite values stay: noise of both signs would make NaN of them.
                 add_noise(stream, first, tile, |v| {
                     let variance = v * photon;
-                    (if variance > 0.0 { variance } else { 0.0 }).sqrt()
+                    (if variance > 0.0 && variance < f32::INFINITY { variance } else { 0.0 }).sqrt()
                 });
             }
             if let Some((stream, deviation)) = steps.gaussian {

@@ -38,7 +38,7 @@ pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns
 pub(crate) use row_id::{RowId, is_own_number};
 pub(crate) use seconds::finer;
 pub use seconds::{without_date64, without_seconds};
-pub(crate) use site_numbers::refuse_shifted;
+pub(crate) use site_numbers::{doubtful, refuse_shifted};
 pub use times::{first_infinite, first_outside};
 pub use unique::{is_own_of_tables, refuse_nul, renamed, without_nul};
 pub(crate) use unique::{unique_names, unique_schema};

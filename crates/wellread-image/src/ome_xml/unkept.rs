@@ -2,12 +2,17 @@
 
 use super::NAMES;
 use super::attributes::Attributes;
+use crate::PixelType;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
+/// Bits of a pixel that the camera filled, where these are fewer than its type has: 12 of 16.
+const SIGNIFICANT_BITS: &str = "significant bits";
+
 /// Facts, each with an element and one of its attributes, or no attribute where the element says it. Those of one fact follow each
 /// other.
-const PLACES: [(&str, &str, &str); 24] = [
+const PLACES: [(&str, &str, &str); 25] = [
+    (SIGNIFICANT_BITS, "Pixels", "SignificantBits"),
     ("stage positions", "Plane", "PositionX"),
     ("stage positions", "Plane", "PositionY"),
     ("stage positions", "Plane", "PositionZ"),
@@ -84,10 +89,21 @@ fn look_at(start: &BytesStart<'_>, found: &mut Found) {
     }
     let attributes = Attributes::of(start, 0, 0);
     for at in open {
-        let (_, _, attribute) = PLACES[at];
+        let (fact, _, attribute) = PLACES[at];
         let value = attributes.as_ref().ok().and_then(|all| all.get(attribute));
-        found[at] = attribute.is_empty() || value.is_some_and(|value| !value.is_empty());
+        found[at] = if fact == SIGNIFICANT_BITS {
+            attributes.as_ref().is_ok_and(|all| value.is_some_and(|bits| are_fewer(bits, all)))
+        } else {
+            attribute.is_empty() || value.is_some_and(|value| !value.is_empty())
+        };
     }
+}
+
+/// Whether these are fewer bits than the type of the pixels has. Bio-Formats writes the number for each image.
+fn are_fewer(bits: &str, pixels: &Attributes<'_>) -> bool {
+    let dtype: Option<PixelType> = pixels.get("Type").and_then(|word| word.trim().parse().ok());
+    let bits: Option<usize> = bits.trim().parse().ok();
+    dtype.zip(bits).is_some_and(|(dtype, bits)| bits < 8 * dtype.size())
 }
 
 /// Whether an element is an annotation that wellread has not written.
@@ -100,7 +116,7 @@ fn is_annotation_of_others(start: &BytesStart<'_>) -> bool {
 mod tests {
     use super::super::{OmeImage, write};
     use super::*;
-    use crate::{ImageMetadata, PixelType, Shape};
+    use crate::{ImageMetadata, Shape};
 
     #[test]
     fn facts_without_a_field_are_named() {
@@ -124,6 +140,15 @@ mod tests {
         );
         assert!(channel("IlluminationType=\"Other\" Fluor=\"\"").is_empty());
         assert_eq!(of("<ome:ROI ID=\"ROI:0\"/><Instrument/>"), ["regions of interest", "instruments"]);
+        let pixels = |attributes: &str| of(&format!("<Image><Pixels {attributes}/></Image>"));
+        assert_eq!(pixels("Type=\"uint16\" SignificantBits=\"12\""), ["significant bits"]);
+        for whole in [
+            "Type=\"uint16\" SignificantBits=\"16\"",
+            "Type=\"float\" SignificantBits=\"32\"",
+            "Type=\"uint16\"",
+        ] {
+            assert!(pixels(whole).is_empty(), "{whole}");
+        }
         let map = "<StructuredAnnotations><MapAnnotation ID=\"A:0\"/></StructuredAnnotations>";
         assert_eq!(of(map), ["annotations"]);
         assert!(of("<!-- <ROI/> --><Image><AnnotationRef ID=\"A:0\"/></Image>").is_empty());

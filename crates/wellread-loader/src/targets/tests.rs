@@ -177,6 +177,27 @@ fn numbers_in_folders_count() {
 }
 
 #[test]
+fn masks_of_plates_lie_in_other_folders_than_their_images() {
+    let images = ["A/Images/s1", "A/Images/s2", "B/Images/s1"];
+    let masks = ["A/masks/s2", "B/masks/s1_mask", "A/masks/s1"];
+    assert_eq!(paired(&images, &masks).unwrap(), [Some(2), Some(0), Some(1)]);
+    assert!(matches!(find(&images, &["A/m/s1", "A/m/s2", "B/m/s1"], None, false), Ok(Pairs::Names(found))
+        if found == [Some(0), Some(1), Some(2)]));
+    // One plate of two: the other's masks are of no image, whatever the order.
+    assert_eq!(paired(&images[..2], &["B/masks/s1", "A/masks/s2"]).unwrap(), [None, Some(1)]);
+    assert_eq!(paired(&images[2..], &["A/masks/s1", "B/masks/s1"]).unwrap(), [Some(1)]);
+    assert_eq!(paired(&images, &["C/masks/s1", "A/masks/s2"]).unwrap(), [None, Some(1), None]);
+    let error = find(&images[..2], &["B/masks/s1", "A/masks/s2"], None, false).unwrap_err().to_string();
+    assert!(error.contains("1 of 2 images have no target") && error.contains("A/Images/s1"), "{error}");
+    // Folders that only one set has say nothing, nor do names without folders.
+    assert_eq!(paired(&["raw/s1", "raw/s2"], &["done/s2", "done/s1"]).unwrap(), [Some(1), Some(0)]);
+    assert_eq!(paired(&["A/s1", "A/s2"], &["A/s2_mask", "s1_mask"]).unwrap(), [Some(1), Some(0)]);
+    // A folder that is of neither plate is of either.
+    let error = paired(&images, &["masks/s1", "masks/s2"]).unwrap_err().to_string();
+    assert!(error.contains("either of two images, A/Images/s1 and B/Images/s1"), "{error}");
+}
+
+#[test]
 fn words_of_other_images_are_never_overruled_by_order() {
     let images = ["ctrl/1", "drug/1"];
     let error = find(&images, &["a_drug/mask", "ctrl/mask"], None, false).unwrap_err();

@@ -246,6 +246,21 @@ fn noise_has_the_variance_it_should() {
 }
 
 #[test]
+fn photon_noise_keeps_values_that_are_not_finite() {
+    let values = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, 4.0];
+    let mut store = MemoryStore::new("steps");
+    let pixels = values.iter().flat_map(|v| v.to_le_bytes().repeat(64)).collect();
+    store.push("a", Shape([1, 5, 1, 8, 8]), PixelType::F32, pixels).unwrap();
+    let dataset = Dataset::from_store(Box::new(store));
+    let got = sample(&dataset, 0, &Transform::default().noise(Noise { photon: 2.0, gaussian: 0.0 }));
+    for (channel, value) in got.iter().zip(values).take(4) {
+        let same = |v: &f64| *v == f64::from(value) || (v.is_nan() && value.is_nan());
+        assert!(channel.iter().all(same), "{value}: {channel:?}");
+    }
+    assert!(deviation(&got[4]) > 1.0);
+}
+
+#[test]
 fn dropped_channels_are_zero_and_one_stays() {
     let dataset = dataset();
     let (mut dropped, n) = (0, 600);

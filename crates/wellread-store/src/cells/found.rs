@@ -25,6 +25,9 @@ pub struct CellsReport {
     /// Label images whose image is not in the set, where the cells are their labels. It is no error, since the set may be a part of all
     /// images.
     pub labels_without_image: Found,
+    /// The doubt whether table and images count sites from the same number, in words, where all of them agree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site_numbers: Option<String>,
 }
 
 impl CellsReport {
@@ -49,6 +52,7 @@ impl CellsReport {
         notes.extend(self.dropped.sentence("cell", "left out at the border of the image"));
         notes.extend(self.images_without_cells.sentence("image", "without a cell"));
         notes.extend(self.labels_without_image.sentence("label image", "of no image of this set"));
+        notes.extend(self.site_numbers.clone());
         notes
     }
 }

@@ -218,7 +218,8 @@ impl Cells {
         options: &CellOptions,
     ) -> Result<Self> {
         let Placement { image, y, x, labels } = placement;
-        let mut report = CellsReport { rows: table.rows, ..CellsReport::default() };
+        let mut report =
+            CellsReport { rows: table.rows, site_numbers: image.doubt.clone(), ..CellsReport::default() };
         let mut is_checked = vec![false; images.len()];
         let mut cells = Self {
             size: options.size,
@@ -279,7 +280,7 @@ impl Cells {
         }
         report.cells = cells.boxes.len();
         report.images = has_cells.iter().filter(|has| **has).count();
-        cells.check(&report, options)?;
+        cells.check(&report, options, image.first.as_deref())?;
         if let Some((name, _)) = labels {
             cells.check_ids(images, name)?;
         }
@@ -288,7 +289,7 @@ impl Cells {
     }
 
     /// Whether all cells can be cut out that have to be, and there is one.
-    fn check(&self, report: &CellsReport, options: &CellOptions) -> Result<()> {
+    fn check(&self, report: &CellsReport, options: &CellOptions, first: Option<&str>) -> Result<()> {
         let left_out = report.unmatched();
         if left_out > 0 && (options.unmatched == Unmatched::Error || report.cells == 0) {
             let of = counted(report.rows, "cell");
@@ -296,10 +297,12 @@ impl Cells {
             let problems = report.problems().join("; ");
             let [by, x, y] = ["cells.by", "cells.x", "cells.y"].map(option);
             let columns = format!("check the columns that tell the image ({by}) and the position ({x}, {y})");
+            let first = first.filter(|_| report.without_image.count > 0);
+            let seen = first.map_or_else(String::new, |first| format!(". The first image has {first}"));
             let hint = if report.cells == 0 {
-                format!("{columns}, and its unit ({})", option("cells.unit"))
+                format!("{columns}, and its unit ({}){seen}", option("cells.unit"))
             } else {
-                format!("leave them out: {}; or {columns}", option_as("cells.unmatched", "skip"))
+                format!("leave them out: {}; or {columns}{seen}", option_as("cells.unmatched", "skip"))
             };
             return Err(Error::new(&self.table.path, format_args!("{cause}: {problems}"))
                 .choice()

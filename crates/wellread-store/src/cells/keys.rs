@@ -9,7 +9,7 @@
 use super::options::CellOptions;
 use super::table::CellTable;
 use crate::each_row;
-use crate::features::{Comparison, Index, as_written, key_at, refuse_shifted};
+use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_shifted};
 use crate::profiles::{Profiles, Spread, files_of_sites, folders_of, parts};
 use crate::surface::option;
 use crate::{Error, Result, Store, threads};
@@ -147,6 +147,10 @@ impl ImageLookup {
 pub(super) struct ImageOf {
     /// For each row, where there is one.
     pub images: Vec<Option<usize>>,
+    /// Whether sites may be counted from other numbers, in words.
+    pub doubt: Option<String>,
+    /// The values of the first image that rows are compared with, in words.
+    pub first: Option<String>,
     keys: Vec<ArrayRef>,
     names: Vec<String>,
 }
@@ -154,19 +158,23 @@ pub(super) struct ImageOf {
 impl ImageOf {
     /// For rows whose images are known.
     pub fn known(images: Vec<Option<usize>>) -> Self {
-        Self { images, keys: vec![], names: vec![] }
+        Self { images, doubt: None, first: None, keys: vec![], names: vec![] }
     }
 
     /// A row in words, by what tells its image.
     pub fn describe(&self, row: usize) -> String {
-        let pairs = self.names.iter().zip(&self.keys);
-        let keys = pairs.map(|(name, column)| {
-            let value = key_at(column, row).map_or("null".to_owned(), |value| as_written(&value));
-            format!("{name} {value}")
-        });
-        let keys = keys.collect::<Vec<_>>().join(", ");
+        let keys = in_words(&self.names, &self.keys, row);
         if keys.is_empty() { format!("row {row}") } else { format!("row {row} ({keys})") }
     }
+}
+
+/// The values of columns in a row.
+fn in_words(names: &[String], columns: &[ArrayRef], row: usize) -> String {
+    let keys = names.iter().zip(columns).map(|(name, column)| {
+        let value = key_at(column, row).map_or("null".to_owned(), |value| as_written(&value));
+        format!("{name} {value}")
+    });
+    keys.collect::<Vec<_>>().join(", ")
 }
 
 /// The image of each row of `table`, whose key columns are `keys` ([`ImageLookup::columns`]).
@@ -187,22 +195,24 @@ pub(super) fn image_of(
             column.ok_or_else(|| Error::new(&table.path, format_args!("has no column {name:?}")))
         })
         .collect::<Result<_>>()?;
-    let found = match by {
-        ImageLookup::Only => vec![Some(0); table.rows],
-        ImageLookup::Columns { table: own, images: theirs, .. } => {
-            by_columns(images, table, [own, theirs], &columns)?
+    match by {
+        ImageLookup::Only => Ok(ImageOf::known(vec![Some(0); table.rows])),
+        ImageLookup::Columns { table: own, images: of, .. } => by_columns(images, table, [own, of], columns),
+        ImageLookup::Name(name) => {
+            let found = by_name(images, table, name, &columns[0])?;
+            let first = images.name(0).ok().map(|first| format!("the name {first}"));
+            Ok(ImageOf { images: found, doubt: None, first, keys: columns, names: vec![name.clone()] })
         }
-        ImageLookup::Name(name) => by_name(images, table, name, &columns[0])?,
-    };
-    Ok(ImageOf { images: found, keys: columns, names: by.columns().to_vec() })
+    }
 }
 
 fn by_columns(
     images: &dyn Store,
     table: &CellTable,
     [own, theirs]: [&[String]; 2],
-    columns: &[ArrayRef],
-) -> Result<Vec<Option<usize>>> {
+    keys: Vec<ArrayRef>,
+) -> Result<ImageOf> {
+    let columns = keys.as_slice();
     let batch = images.hints().features(theirs)?;
     let beside = batch.as_ref().map_or(&[][..], RecordBatch::columns);
     let rows = batch.as_ref().map_or(0, RecordBatch::num_rows).min(images.len());
@@ -238,12 +248,17 @@ fn by_columns(
     for images in threads::in_runs(table.rows, ROWS_PER_THREAD, of_run) {
         found.append(&mut images?);
     }
-    // Where all rows have an image, sites are counted alike.
     if found.contains(&None) {
         let rows = (0..table.rows).filter(|&row| !is_as_before(columns, row));
         refuse_shifted(&table.path, (own, columns, rows), (theirs, beside), &compared, "cells.by")?;
     }
-    Ok(found)
+    let mut has_cells = vec![false; images.len()];
+    for image in found.iter().flatten() {
+        has_cells[*image] = true;
+    }
+    let doubt = doubtful((theirs, beside), &compared, &has_cells);
+    let first = (rows > 0).then(|| in_words(theirs, beside, 0));
+    Ok(ImageOf { images: found, doubt, first, keys, names: own.to_vec() })
 }
 
 /// Whether all columns have in a row what they have in the row before it, where that is told without making texts of them. Nulls are

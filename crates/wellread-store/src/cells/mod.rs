@@ -20,7 +20,7 @@
 //! | `placement` | what a table says of each cell: image, position in pixels, number |
 //! | `keys` | which image a cell is of |
 //! | `unshared` | whether rows of one image are of one plate, well and site, as far as the table alone says |
-//! | `pairs`, `numbers`, `name_numbers` | which label image is of which image: by columns and names, by the numbers in names |
+//! | `pairs`, `folders`, `numbers`, `name_numbers` | which label image is of which image: by columns, names and their folders, by the numbers in names |
 //! | `edge` | the box of a cell, and what of it lies outside of the image |
 //! | `found` | [`CellsReport`]: what was left out, counted, with the first few |
 //! | `mask_rows` | which label image is the mask of each image |
@@ -38,6 +38,7 @@ mod columns;
 mod components;
 mod cut;
 mod edge;
+mod folders;
 mod found;
 mod hints;
 mod identity;

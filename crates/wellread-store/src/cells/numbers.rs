@@ -10,9 +10,11 @@
 //! a name does: `A2/1` and `A02_1_mask` are of one well. Two sets whose columns have the same words
 //! (`r01c02`, `c02r01`) are compared column by column, others in the order of their columns.
 
+use super::folders::Folders;
 use super::name_numbers::{Column, Numbers, numbers_of, words_of};
 use super::pairs::stem_of;
 use crate::each_row;
+use crate::profiles::parts;
 use crate::{Result, Store};
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -28,7 +30,7 @@ pub enum ByNumbers {
     Found(Vec<usize>),
     /// They are other ones, or not so many, or are there twice: the first image whose place has another number.
     Contradict(usize),
-    /// The label image that would be of this image has a word of another image's name.
+    /// The label image that would be of this image has a word of another image's name, or lies in another folder.
     OtherWords(usize),
 }
 
@@ -201,6 +203,7 @@ fn first_apart(images: &[String], labels: &[String]) -> Option<usize> {
 }
 
 /// The first image whose label image has a word of another image's name, and not of its own: `drug_mask` is not of `ctrl`.
+/// Or it lies in another folder of both sets.
 fn first_of_other_words(
     images: &[String],
     labels: &[String],
@@ -209,9 +212,14 @@ fn first_of_other_words(
     let [own, theirs] =
         [images, labels].map(|names| distinguishing(names.iter().map(|name| words_of(name)).collect()));
     let known: HashSet<&String> = own.iter().flatten().collect();
+    let [images_in, labels_in] =
+        [images, labels].map(|names| names.iter().map(|name| parts(name)).collect::<Vec<_>>());
+    let folders = Folders::of(&images_in, &labels_in);
     let is_other = |image: &usize| {
-        let mut words = theirs[row_of(*image)].iter();
+        let label = row_of(*image);
+        let mut words = theirs[label].iter();
         words.any(|word| known.contains(word) && !own[*image].contains(word))
+            || folders.have_other_words(&images_in[*image], &labels_in[label])
     };
     (0..images.len()).find(is_other)
 }

@@ -4,11 +4,13 @@
 //!  images/f1_DAPI          labels/f1_DAPI               the same name, in whatever folder
 //!  B7_DAPI_001             B7_DAPI_001_MaskNuclei       its name, and words after it
 //!  Images/s1/cell-1        s1/cell-1                    of several of that name, the one with the same folders
+//!  A/Images/s1             A/masks/s1                   or with the same of those folders that both sets have
 //!  r01c01f01               r01c01f01p01-ch1_cp_masks    a file of the image, r01c01f01p01-ch1.tiff, and words after it
 //!  A/1/0                   1/0/labels/nuclei/nuclei     labels that lie in the image, as OME-Zarr has them
 //!  s1                      s1/nuclei                    a file in a folder of its name
 //! ```
 
+use super::folders::{Folders, MAX_FOLDERS, plates};
 use crate::each_row;
 use crate::features::{Comparison, Index, refuse_shifted};
 use crate::masks::beginnings;
@@ -16,7 +18,7 @@ use crate::profiles::{self, files_of_sites};
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::RecordBatch;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// For each image the row of its label image, where there is one: by the columns `by` where both sets have them, else by names.
 ///
@@ -69,53 +71,35 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         return Ok(found);
     }
     let names: Vec<String> = each_row::names(images).collect::<Result<_>>()?;
-    let index = NameIndex::of(&names);
+    let names_of_labels: Vec<String> = each_row::names(labels).collect::<Result<_>>()?;
     // A label image of an image of several files may be called as any of them: programs segment files.
     let (files, images_of_files) = files_by_image(images);
-    let of_files = NameIndex::of(&files);
+    let parts_of_labels: Vec<Vec<&str>> = names_of_labels.iter().map(|name| profiles::parts(name)).collect();
+    let plates = plates(images);
+    let plate = |image: usize| plates.get(image)?.as_deref();
+    let index = NameIndex::of(&names, plate, &parts_of_labels);
+    let of_files = NameIndex::of(&files, |file| plate(images_of_files[file]), &parts_of_labels);
     // Whole names come first: a name that only looks alike then takes no image from them.
     let (mut rest, mut is_named) = (vec![], vec![false; images.len()]);
-    let names_of_labels: Vec<String> = each_row::names(labels).collect::<Result<_>>()?;
-    for (label, name) in names_of_labels.iter().enumerate() {
-        match index.whole.get(&profiles::parts(name).join("/")) {
+    for (label, own) in parts_of_labels.iter().enumerate() {
+        match index.whole.get(&own.join("/")) {
             Some(&image) => {
                 put(image, label)?;
                 is_named[image] = true;
             }
-            None => rest.push((label, name)),
+            None => rest.push((label, own)),
         }
     }
-    // Folders that both sets have tell images apart: P2/s1_mask is not of P1/s1, also where P2/s1 is not in the set. Nor is
-    // B/Images/s1_mask of A/Images/s1: the last folders that differ count.
-    let of_labels = endings_of_folders(&names_of_labels);
-    let mut of_images = endings_of_folders(&names);
-    of_images.extend(endings_of_folders(&files));
-    let is_elsewhere = |image: &str, label: &str| {
-        let [own, other] = [image, label].map(folders_of);
-        let alike = own.iter().rev().zip(other.iter().rev()).take_while(|(own, other)| own == other).count();
-        let endings = [own, other].map(|folders| {
-            let first = folders.len().checked_sub(alike + 1)?;
-            Some(folders[first..].join("/"))
-        });
-        match endings {
-            [Some(own), Some(other)] => of_labels.contains(&own) || of_images.contains(&other),
-            _ => false,
-        }
-    };
-    for (label, name) in rest {
-        let own = profiles::parts(name);
+    for (label, own) in rest {
         // A file tells more than the words that its image's name shares with others.
-        let image = match of_files.of_label(&own) {
-            Ok(Some(file)) if !is_elsewhere(&files[file], name) => Ok(images_of_files.get(file).copied()),
-            Ok(_) | Err(_) => match index.of_labels_within(&own) {
-                Ok(None) => match index.of_label(&own) {
-                    Err(two) if two.iter().all(|&at| is_elsewhere(&names[at], name)) => Ok(None),
-                    found => found.map(|image| image.filter(|&at| !is_elsewhere(&names[at], name))),
-                },
+        let image = match of_files.of_label_here(own) {
+            Ok(Some(file)) => Ok(images_of_files.get(file).copied()),
+            Ok(None) | Err(_) => match index.of_labels_within(own) {
+                Ok(None) => index.of_label_here(own),
                 found => found,
             },
         };
-        let in_folder = || index.of_beginning(&own).filter(|&image| !is_named[image]);
+        let in_folder = || index.of_beginning(own).filter(|&image| !is_named[image]);
         let image = image.map(|image| image.or_else(in_folder));
         match image {
             // The one of the same file name in another folder, which has its own label image.
@@ -124,6 +108,7 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
             Ok(None) => {}
             Err(two) => {
                 let [first, second] = two.map(|image| names[image].as_str());
+                let name = &names_of_labels[label];
                 let cause = format_args!("{name} could be of either of two images, {first} and {second}");
                 return Err(Error::new(labels.path(), cause)
                     .hint("label images have to lie in folders of the same names as their images"));
@@ -170,28 +155,6 @@ pub(super) fn stem_of(name: &str) -> &str {
     profiles::parts(name).last().copied().unwrap_or_default()
 }
 
-/// The folders of a name.
-fn folders_of(name: &str) -> Vec<&str> {
-    let mut parts = profiles::parts(name);
-    parts.pop();
-    parts
-}
-
-/// The folders of these names, from each of them on to the last one: `Images` and `A/Images` of `A/Images/s1`.
-fn endings_of_folders(names: &[String]) -> HashSet<String> {
-    let (mut found, mut before) = (HashSet::new(), vec![]);
-    for name in names {
-        let folders = folders_of(name);
-        // Images of a folder mostly follow each other.
-        if folders != before {
-            let firsts = folders.len().saturating_sub(MAX_FOLDERS)..folders.len();
-            found.extend(firsts.map(|first| folders[first..].join("/")));
-            before = folders;
-        }
-    }
-    found
-}
-
 /// The digits that a name ends with.
 fn number_of(stem: &str) -> &str {
     &stem[stem.trim_end_matches(|c: char| c.is_ascii_digit()).len()..]
@@ -206,27 +169,36 @@ fn is_part_of_both(image: &str, label: &str) -> bool {
 /// Images of which names end alike: the first, and another one.
 type Alike = (usize, Option<usize>);
 
-/// Folders of a name that are compared at most, from the last one on.
-const MAX_FOLDERS: usize = 16;
-
 /// Images by their names, without the endings of files.
 struct NameIndex<'a> {
     /// The folders and the file's name of each.
     parts: Vec<Vec<&'a str>>,
+    /// The same below its plate, where that is known.
+    placed: Vec<Vec<&'a str>>,
     /// By all of it.
     whole: HashMap<String, usize>,
     /// By the file's name alone.
     stems: HashMap<&'a str, Alike>,
     /// By the file's name and folders before it, where its name alone does not tell.
     endings: HashMap<String, Alike>,
+    /// By the file's name and those of its folders that label images have too, where its name alone does not tell.
+    shared: HashMap<String, Alike>,
+    folders: Folders<'a>,
 }
 
 impl<'a> NameIndex<'a> {
-    fn of(names: &'a [String]) -> Self {
+    fn of(names: &'a [String], plate: impl Fn(usize) -> Option<&'a str>, labels: &[Vec<&'a str>]) -> Self {
         let one_more = |image: usize| move |alike: &mut Alike| alike.1 = alike.1.or(Some(image));
         let all: Vec<Vec<&'a str>> = names.iter().map(|name| profiles::parts(name)).collect();
-        let mut index =
-            Self { parts: vec![], whole: HashMap::new(), stems: HashMap::new(), endings: HashMap::new() };
+        let below_plate = |(image, parts): (usize, &Vec<&'a str>)| -> Vec<&'a str> {
+            let plate = plate(image).filter(|plate| !parts.contains(plate));
+            plate.into_iter().chain(parts.iter().copied()).collect()
+        };
+        let placed: Vec<Vec<&'a str>> = all.iter().enumerate().map(below_plate).collect();
+        let folders = Folders::of(&placed, labels);
+        let (whole, stems, endings, shared) =
+            (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        let mut index = Self { parts: vec![], placed, whole, stems, endings, shared, folders };
         for (image, parts) in all.iter().enumerate() {
             index.whole.entry(parts.join("/")).or_insert(image);
             let stem = parts.last().copied().unwrap_or_default();
@@ -236,6 +208,9 @@ impl<'a> NameIndex<'a> {
             let stem = parts.last().copied().unwrap_or_default();
             if index.stems.get(stem).is_none_or(|(_, other)| other.is_none()) {
                 continue;
+            }
+            if let Some(key) = index.folders.shared_with(&index.placed[image], stem) {
+                index.shared.entry(key).and_modify(one_more(image)).or_insert((image, None));
             }
             let folders = parts.len().saturating_sub(1);
             for first in folders.saturating_sub(MAX_FOLDERS)..folders {
@@ -253,9 +228,9 @@ impl<'a> NameIndex<'a> {
     /// # Errors
     /// Two images that it could be of.
     fn of_label(&self, parts: &[&str]) -> Result<Option<usize>, [usize; 2]> {
-        let Some((stem, folders)) = parts.split_last() else { return Ok(None) };
-        let known = beginnings(stem).find_map(|stem| Some((stem, *self.stems.get(stem)?)));
-        let Some((stem, (first, second))) = known else { return Ok(None) };
+        let Some((_, folders)) = parts.split_last() else { return Ok(None) };
+        let Some(stem) = self.stem_of_label(parts) else { return Ok(None) };
+        let (first, second) = self.stems[stem];
         let Some(second) = second else { return Ok(Some(first)) };
         let from = |first: usize| [&folders[first..], &[stem]].concat().join("/");
         if let Some(image) = self.whole.get(&from(0)) {
@@ -269,6 +244,31 @@ impl<'a> NameIndex<'a> {
             }
         }
         Err([first, second])
+    }
+
+    /// As [`Self::of_label`], without images of another folder, such as another plate's. Folders that both sets have tell
+    /// images of one name apart, also where these are not the last ones: `A/masks/s1` is of `A/Images/s1`.
+    ///
+    /// # Errors
+    /// Two images that it could be of.
+    fn of_label_here(&self, parts: &[&str]) -> Result<Option<usize>, [usize; 2]> {
+        let is_here = |image: &usize| !self.folders.are_apart(&self.placed[*image], parts);
+        let two = match self.of_label(parts) {
+            Ok(found) => return Ok(found.filter(is_here)),
+            Err(two) => two,
+        };
+        let key = self.stem_of_label(parts).and_then(|stem| self.folders.shared_with(parts, stem));
+        match key.and_then(|key| self.shared.get(&key)) {
+            Some((image, None)) => Ok(Some(*image).filter(is_here)),
+            Some((image, Some(other))) => Err([*image, *other]),
+            None if two.iter().any(is_here) => Err(two),
+            None => Ok(None),
+        }
+    }
+
+    /// The name of a file of images that a label image's begins with, the longest there is.
+    fn stem_of_label<'p>(&self, parts: &[&'p str]) -> Option<&'p str> {
+        beginnings(parts.last().copied()?).find(|stem| self.stems.contains_key(*stem))
     }
 
     /// As [`Self::of_label`], of labels that lie in their image: `A/1/0/labels/nuclei`, as OME-Zarr has them.
@@ -333,7 +333,7 @@ mod tests {
 
     fn image_of(images: &[&str], label: &str) -> Result<Option<usize>, [usize; 2]> {
         let names: Vec<String> = images.iter().map(|&name| name.to_owned()).collect();
-        NameIndex::of(&names).of_label(&profiles::parts(label))
+        NameIndex::of(&names, |_| None, &[]).of_label(&profiles::parts(label))
     }
 
     #[test]

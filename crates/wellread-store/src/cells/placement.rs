@@ -82,7 +82,7 @@ fn in_pixels(images: &dyn Store, of: &[Option<usize>], [y, x]: [&mut [f64]; 2]) 
                 return Err(Error::new(images.path(), "does not say how large a pixel is, in micrometres")
                     .row(image)
                     .choice()
-                    .hint("give positions in pixels (unit pixel)"));
+                    .hint(format_args!("give positions in pixels: {}", option_as("cells.unit", "pixel"))));
             };
             sizes.insert(image, [height, width]);
             [height, width]

@@ -30,11 +30,8 @@ pub(crate) fn refuse_shifted(
     compared: &Comparison,
     by: &'static str,
 ) -> Result<()> {
-    let is_site = |name: &String| SITES.iter().any(|site| name.to_ascii_lowercase().ends_with(site));
-    let Some(at) = their_names.iter().position(is_site).filter(|&at| at < columns.len() && at < theirs.len())
-    else {
-        return Ok(());
-    };
+    let at = site_column(their_names).filter(|&at| at < columns.len() && at < theirs.len());
+    let Some(at) = at else { return Ok(()) };
     let others = compared.without(at);
     let own = sites(columns, at, &others, rows);
     let of_images = sites(theirs, at, &others, 0..theirs[at].len());
@@ -74,6 +71,40 @@ pub(crate) fn refuse_shifted(
             option(by)
         ))
         .choice())
+}
+
+/// The doubt about a join of cells in which all sites agree, in words. Sites of the images begin at 0, those that have cells at 1,
+/// and all would agree as well if the table counted from 1. `has_cells` are the images that have some.
+pub(crate) fn doubtful(
+    (names, columns): (&[String], &[ArrayRef]),
+    compared: &Comparison,
+    has_cells: &[bool],
+) -> Option<String> {
+    let at = site_column(names).filter(|&at| at < columns.len())?;
+    let others = compared.without(at);
+    let all = sites(columns, at, &others, 0..columns[at].len());
+    let rows = (0..columns[at].len().min(has_cells.len())).filter(|&row| has_cells[row]);
+    let with_cells = sites(columns, at, &others, rows);
+    let first = |sites: &HashMap<String, HashSet<i64>>| sites.values().flatten().copied().min();
+    if (first(&all), first(&with_cells)) != (Some(0), Some(1)) {
+        return None;
+    }
+    let is_open = with_cells.iter().all(|(key, own)| {
+        all.get(key).is_some_and(|all| own.iter().all(|site| all.contains(&site.saturating_sub(1))))
+    });
+    is_open.then(|| {
+        format!(
+            "no cell is of a site 0, and column {:?} of the images begins there; if the table counts sites from 1, its cells are of \
+             other sites",
+            names[at]
+        )
+    })
+}
+
+/// The column that numbers the sites of a well.
+fn site_column(names: &[String]) -> Option<usize> {
+    let is_site = |name: &String| SITES.iter().any(|site| name.to_ascii_lowercase().ends_with(site));
+    names.iter().position(is_site)
 }
 
 /// The numbers in column `at` by the values of the other columns, which are compared as `others` says.
@@ -137,6 +168,36 @@ mod tests {
         );
         // One site of each well: nothing would be joined.
         assert!(refused(&[("A01", 1.0), ("B02", 1.0)], &[("A01", 0), ("B02", 0)]).is_some());
+    }
+
+    /// Wells and sites of images, and which of them have cells.
+    fn doubted(images: &[(&str, i64, bool)]) -> Option<String> {
+        let columns: [ArrayRef; 2] = [
+            Arc::new(images.iter().map(|(well, ..)| Some(*well)).collect::<StringArray>()),
+            Arc::new(Int64Array::from(images.iter().map(|(_, site, _)| *site).collect::<Vec<_>>())),
+        ];
+        let names = ["Metadata_Well", "Metadata_Site"].map(str::to_owned);
+        let compared = Comparison::of(Path::new("t"), (&names, &columns), (&names, &columns)).unwrap();
+        let has_cells: Vec<bool> = images.iter().map(|(.., has)| *has).collect();
+        doubtful((&names, &columns), &compared, &has_cells)
+    }
+
+    #[test]
+    fn sites_without_the_first_one_are_doubted() {
+        let of = |has: [bool; 3]| [("A01", 0, has[0]), ("A01", 1, has[1]), ("A01", 2, has[2])];
+        for has in [[false, true, true], [false, true, false]] {
+            let said = doubted(&of(has)).unwrap();
+            assert!(said.contains("no cell is of a site 0, and column \"Metadata_Site\""), "{said}");
+        }
+        for has in [[true, true, true], [true, false, false], [false, false, true], [false; 3]] {
+            assert_eq!(doubted(&of(has)), None, "{has:?}");
+        }
+        // Another well has a cell of the first site, or no image of it.
+        let first = |site: i64, has: bool| [&of([false, true, true])[..], &[("B02", site, has)]].concat();
+        assert_eq!(doubted(&first(0, true)), None);
+        assert_eq!(doubted(&first(3, true)), None);
+        assert!(doubted(&first(3, false)).is_some());
+        assert_eq!(doubted(&[("A01", 1, true), ("A01", 2, true)]), None);
     }
 
     #[test]

@@ -143,8 +143,14 @@ fn no_row(
         (0..source.len().min(SHOWN)).map(|row| source.name(row)).collect::<Result<_>>()?;
     let beside =
         keys.map_or_else(String::new, |keys| format!(" and have {} there", some_keys(keys.iter().flatten())));
-    let near =
-        near_names(source, keys, columns).map_or_else(String::new, |near| format!(". The nearest: {near}"));
+    let there = source.hints().feature_names();
+    // Tables of the field often have the column without its first word.
+    let mut longer = on.iter().map(|name| format!("Metadata_{name}")).filter(|name| there.contains(name));
+    let near = match longer.next().filter(|_| keys.is_none()) {
+        Some(name) => format!(". The images have a column {name:?}: give that of the table this name"),
+        None => near_names(source, keys, columns)
+            .map_or_else(String::new, |near| format!(". The nearest: {near}")),
+    };
     Ok(Error::new(path, format_args!("no image has a row by {}", on.join(", ")))
         .hint(format_args!(
             "images are called {} …{beside}, rows have {}; folders that both have must agree{near}",

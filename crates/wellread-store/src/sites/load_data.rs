@@ -12,12 +12,13 @@ use super::columns::{self, TextColumn};
 use super::group::{Grouped, NO_FILE};
 use super::paths;
 use super::store;
+use super::table_faults;
 use super::unnamed;
 use crate::delimited::{self, Table};
 use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Missing, OpenOptions};
 use crate::hints::SiteTable;
-use crate::surface::{option, option_as};
+use crate::surface::option_as;
 use crate::text_columns::{self, Kinds};
 use crate::{Error, Result, Store, place};
 use std::collections::{HashMap, HashSet};
@@ -99,10 +100,18 @@ pub(super) fn file_of<'t>(table: &'t Table, row: usize, channel: &ChannelColumns
     }
 }
 
+/// The path of a file as a table has it.
+pub(super) fn as_written(folder: &str, name: &str) -> String {
+    let is_end = folder.is_empty() || folder.ends_with(['/', '\\']);
+    let own = if folder.contains('\\') { "\\" } else { "/" };
+    let between = if is_end { "" } else { own };
+    format!("{folder}{between}{name}")
+}
+
 /// Opens the images of a table.
 ///
 /// # Errors
-/// A table that cannot be read, no row in it, files of a format that folders of images are not of.
+/// A table that cannot be read, or has no row. Two rows of the same files. Files of a format that folders of images are not of.
 pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>> {
     open_of(path, options, None)
 }
@@ -118,7 +127,7 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
     let mut files: Vec<PathBuf> = vec![];
     let mut number: HashMap<PathBuf, u32> = HashMap::new();
     let mut planes = Vec::with_capacity(table.len() * channels.len());
-    let mut absent: Option<PathBuf> = None;
+    let mut absent: Option<table_faults::Absent> = None;
     let mut absent_first = 0;
     for row in 0..table.len() {
         for channel in &channels {
@@ -131,7 +140,11 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
             let next = files.len() as u32;
             planes.push(*number.entry(place).or_insert_with_key(|place| {
                 if !folders.has(place) {
-                    absent.get_or_insert_with(|| place.clone());
+                    absent.get_or_insert_with(|| table_faults::Absent {
+                        row,
+                        named: as_written(folder, name),
+                        place: place.clone(),
+                    });
                     absent_first += usize::from(files.is_empty());
                     return NO_FILE;
                 }
@@ -142,32 +155,10 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
     }
     let is_elsewhere = files.is_empty() || options.missing == Missing::Error && absent_first >= FIRST;
     if let Some(absent) = absent.filter(|_| is_elsewhere) {
-        let fits_none = |pair: &&(String, String)| {
-            let map = std::slice::from_ref(*pair);
-            let is_own = |row, at| paths::mapped(table.value(row, at), map).is_none();
-            (0..table.len()).all(|row| (0..table.header.len()).all(|at| is_own(row, at)))
-        };
-        let error =
-            Error::new(absent, "is not there, as are the other files of the table's first rows").choice();
-        return Err(match options.path_map.iter().find(fits_none) {
-            Some((from, to)) => {
-                let pair = format!("{from}={to}");
-                error.hint(format_args!(
-                    "no path in the table begins as {} says",
-                    option_as("path_map", &pair)
-                ))
-            }
-            None if options.path_map.iter().any(|(_, to)| paths::is_relative(to)) => {
-                error.hint(format_args!(
-                    "the TO of {} begins at the folder of the table unless it is absolute",
-                    option("path_map")
-                ))
-            }
-            None => error.hint(format_args!(
-                "say where they lie: {}, where FROM is the beginning of paths in the table",
-                option_as("path_map", "FROM=TO")
-            )),
-        });
+        return Err(table_faults::elsewhere(path, &table, &absent, &options.path_map));
+    }
+    if let Some(rows) = table_faults::repeated(&planes, channels.len()) {
+        return Err(table_faults::same_files(path, &table, rows));
     }
     let unnamed = folder.map_or_else(Vec::new, |folder| {
         let beside = files_beside(path, &table, &channels, options, &mut folders);

@@ -22,7 +22,7 @@
 //! | `natural` | `A2` before `A10`; wells |
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
 //! | `store`, `plane_sink`, `channels` | the store whose rows are sites |
-//! | `load_data`, `paths` | tables of files, and where the files of another machine lie here |
+//! | `load_data`, `paths`, `table_faults` | tables of files, where the files of another machine lie here, and what may be wrong |
 //! | `unnamed`, `unused` | images of a folder that the table in it does not name; a table that names files elsewhere |
 //! | `companion` | `*.companion.ome` |
 
@@ -51,6 +51,7 @@ mod pattern;
 mod plane_sink;
 mod recognise;
 mod store;
+mod table_faults;
 mod unnamed;
 mod unused;
 
@@ -84,13 +85,17 @@ pub const FILES: &str = "files";
 /// The name of the layout of a table of files.
 const CELLPROFILER: &str = "cellprofiler";
 
+/// The name of the layout of an OME-TIFF whose description lies beside it.
+const COMPANION: &str = "ome-companion";
+
 /// Layouts that are recognised by names of files, in the order in which they are tried.
 pub fn layouts() -> &'static [&'static Layout] {
     LAYOUTS
 }
 
 /// Opens a table of files, or a description of files, by its content, where `path` is one. A folder opens by the
-/// `load_data.csv` in it, where all of its files lie there. `None` for anything else.
+/// `load_data.csv` in it, where all of its files lie there, or by its companion where that layout is asked for. `None` for anything
+/// else.
 ///
 /// # Errors
 /// A table that cannot be understood, options that do not fit it.
@@ -101,6 +106,12 @@ pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Bo
     if place::is_folder(path) {
         let is_free = options.layout.as_deref().is_none_or(|name| name == CELLPROFILER);
         let may_have_one = is_free && options.pattern.is_none();
+        #[cfg(feature = "tiff")]
+        if options.layout.as_deref() == Some(COMPANION) && options.pattern.is_none() {
+            return companion::in_folder(path)
+                .map(|file| companion::open(&file, options.missing))
+                .transpose();
+        }
         return if may_have_one { load_data::open_folder(path, options) } else { Ok(None) };
     }
     if !place::is_file(path) {
@@ -113,7 +124,7 @@ pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Bo
     #[cfg(feature = "tiff")]
     if companion::is_one(path) {
         refuse_names(path, options, "the description of an OME-TIFF")?;
-        return companion::open(path).map(Some);
+        return companion::open(path, options.missing).map(Some);
     }
     Ok(None)
 }
@@ -129,7 +140,7 @@ pub fn tables_beside(path: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
 
 /// Refuses layouts and patterns where names of files say nothing.
 fn refuse_names(path: &Path, options: &OpenOptions, what: &str) -> Result<()> {
-    let own = [CELLPROFILER, "ome-companion", FILES];
+    let own = [CELLPROFILER, COMPANION, FILES];
     match (&options.layout, &options.pattern) {
         (_, Some(_)) => Err(Error::new(path, format_args!("is {what}, which a pattern does not speak of"))
             .hint(format_args!("leave {} out, or give the folder of the images", option("pattern")))
@@ -224,7 +235,7 @@ fn named(name: &str) -> Result<&'static Layout> {
         let known: Vec<&str> = LAYOUTS.iter().map(|layout| layout.name).collect();
         let own = match name {
             CELLPROFILER => "; of a table of files give the path of the table, load_data.csv",
-            "ome-companion" => "; give the path of the file that ends in .companion.ome",
+            COMPANION => "; give the path of the file that ends in .companion.ome",
             _ => "",
         };
         Error::new(

@@ -112,8 +112,17 @@ pub(super) fn is_relative(to: &str) -> bool {
     !to.is_absolute() && !place::is_remote(to)
 }
 
-/// A path with `/`; of an address the path that it stands for: `file:///data/my%20plate`, or `file:/data` as CellProfiler writes it.
+/// A path as it is compared: Windows tells no capital letter of a drive from a small one.
 fn cleaned(path: &str) -> String {
+    let mut path = with_slashes(path);
+    if matches!(path.as_bytes(), [drive, b':', ..] if drive.is_ascii_lowercase()) {
+        path[..1].make_ascii_uppercase();
+    }
+    path
+}
+
+/// A path with `/`; of an address the path that it stands for: `file:///data/my%20plate`, or `file:/data` as CellProfiler writes it.
+fn with_slashes(path: &str) -> String {
     let whole = path.replace('\\', "/");
     let Some(rest) = whole.strip_prefix("file:").filter(|rest| rest.starts_with('/')) else { return whole };
     let named = rest.strip_prefix("//").unwrap_or(rest);
@@ -153,6 +162,8 @@ mod tests {
         assert_eq!(at("images", "b.tif", &[]), images.join("b.tif"));
         assert_eq!(at("images/", "b.tif", &[]), images.join("b.tif"));
         assert_eq!(at(r"C:\data\plate", "b.tif", &[(r"C:\data\plate", "images")]), images.join("b.tif"));
+        assert_eq!(at(r"d:\data", "b.tif", &[("D:/data", "/z")]), Path::new("/z/b.tif"), "a drive");
+        assert_eq!(at(r"D:\data", "b.tif", &[(r"d:\Data", "/z")]), dir.path().join("D:/data/b.tif"));
         assert_eq!(at("/a/b", "c.tif", &[("/a/bc", "/x"), ("/a", "/y/")]), Path::new("/y/b/c.tif"));
         assert_eq!(at("", "file:///nowhere/c.tif", &[]), Path::new("/nowhere/c.tif"));
         assert_eq!(at("/", "c.tif", &[]), Path::new("/c.tif"));

@@ -34,8 +34,5 @@ fn first_named(folder: &Path) -> Option<String> {
     let cells = (0..table.len()).flat_map(|row| channels.iter().map(move |channel| (row, channel)));
     let mut files = cells.map(|(row, channel)| load_data::file_of(&table, row, channel));
     let (folder, name) = files.find(|(_, name)| !name.is_empty())?;
-    let is_end = folder.is_empty() || folder.ends_with(['/', '\\']);
-    let own = if folder.contains('\\') { "\\" } else { "/" };
-    let between = if is_end { "" } else { own };
-    Some(format!("{folder}{between}{name}"))
+    Some(load_data::as_written(folder, name))
 }

@@ -7,9 +7,9 @@
 //! Files may say themselves whose they are (`BinaryOnly/@MetadataFile`). Those that say nothing are found by their name in the
 //! companion (`TiffData/UUID/@FileName`), as Bio-Formats finds them.
 
-use super::ome::{Described, SharedDescription, beside, read_companion};
-use crate::{Error, Result};
-use std::collections::{BTreeSet, HashMap};
+use super::ome::{SharedDescription, Described, beside, read_companion};
+use crate::{Error, Result, place};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::ome_xml;
@@ -36,12 +36,40 @@ impl Companion {
             Error::new(path, e)
                 .hint("repair it, or move it elsewhere: the TIFF files are then read without it")
         })?;
-        let blocks = images.iter().flat_map(|image| &image.planes);
-        let named: BTreeSet<&str> = blocks.filter_map(|block| block.file_name.as_deref()).collect();
-        let files: BTreeSet<PathBuf> = named.into_iter().map(|name| beside(path, name)).collect();
-        let images = images.into_iter().map(SharedDescription::new).collect();
-        Ok(Self { path: path.to_owned(), images, files: files.into_iter().collect() })
+        let images: Vec<SharedDescription> = images.into_iter().map(SharedDescription::new).collect();
+        let files = files_of(path, &images);
+        Ok(Self { path: path.to_owned(), images, files })
     }
+
+    /// How many images it has.
+    pub(crate) fn count(&self) -> usize {
+        self.images.len()
+    }
+
+    /// Leaves out images of which a file is not there, and says which file each lacks.
+    pub(crate) fn leave_out_incomplete(&mut self) -> Vec<String> {
+        let is_absent = |file: &&PathBuf| !place::exists(file);
+        let absent: HashSet<PathBuf> = self.files.iter().filter(is_absent).cloned().collect();
+        let mut said = vec![];
+        if absent.is_empty() {
+            return said;
+        }
+        let Self { path, images, files } = self;
+        images.retain(|image| {
+            let lacking = image.files().find(|name| absent.contains(&beside(path, name)));
+            said.extend(lacking.map(|file| format!("{} has no {file}", image.name())));
+            lacking.is_none()
+        });
+        *files = files_of(path, images);
+        said
+    }
+}
+
+/// The files that images of a companion name, each once, sorted.
+fn files_of(path: &Path, images: &[SharedDescription]) -> Vec<PathBuf> {
+    let named: BTreeSet<&str> = images.iter().flat_map(SharedDescription::files).collect();
+    let files: BTreeSet<PathBuf> = named.into_iter().map(|name| beside(path, name)).collect();
+    files.into_iter().collect()
 }
 
 /// The descriptions that companions have of files.

@@ -45,6 +45,16 @@ impl SharedDescription {
         Self { image, metadata }
     }
 
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    /// The files of its planes, as the OME-XML names them.
+    pub(super) fn files(&self) -> impl Iterator<Item = &str> {
+        self.image.planes.iter().filter_map(|block| block.file_name.as_deref())
+    }
+
     /// The image as one of a file, by OME-XML in the file `base`.
     fn of_file(&self, view: &FileView<'_>, base: &Path, pages: &[Page]) -> Result<Series> {
         one(view, base, Cow::Borrowed(&self.image), Arc::clone(&self.metadata), pages)

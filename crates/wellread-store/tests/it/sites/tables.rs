@@ -68,7 +68,11 @@ fn a_table_says_which_file_is_which_channel() {
     // Another machine's.
     table(dir.path(), r"C:\data\plate");
     let error = failure(&path, &options());
-    assert!(error.contains(": path_map FROM=TO"), "{error}");
+    for part in
+        ["load_data.csv: row 0: ", r": C:\data\plate\b-ch1.tif is not there, nor", ": path_map FROM=TO"]
+    {
+        assert!(error.contains(part), "{error}");
+    }
     // The folder opens without the table then, which is said.
     let folder = open(dir.path(), &options()).unwrap();
     let why = unused_table(&*folder, &options()).unwrap();
@@ -123,6 +127,29 @@ fn files_that_are_named_and_not_there_are_missing() {
     let store = open(&path, &with_missing(Missing::Zero)).unwrap();
     assert_eq!(image(&*store, 1), ([1, 2, 1], [pixels(&[2]), vec![0; 12]].concat()));
     assert_eq!(image(&*store, 2), ([1, 2, 1], vec![0; 24]));
+}
+
+#[test]
+fn rows_of_the_same_files_are_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a1.tif", "a2.tif", "b1.tif"]);
+    let path = dir.path().join("load_data.csv");
+    let header = "FileName_OrigDNA,FileName_OrigER,Metadata_Well";
+    let rows = "a1.tif,a2.tif,A01\nb1.tif,a2.tif,A02\n";
+    std::fs::write(&path, format!("{header}\n{rows}a1.tif,a2.tif,A03\n")).unwrap();
+    // The folder does not open without its table in silence.
+    for opened in [path.as_path(), dir.path()] {
+        let error = failure(opened, &options());
+        for part in ["load_data.csv: row 2: ", "rows 0 and 2 name the same files", "leave one of them out"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+    std::fs::write(&path, format!("{header},Frame_OrigDNA\na1.tif,a2.tif,A01,0\na1.tif,a2.tif,A01,1\n"))
+        .unwrap();
+    let error = failure(&path, &options());
+    assert!(error.contains("reads whole files and no \"Frame_OrigDNA\""), "{error}");
+    std::fs::write(&path, format!("{header}\n{rows}")).unwrap();
+    assert_eq!(open(&path, &options()).unwrap().len(), 2);
 }
 
 #[test]
@@ -233,8 +260,39 @@ fn a_companion_stands_for_its_files() {
     let store = open(&path, &options()).unwrap();
     assert_eq!((store.len(), channels(&*store)), (1, vec!["DNA".to_owned(), "ER".to_owned()]));
     assert_eq!(image(&*store, 0), ([1, 2, 1], pixels(&[0, 1])));
+    // The folder by the name of its layout: without the file that the companion does not name.
+    let folder = open(dir.path(), &layout("ome-companion")).unwrap();
+    assert_eq!((folder.len(), image(&*folder, 0)), (1, ([1, 2, 1], pixels(&[0, 1]))));
+    let second = dir.path().join("other.companion.ome");
+    std::fs::copy(&path, &second).unwrap();
+    let error = failure(dir.path(), &layout("ome-companion"));
+    assert!(error.contains("give the path of the file that ends in .companion.ome"), "{error}");
+    std::fs::remove_file(second).unwrap();
     std::fs::remove_file(dir.path().join("x_c1.tif")).unwrap();
-    assert!(failure(&path, &options()).contains("x_c1.tif: is not there"));
+    for missing in [Missing::Error, Missing::Skip, Missing::Zero] {
+        let error = failure(&path, &with_missing(missing));
+        assert!(error.contains("set.companion.ome: 1 image of 1 lacks files"), "{error}");
+        assert!(error.contains(": x has no x_c1.tif (hint: put the files beside it"), "{error}");
+    }
+    // Another image that is whole.
+    let xml = std::fs::read_to_string(&path).unwrap();
+    let (start, end) = (xml.find("<Image ").unwrap(), xml.find("</OME>").unwrap());
+    let second = xml[start..end]
+        .replace("Name=\"x\"", "Name=\"y\"")
+        .replace("Image:0", "Image:1")
+        .replace("Pixels:0", "Pixels:1")
+        .replace("Channel:0:", "Channel:1:")
+        .replace("x_c", "y_c")
+        .replace("uuid:0", "uuid:1");
+    std::fs::write(&path, format!("{}{second}</OME>", &xml[..end])).unwrap();
+    for (i, name) in ["y_c0.tif", "y_c1.tif"].iter().enumerate() {
+        std::fs::write(dir.path().join(name), tiff(200 + 100 * i as u16, super::SIZE, only)).unwrap();
+    }
+    let error = failure(&path, &options());
+    assert!(error.contains("1 image of 2 lacks files") && error.contains("missing skip leaves"), "{error}");
+    let whole = open(&path, &with_missing(Missing::Skip)).unwrap();
+    assert_eq!((whole.len(), names(&*whole)), (1, vec!["y".to_owned()]));
+    assert_eq!(image(&*whole, 0), ([1, 2, 1], pixels(&[2, 3])));
 }
 
 /// A companion of three times, in a file each.
