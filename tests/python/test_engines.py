@@ -422,7 +422,8 @@ def test_a_damaged_piece_of_lances_newest_format_is_an_error_before_lance_asks_f
     wellread, tmp_path, structure
 ):
     """A piece begins with its size. One of 32 TiB ended the process, or said that there was not enough memory."""
-    texts = [None if row % 2 else f"{row}" + "".join(chr(97 + i * i // 7 % 23) for i in range(40_000)) for row in range(6)]
+    long = "".join(chr(97 + i * i // 7 % 23) for i in range(40_000))
+    texts = [None if row % 2 else f"{row}{long}" for row in range(6)]
     kept = {"lance-encoding:compression": "zstd", "lance-encoding:structural-encoding": structure}
     schema = pa.schema([pa.field("text", pa.string(), metadata=kept), pa.field("image", struct_type(pa.uint16()))])
     columns = [pa.array(texts), pa.array([image(row)[1] for row in range(6)], schema.field("image").type)]

@@ -114,7 +114,7 @@ pub fn quantities(a: &Table, b: &Table, wanted: &[String]) -> Result<Vec<Quantit
 type OneSide = (Vec<String>, Measured, bool);
 
 /// The configurations of both tables, in the order of A, then those that B alone has. A row that could not be measured may
-/// lack keys that a measurement alone tells, such as the device: it stands for all that agree in those it has.
+/// lack keys that a measurement alone tells, such as the device. It stands for all that agree in those it has.
 pub fn pairs(a: &Table, b: &Table, keys: &[String], quantity: &Quantity) -> Vec<Pair> {
     let names: Vec<&str> = keys.iter().map(String::as_str).collect();
     let read = |table: &Table| -> Vec<OneSide> {
