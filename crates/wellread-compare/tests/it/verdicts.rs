@@ -92,6 +92,10 @@ fn a_configuration_that_one_side_could_not_measure_is_a_row_that_says_so() {
         let said = text::plain(&c);
         assert!(said.contains(&format!("unclear (1): {reason}")), "{said}");
     }
+    // The sentence is about what both have measured.
+    let c = compare(&side(false), &side(true), &Options::default()).unwrap();
+    let said = text::verdict(&c);
+    assert!(said.starts_with("No verdict on 1 row: its ratio holds within these runs only"), "{said}");
 }
 
 /// "Within the threshold" is a factor: from 1 / 1.05 to 1.05.
