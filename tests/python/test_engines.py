@@ -417,6 +417,29 @@ def test_lance_files_of_other_formats_in_several_fragments(wellread, tmp_path, v
         assert np.array_equal(assemble(found)[0, 0, 0], pixels)
 
 
+@pytest.mark.parametrize("structure", ["miniblock", "fullzip", "sparse"])
+def test_a_damaged_piece_of_lances_newest_format_is_an_error_before_lance_asks_for_its_memory(
+    wellread, tmp_path, structure
+):
+    """A piece begins with its size. One of 32 TiB ended the process, or said that there was not enough memory."""
+    long = "".join(chr(97 + i * i // 7 % 23) for i in range(40_000))
+    texts = [None if row % 2 else f"{row}{long}" for row in range(6)]
+    kept = {"lance-encoding:compression": "zstd", "lance-encoding:structural-encoding": structure}
+    schema = pa.schema([pa.field("text", pa.string(), metadata=kept), pa.field("image", struct_type(pa.uint16()))])
+    columns = [pa.array(texts), pa.array([image(row)[1] for row in range(6)], schema.field("image").type)]
+    path = tmp_path / "a.lance"
+    lance.write_dataset(pa.table(columns, schema=schema), str(path), data_storage_version="2.3")
+    wellread("convert", path, tmp_path / "good.parquet")
+    assert pq.read_table(tmp_path / "good.parquet")["text"].to_pylist() == texts
+    (file,) = (path / "data").iterdir()
+    data = bytearray(file.read_bytes())
+    # Behind eight bytes of the size.
+    data[data.index(b"\0\0\0\0\x28\xb5\x2f\xfd") + 1] = 0x20
+    file.write_bytes(data)
+    said = wellread("convert", path, tmp_path / "out.parquet", code=1)
+    assert "a.lance" in said and "larger than it can be" in said and "panicked" not in said
+
+
 @pytest.mark.parametrize("version", ["legacy", "stable"])
 def test_columns_added_to_a_lance_table(wellread, tmp_path, version):
     """Each lies in files of its own; one that was added without values lies in none."""

@@ -97,7 +97,9 @@ impl Command {
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let args: Vec<OsString> = args.into_iter().collect();
     let mut command = Cli::command().mut_subcommands(|c| c.allow_negative_numbers(true));
-    let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(&args).map_err(without_hidden)?)?;
+    let cli = Cli::from_arg_matches(
+        &command.try_get_matches_from_mut(&args).map_err(without_option).map_err(without_hidden)?,
+    )?;
     let Command::Compare(compare) = &cli.command else { return Ok(cli) };
     let Some(known) = command.find_subcommand("compare").filter(|_| compare.has_options_behind_results())
     else {
@@ -120,6 +122,31 @@ fn without_hidden(mut error: clap::Error) -> clap::Error {
     error.remove(kind);
     if !suggested.is_empty() {
         error.insert(kind, ContextValue::Strings(suggested));
+    }
+    error
+}
+
+/// The error of an option for images, such as `--data` of `bench`, where a command takes their path without one. The option that is
+/// spelled most like it is about something else.
+fn without_option(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let is_for_images = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(name)) => ["--data", "--input", "--data-source"].contains(&name.as_str()),
+        _ => false,
+    };
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    let words: Vec<&str> = usage.split_whitespace().collect();
+    let path = words.iter().find(|word| ["<PATH>", "<SOURCE>"].contains(word));
+    if let (ErrorKind::UnknownArgument, true, Some(path)) = (error.kind(), is_for_images, path) {
+        let command = words.get(2).copied().unwrap_or_default();
+        let path = path.trim_matches(['<', '>']);
+        let tip = format!("the path of images has no option here: wellread {command} {path}");
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Usage);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
 }

@@ -110,34 +110,58 @@ pub fn quantities(a: &Table, b: &Table, wanted: &[String]) -> Result<Vec<Quantit
     Ok(both.into_iter().filter(|q| wanted.contains(&q.column)).collect())
 }
 
-/// The configurations of both tables, in the order of A, then those that B alone has.
+/// A configuration of one side: the texts of its keys, what was measured, and whether anything was.
+type OneSide = (Vec<String>, Measured, bool);
+
+/// The configurations of both tables, in the order of A, then those that B alone has. A row that could not be measured may
+/// lack keys that a measurement alone tells, such as the device. It stands for all that agree in those it has.
 pub fn pairs(a: &Table, b: &Table, keys: &[String], quantity: &Quantity) -> Vec<Pair> {
     let names: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let read = |table: &Table| -> Vec<(Vec<String>, Measured)> {
+    let read = |table: &Table| -> Vec<OneSide> {
         let groups = table.groups(&names).into_iter();
         // Compared as texts: a number that one side wrote as text is the same configuration.
-        groups.map(|g| (g.key.iter().map(Cell::text).collect(), measured(table, &g.rows, quantity))).collect()
+        let sides = groups.map(|g| {
+            let missing = g.rows.iter().all(|&row| table.unavailable(row).is_some());
+            let key: Vec<String> = g.key.iter().map(Cell::text).collect();
+            (key, measured(table, &g.rows, quantity), missing)
+        });
+        sides.collect()
     };
-    let (of_a, mut of_b) = (read(a), read(b));
+    let (of_a, of_b) = (read(a), read(b));
+    let has = |side: &[OneSide], key: &[String]| side.iter().any(|(other, ..)| other == key);
+    let other_of = |side: &[OneSide], (key, _, missing): &OneSide| {
+        let exact = side.iter().find(|(other, ..)| other == key);
+        let found = exact.or_else(|| side.iter().find(|other| !missing && other.2 && agrees(&other.0, key)));
+        found.map(|(_, measured, _)| measured.clone())
+    };
+    // It is no configuration of its own beside those that it stands for.
+    let stands = |(key, _, missing): &OneSide, own: &[OneSide], other: &[OneSide]| {
+        let is_stood_for = |(found, _, gone): &OneSide| !gone && agrees(key, found) && !has(own, found);
+        *missing && !has(other, key) && other.iter().any(is_stood_for)
+    };
     let named = |key: Vec<String>| {
         keys.iter().cloned().zip(key).filter(|(_, value)| !value.is_empty()).collect::<Vec<_>>()
     };
-    let mut pairs: Vec<Pair> = of_a
-        .into_iter()
-        .map(|(key, a)| {
-            let other = of_b.iter().position(|(other, _)| *other == key).map(|at| of_b.remove(at).1);
-            Pair { key: named(key), a: Some(a), b: other }
-        })
-        .collect();
-    pairs.extend(of_b.into_iter().map(|(key, b)| Pair { key: named(key), a: None, b: Some(b) }));
+    let mut pairs: Vec<Pair> = Vec::new();
+    for one in of_a.iter().filter(|one| !stands(one, &of_a, &of_b)) {
+        pairs.push(Pair { key: named(one.0.clone()), a: Some(one.1.clone()), b: other_of(&of_b, one) });
+    }
+    for one in of_b.iter().filter(|one| !has(&of_a, &one.0) && !stands(one, &of_b, &of_a)) {
+        pairs.push(Pair { key: named(one.0.clone()), a: other_of(&of_a, one), b: Some(one.1.clone()) });
+    }
     pairs
+}
+
+/// Whether a row that was not measured is of this configuration, in all keys that it has.
+fn agrees(missing: &[String], key: &[String]) -> bool {
+    missing.iter().zip(key).all(|(value, of)| value.is_empty() || value == of)
 }
 
 fn measured(table: &Table, rows: &[usize], quantity: &Quantity) -> Measured {
     let cost = |value: f64| if quantity.better == Better::Higher { value.recip() } else { value };
     let mut out = Measured { value: f64::NAN, ..Measured::default() };
     if let Some(reason) = rows.iter().find_map(|&row| table.unavailable(row)) {
-        out.problem = Some(reason);
+        out.problem = Some(format!("not measured ({reason})"));
     }
     if rows.iter().any(|&row| table.cell("verified", row) == Cell::Bool(false)) {
         out.problem = Some("delivered pixels that differ from the expected ones".to_owned());
@@ -233,6 +257,46 @@ mod tests {
         assert!(problem.contains("1 of 1 values") && problem.contains("samples_per_sec"), "{problem}");
         assert!(pairs[1].a.is_some() && pairs[1].b.is_some());
         assert!(pairs[2].a.is_none() && pairs[2].key[0].1 == "lance");
+    }
+
+    /// The device is known once a framework has opened a model.
+    #[test]
+    fn a_row_that_one_side_could_not_measure_stands_for_those_that_agree_in_its_keys() {
+        let of = |devices: &[&str]| {
+            let mut table = Table::new("inference");
+            for device in devices {
+                table.push(row![("framework", "jax"), ("device", *device), ("latency_p50_s", 1.0)]);
+            }
+            table
+        };
+        let a = of(&["cpu", "cuda"]);
+        let mut b = of(&[]);
+        b.push(row![("framework", "jax"), ("status", "failed"), ("reason", "no jax")]);
+        b.push(row![("framework", "candle"), ("status", "failed"), ("reason", "no model")]);
+        let quantity = columns::quantity("latency_p50_s");
+        let told = |x: &Table, y: &Table| {
+            let keys = keys(x, y);
+            let told = pairs(x, y, &keys, &quantity).into_iter().map(|pair| {
+                let names: Vec<String> = pair.key.into_iter().map(|(_, value)| value).collect();
+                let problem = |side: Option<Measured>| side.map(|of| of.problem.unwrap_or_default());
+                (names.join(" "), problem(pair.a), problem(pair.b))
+            });
+            told.collect::<Vec<_>>()
+        };
+        let why = |reason: &str| Some(format!("not measured (failed: {reason})"));
+        let (fine, cpu, cuda) = (Some(String::new()), "jax cpu".to_owned(), "jax cuda".to_owned());
+        let expected = [
+            (cpu.clone(), fine.clone(), why("no jax")),
+            (cuda.clone(), fine.clone(), why("no jax")),
+            ("candle".to_owned(), None, why("no model")),
+        ];
+        assert_eq!(told(&a, &b), expected);
+        let expected = [
+            ("candle".to_owned(), why("no model"), None),
+            (cpu, why("no jax"), fine.clone()),
+            (cuda, why("no jax"), fine),
+        ];
+        assert_eq!(told(&b, &a), expected);
     }
 
     #[test]

@@ -25,8 +25,9 @@ pub fn verdict(c: &Comparison) -> String {
         .map(|word| format!("{} {word}", c.count(word)))
         .collect();
     let limit = percent(c.threshold);
-    if c.rows.iter().all(|row| row.scope == Scope::Within) {
-        let rows = match c.rows.len() {
+    let measured: Vec<&Row> = c.rows.iter().filter(|row| row.a.is_finite() && row.b.is_finite()).collect();
+    if !measured.is_empty() && measured.iter().all(|row| row.scope == Scope::Within) {
+        let rows = match measured.len() {
             1 => "1 row: its ratio holds".to_owned(),
             n => format!("{n} rows: their ratios hold"),
         };

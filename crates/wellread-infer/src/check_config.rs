@@ -3,6 +3,8 @@
 use crate::backend::{BACKENDS, Backend};
 use crate::config::{Config, DEVICES, PROVIDERS, is_onnx};
 use anyhow::{Result, bail, ensure};
+use std::collections::HashSet;
+use wellread_store::surface::{option, option_as};
 
 impl Config {
     /// The frameworks of a list in which `both` is PyTorch and JAX, and `all` is every one.
@@ -81,7 +83,23 @@ impl Config {
             "--threads {}: a framework runs with 1 to {processors} threads here, as many as there are processors",
             self.threads
         );
+        ensure!(
+            !self.check || self.compared()?.len() > 1,
+            "{} compares the outputs of frameworks, and one alone is asked for; name another, such as {}",
+            option("check"),
+            option_as("framework", "candle,pytorch")
+        );
         Ok(())
+    }
+
+    /// The names of what is measured side by side: each framework in each of its ways.
+    fn compared(&self) -> Result<HashSet<String>> {
+        let backends = self.backends()?.into_iter();
+        let named = backends.flat_map(|backend| {
+            let ways = backend.variants(self).into_iter();
+            ways.map(|way| crate::runner::name(backend.name(), &way)).collect::<Vec<_>>()
+        });
+        Ok(named.collect())
     }
 }
 
@@ -112,5 +130,27 @@ mod tests {
         assert!(wrong(|c| c.batch_sizes = vec![0]).contains("at least one image"));
         assert!(wrong(|c| c.iterations = 0).contains("iteration"));
         assert!(wrong(|c| c.input_shape = Some([1, 64, 64])).contains("--input-shape"));
+    }
+
+    #[test]
+    fn outputs_of_one_alone_are_compared_with_nothing() {
+        let of = |frameworks: &[&str], torch: &[&str]| {
+            let own = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+            let config =
+                Config { frameworks: own(frameworks), torch: own(torch), check: true, ..Config::default() };
+            config.check().map_err(|e| e.to_string())
+        };
+        let alone: [(&[&str], &[&str]); 3] = [
+            (&["candle"], &["eager"]),
+            (&["pytorch"], &["eager"]),
+            (&["jax", "jax"], &["eager", "channels-last"]),
+        ];
+        for (frameworks, torch) in alone {
+            let text = of(frameworks, torch).unwrap_err();
+            assert!(text.contains("one alone is asked for; name another"), "{text}");
+        }
+        assert_eq!(of(&["candle", "jax"], &["eager"]), Ok(()));
+        assert_eq!(of(&["pytorch"], &["eager", "channels-last"]), Ok(()));
+        assert!(Config { frameworks: vec!["candle".to_owned()], ..Config::default() }.check().is_ok());
     }
 }

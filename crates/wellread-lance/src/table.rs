@@ -57,6 +57,8 @@ pub(crate) struct LanceTable {
     plans: Plans<Arc<Plan>>,
     /// Whether it is of versions whose pages were read here as Lance reads them.
     is_tested: bool,
+    /// Whether a release wrote it whose pages were followed here as Lance follows them.
+    is_followed: bool,
     /// The ends of its first data files, where these are remote: metadata are read from there in many small parts.
     _tails: FileTails,
 }
@@ -92,9 +94,21 @@ impl LanceTable {
         })?;
         let fragments =
             fragments.into_iter().map(|lance| Fragment { lance, files: OnceLock::new() }).collect();
+        let is_followed = is_of_tested_release(path, dataset.manifest());
         let is_tested = is_tested(path, dataset.manifest());
         let (path, plans) = (path.to_owned(), Plans::new(usize::MAX));
-        Ok(Self { path, folder, dataset, schema, fragments, rows, plans, is_tested, _tails: ends })
+        Ok(Self {
+            path,
+            folder,
+            dataset,
+            schema,
+            fragments,
+            rows,
+            plans,
+            is_tested,
+            is_followed,
+            _tails: ends,
+        })
     }
 
     /// The plan for reading `columns`.
@@ -346,12 +360,17 @@ struct Reading {
 
 /// Whether a dataset is of versions whose pages were read here as Lance reads them; if not, a note says so.
 fn is_tested(path: &Path, manifest: &Manifest) -> bool {
-    // Other libraries count as they like.
-    let writer = manifest.writer_version.as_ref().filter(|writer| writer.library == "lance");
     let files = manifest.fragments.iter().flat_map(|fragment| &fragment.files);
     let newest = files.map(|file| (file.file_major_version, file.file_minor_version)).max();
-    writer.is_none_or(|writer| RELEASE.covers(path, &writer.version))
+    is_of_tested_release(path, manifest)
         && newest.is_none_or(|(major, minor)| FORMAT.covers(path, &format!("{major}.{minor}")))
+}
+
+/// Whether a tested release wrote a dataset, or another library; if not, a note says so.
+fn is_of_tested_release(path: &Path, manifest: &Manifest) -> bool {
+    // Other libraries count as they like.
+    let writer = manifest.writer_version.as_ref().filter(|writer| writer.library == "lance");
+    writer.is_none_or(|writer| RELEASE.covers(path, &writer.version))
 }
 
 /// The leaf below lists.

@@ -31,7 +31,6 @@ const KEYS: &[&str] = &[
     "workers",
     "threads",
     "prefetch",
-    "readers",
     "device",
     "dtype",
     "input_shape",
@@ -121,6 +120,7 @@ const NAMED_QUANTITIES: &[(&str, &str, Unit, Better)] = &[
     ("copied_bytes", "bytes copied per image", Unit::Bytes, Better::Lower),
     ("compression_ratio", "compression ratio", Unit::Plain("×"), Better::Higher),
     ("reads_per_s", "throughput", Unit::PerSecond("reads"), Better::Higher),
+    ("readers", "threads that read", Unit::Plain(""), Better::Neither),
     ("used_bytes", "bytes asked for", Unit::Bytes, Better::Neither),
     ("chunk_bytes", "bytes of chunks touched, by the chunk grid", Unit::Bytes, Better::Lower),
     ("read_amplification", "read amplification of the chunk grid", Unit::Plain("×"), Better::Lower),
@@ -313,6 +313,17 @@ mod tests {
         assert_eq!(quantity("torch_samples_per_sec").unit, Unit::PerSecond("images"));
         assert_eq!(quantity("torch_samples_per_sec").label, "torch throughput");
         assert_eq!(quantity("weird").unit, Unit::Plain(""));
+    }
+
+    /// A row that was not measured has none, and is the same configuration all the same.
+    #[test]
+    fn threads_that_read_are_measured_and_tell_no_configurations_apart() {
+        let mut t = Table::new("dataloader");
+        t.push(row![("format", "tiff"), ("workers", 1), ("readers", 2.0), ("samples_per_sec", 9.0)]);
+        t.push(row![("format", "tiff"), ("workers", 1), ("status", "unavailable"), ("reason", "no time")]);
+        assert_eq!(keys(&t), ["format", "workers"]);
+        assert_eq!(t.groups(&keys(&t)).len(), 1);
+        assert_eq!(quantity("readers").better, Better::Neither);
     }
 
     #[test]

@@ -140,7 +140,8 @@ impl AsRef<[u8]> for Mapping {
     /// The bytes. Another program that writes to the file changes them; readers take them as they take any corrupt file.
     fn as_ref(&self) -> &[u8] {
         // SAFETY: mapped for as long as `self` lives, and readable to its end. Bytes behind the file's end become
-        // zeros when they are first touched, see `guard`. Bytes of any value are valid.
+        // zeros when they are first touched, see `guard`. Until somebody else's new handler is noticed, see
+        // `before_reading`, the signal ends the process instead, and nobody reads them. Bytes of any value are valid.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr(), self.map.len()) }
     }
 }

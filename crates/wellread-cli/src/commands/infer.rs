@@ -286,15 +286,11 @@ fn document(run: &Run, rankings: &[Ranking], page: Option<&Path>) -> serde_json:
     })
 }
 
-/// Why `--check` has compared nothing: what was asked for failed, or was one framework alone.
+/// Why `--check` has compared nothing: what was asked for failed.
 fn nothing_compared<'r>(failed: impl Iterator<Item = &'r str>) -> String {
     let mut failed: Vec<_> = failed.collect();
     failed.sort_unstable();
     failed.dedup();
-    if failed.is_empty() {
-        return "--check compares frameworks, and one alone was measured; name another, such as --framework candle,pytorch"
-            .to_owned();
-    }
     format!(
         "--check compares frameworks, and only one could be measured: {} failed, for the reasons above (a Python that has them: \
          --python PATH or WELLREAD_PYTHON; what is missing: wellread doctor)",

@@ -77,8 +77,13 @@ fn what_cannot_be_is_refused_with_what_can() {
     let mut args = vec!["infer", "--model-dir", arg(dir.path()), "--output-dir", arg(dir.path())];
     args.extend(SMALL);
     args.extend(["--batch-sizes", "1", "--warmup", "0"]);
+    let written = || std::fs::read_dir(dir.path()).unwrap().count();
+    let before = written();
     let alone = wellread(&[&args[..], &["--check"]].concat());
-    assert!(alone.code == 1 && alone.stderr.contains("name another"), "{}", alone.stderr);
+    let said = "--check compares the outputs of frameworks, and one alone is asked for";
+    assert!(alone.code == 2 && alone.stderr.contains(said), "{}", alone.stderr);
+    assert!(alone.stderr.contains("--framework candle,pytorch"), "{}", alone.stderr);
+    assert_eq!(written(), before, "nothing is measured before");
     let device = wellread(&[&args[..], &["--device-prefer", "tpu"]].concat());
     assert!(device.code == 1 && device.stderr.contains("candle has no tpu"), "{}", device.stderr);
 }

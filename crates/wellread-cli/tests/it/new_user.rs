@@ -248,6 +248,18 @@ fn options_have_one_name_everywhere() {
     json(&["stats", arg(&tiff), "--output", arg(&stats)]);
     json(&["view", arg(&tiff), "--output", arg(&view)]);
     assert!(stats.exists() && view.exists());
+    // Where a path has no option, the error says so, and names no other option.
+    for (command, option, shown) in
+        [("verify", "--data", "PATH"), ("stats", "--input", "PATH"), ("convert", "--data", "SOURCE")]
+    {
+        let wrong = wellread(&[command, option, arg(&tiff)]);
+        let said = format!("the path of images has no option here: wellread {command} {shown}");
+        assert!(wrong.code == 2 && wrong.stderr.contains(&said), "{}", wrong.stderr);
+        assert!(!wrong.stderr.contains("--path-map"), "{}", wrong.stderr);
+    }
+    // Other options are compared by their spelling as before.
+    let wrong = wellread(&["verify", "--agains", "x", arg(&tiff)]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("'--against'"), "{}", wrong.stderr);
 }
 
 #[cfg(unix)]

@@ -53,6 +53,51 @@ fn every_word_where_it_belongs() {
     assert!(page.contains("| ratio (95 %) | detects | verdict |") && row.contains("| ≥"), "{page}");
 }
 
+/// `readers` is told by a loader that ran: a configuration without it is the same.
+#[test]
+fn a_configuration_that_one_side_could_not_measure_is_a_row_that_says_so() {
+    let side = |is_left_out: bool| {
+        let mut table = Table::new("dataloader");
+        for (workers, readers) in [(0, 1.0), (2, 3.0)] {
+            if is_left_out && workers == 2 {
+                table.push(row![
+                    ("format", "tiff"),
+                    ("workers", workers),
+                    ("status", "unavailable"),
+                    ("reason", "left out for want of time")
+                ]);
+                continue;
+            }
+            for run in 0..10 {
+                table.push(row![
+                    ("format", "tiff"),
+                    ("workers", workers),
+                    ("run", run),
+                    ("status", "ok"),
+                    ("readers", readers),
+                    ("samples_per_sec", 100.0 + 0.1 * f64::from(run))
+                ]);
+            }
+        }
+        Results { tables: vec![table], label: "x".into(), ..Results::default() }
+    };
+    for (a, b, who) in [(false, true, "B"), (true, false, "A")] {
+        let c = compare(&side(a), &side(b), &of_runs()).unwrap();
+        let names: Vec<String> = c.rows.iter().map(|row| row.name()).collect();
+        assert_eq!(names, ["tiff 0", "tiff 2"]);
+        assert!(c.only_in_a.is_empty() && c.only_in_b.is_empty(), "{:?} {:?}", c.only_in_a, c.only_in_b);
+        let reason = format!("{who}: not measured (unavailable: left out for want of time)");
+        assert_eq!(c.rows[1].reason.as_deref(), Some(reason.as_str()));
+        assert_eq!((c.rows[1].verdict, c.rows[0].verdict), (RowVerdict::Unclear, RowVerdict::Same));
+        let said = text::plain(&c);
+        assert!(said.contains(&format!("unclear (1): {reason}")), "{said}");
+    }
+    // The sentence is about what both have measured.
+    let c = compare(&side(false), &side(true), &Options::default()).unwrap();
+    let said = text::verdict(&c);
+    assert!(said.starts_with("No verdict on 1 row: its ratio holds within these runs only"), "{said}");
+}
+
 /// "Within the threshold" is a factor: from 1 / 1.05 to 1.05.
 #[test]
 fn same_is_within_a_factor_in_both_directions() {

@@ -23,13 +23,17 @@ use lance_encoding::format::metadata::full_zip_layout::Details;
 use lance_encoding::format::metadata::page_layout::Layout;
 use lance_encoding::format::metadata::{
     BufferCompression, CompressionScheme, CompressiveEncoding, ConstantLayout, FullZipLayout,
-    MiniBlockLayout, PageLayout,
+    MiniBlockLayout, PageLayout, RepDefLayer,
 };
 use lance_encoding::format::pb;
 use lance_encoding::format::pb::array_encoding::ArrayEncoding as Array;
 use lance_encoding::format::pb::buffer::BufferType;
 use lance_encoding::format::pb::nullable::Nullability;
+use lance_encoding::format::pb23::value_plane::Codec;
+use lance_encoding::format::pb23::zipped_values::Addressing;
+use lance_encoding::format::pb23::{PlanarLayout, ZippedValues};
 use lance_encoding::repdef::{ControlWordParser, max_visible_level};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wellread_store::direct::Fault::{self, Irregular};
@@ -67,14 +71,13 @@ impl CheckedPages {
         let pages = column.page_infos.iter();
         // Pages of the oldest files count items of lists, and those of damaged ones whatever they like.
         let sum = pages.clone().try_fold(0, |sum: u64, page| sum.checked_add(page.num_rows));
-        let is_by_row = sum == Some(rows as u64)
-            && pages.clone().all(|page| matches!(page.encoding, PageEncoding::Structural(_)));
+        let is_by_row = sum == Some(rows as u64) && pages.clone().all(|page| page.encoding.is_structural());
         let mut start = 0;
         for (page, known) in pages.zip(known.iter()) {
             let end = if is_by_row { start + page.num_rows } else { u64::MAX };
             let first = positions.partition_point(|&row| u64::from(row) < start);
             let is_wanted = !is_by_row
-                || is_decoded_ahead(&page.encoding)
+                || is_decoded_ahead(page)
                 || positions.get(first).is_some_and(|&row| u64::from(row) < end);
             start = end;
             if is_wanted && !known.load(Ordering::Relaxed) {
@@ -86,10 +89,68 @@ impl CheckedPages {
     }
 }
 
+/// The values of a page: how they are laid out, how many buffers of the page stand before theirs, and how many rows they are.
+struct Values<'p> {
+    layout: Cow<'p, PageLayout>,
+    before: usize,
+    rows: u64,
+}
+
+impl<'p> Values<'p> {
+    /// `None` for a page of the file format 2.0, for one without values, and for one that Lance refuses.
+    fn of(page: &'p PageInfo) -> Option<Self> {
+        let (layout, rows) = match &page.encoding {
+            PageEncoding::Structural(layout) => (Cow::Borrowed(layout), page.num_rows),
+            PageEncoding::Planar(layout) if layout.sparse().is_none() => {
+                (Cow::Owned(layout.dense_execution_layout().ok()?), page.num_rows)
+            }
+            PageEncoding::Planar(layout) => return Self::without_levels(layout),
+            PageEncoding::Legacy(_) => return None,
+        };
+        Some(Self { layout, before: 0, rows })
+    }
+
+    /// Those of a page of the file format 2.3 that says apart from them which rows have values. Lance lays out the same.
+    fn without_levels(page: &PlanarLayout) -> Option<Self> {
+        let zipped = |values: &ZippedValues| -> Option<Layout> {
+            let details = match values.addressing.as_ref()? {
+                Addressing::BitsPerValue(bits) => Details::BitsPerValue(*bits),
+                Addressing::BitsPerOffset(bits) => Details::BitsPerOffset(*bits),
+            };
+            Some(Layout::FullZipLayout(FullZipLayout {
+                details: Some(details),
+                value_compression: values.compression.clone(),
+                layers: vec![RepDefLayer::RepdefAllValidItem as i32],
+                ..FullZipLayout::default()
+            }))
+        };
+        let (layout, before, rows) = match page.values.as_ref()?.codec.as_ref()? {
+            Codec::Chunked(chunks) => {
+                let layout = MiniBlockLayout {
+                    value_compression: chunks.compression.clone(),
+                    dictionary: chunks.dictionary.clone(),
+                    num_buffers: chunks.num_buffers,
+                    has_large_chunk: true,
+                    ..MiniBlockLayout::default()
+                };
+                (Layout::MiniBlockLayout(layout), 0, 0)
+            }
+            Codec::Zipped(values) => (zipped(values)?, 0, values.num_items),
+            // Behind one of numbers of items, whose decoder is told how many bytes it must get.
+            Codec::Indexed(values) => {
+                let items = values.items.as_ref()?;
+                (zipped(items)?, 1, items.num_items)
+            }
+            Codec::Constant(_) | Codec::None(_) => return None,
+        };
+        Some(Self { layout: Cow::Owned(PageLayout { layout: Some(layout) }), before, rows })
+    }
+}
+
 /// Whether Lance decodes compressed parts of a page when it opens the column, whichever rows it then reads.
-fn is_decoded_ahead(encoding: &PageEncoding) -> bool {
-    let PageEncoding::Structural(layout) = encoding else { return true };
-    match &layout.layout {
+fn is_decoded_ahead(page: &PageInfo) -> bool {
+    let Some(values) = Values::of(page) else { return true };
+    match &values.layout.layout {
         Some(Layout::MiniBlockLayout(chunks)) => !matches!(general(chunks.dictionary.as_ref()), Ok(None)),
         Some(Layout::FullZipLayout(_)) => false,
         _ => true,
@@ -98,12 +159,12 @@ fn is_decoded_ahead(encoding: &PageEncoding) -> bool {
 
 fn check_page(input: &Input, column: &ColumnInfo, page: &PageInfo) -> Result<(), Fault> {
     let extents = &page.buffer_offsets_and_sizes;
-    match &page.encoding {
-        PageEncoding::Structural(layout) => check_layout(input, layout, extents, page.num_rows),
-        PageEncoding::Legacy(array) => check_array(input, array, extents, &column.buffer_offsets_and_sizes),
-        // Its codecs are told how many bytes they must get.
-        PageEncoding::Planar(_) => Ok(()),
+    if let PageEncoding::Legacy(array) = &page.encoding {
+        return check_array(input, array, extents, &column.buffer_offsets_and_sizes);
     }
+    let Some(values) = Values::of(page) else { return Ok(()) };
+    let extents = extents.get(values.before..).ok_or(NO_BUFFER)?;
+    check_layout(input, &values.layout, extents, values.rows)
 }
 
 fn check_layout(input: &Input, layout: &PageLayout, extents: &[Extent], rows: u64) -> Result<(), Fault> {

@@ -51,9 +51,9 @@ impl LanceTable {
     }
 
     /// Looks at what compressed pieces of rows claim: Lance asks for as much memory, and the process ends where there is
-    /// not so much. Files of versions that were not tested here may be laid out in another way, and are Lance's own.
+    /// not so much. Files of releases that were not tested here may be laid out in another way, and are Lance's own.
     fn check_claims(&self, plan: &Plan, index: usize, positions: &[u32]) -> Result<()> {
-        if !self.is_tested {
+        if !self.is_followed {
             return Ok(());
         }
         let fragment = &self.fragments[index];

@@ -80,9 +80,9 @@ pub(super) fn larger_than_pixels(
     (as_they_are && !codecs.are_none() && plain > 0 && stored > plain).then(|| {
         let all: Vec<&str> = codecs.codecs.iter().map(|one| one.codec.as_str()).collect();
         format!(
-            "the compressed pixels are {about}{:.0} % larger than the pixels: {} nothing in total (wellread convert --compression \
+            "the compressed pixels are {about}{} % larger than the pixels: {} nothing in total (wellread convert --compression \
              none)",
-            100.0 * (stored as f64 / plain as f64 - 1.0),
+            percent(stored as f64 / plain as f64 - 1.0),
             if all.is_empty() {
                 format!("{} saves", codecs.first())
             } else {
@@ -90,6 +90,11 @@ pub(super) fn larger_than_pixels(
             }
         )
     })
+}
+
+/// A share above zero in whole percent.
+fn percent(share: f64) -> String {
+    if share < 0.01 { "less than 1".to_owned() } else { format!("{:.0}", 100.0 * share) }
 }
 
 /// Bytes of those of `files` that hold pixels.
@@ -139,6 +144,8 @@ mod tests {
             ),
             "{several}"
         );
+        let little = of(&[("zstd", 1)], 32_768, 32_828, "").unwrap();
+        assert!(little.starts_with("the compressed pixels are less than 1 % larger"), "{little}");
         assert_eq!(of(&[("lzw", 3)], 6_998_400, 6_998_400, ""), None);
         assert_eq!(of(&[("none", 3)], 6_998_400, 7_766_666, ""), None);
     }
