@@ -3,6 +3,7 @@
 import csv
 import gc
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -22,8 +23,11 @@ NOT_OURS = re.compile(
 
 
 def pytest_configure():
-    """Threads of OpenMP sleep while they wait for each other: they would take the processors from other tests."""
+    """What leaves the processors to other tests."""
+    # Threads of OpenMP sleep while they wait for each other.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Processes of a fork server need not import it each.
+    multiprocessing.set_forkserver_preload(["torch"])
 
 
 def pytest_collection_modifyitems(items):
