@@ -182,6 +182,15 @@ def test_workflows_are_pinned_and_restricted(release):
     ]
 
 
+def test_free_threaded_python_has_a_wheel_that_is_tried():
+    """Each Python gets the wheel that fits it: one that does not would be refused by its name."""
+    wheels = (ROOT / ".github/workflows/wheels.yml").read_text()
+    build, use = wheels.split("\n  use:\n")
+    assert len(re.findall(r"args: --release .*--features engines --interpreter python3\.14t$", build, re.M)) == 1
+    assert re.search(r'python: \[.*"3\.14", "3\.14t"\]', use)
+    assert "--no-index --find-links dist wellread wellread-cli" in use and "dist/*" not in use
+
+
 LISTING = """
 Version symbols section '.gnu.version' contains 3 entries:
   002:   2 (GLIBC_2.2.5)       3 (GLIBC_2.28)
@@ -295,6 +304,85 @@ def test_whatever_cargo_deny_says_when_it_fails_is_a_fault(release, tmp_path, mo
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert release.check_deny() == faults
+
+
+def test_advisories_are_checked_where_their_database_is(release, tmp_path, monkeypatch):
+    (tmp_path / "cargo").write_text('#!/bin/sh\necho "$*" > asked\n')
+    (tmp_path / "cargo-deny").write_text("#!/bin/sh\n")
+    for name in ("cargo", "cargo-deny"):
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    asked = "deny --offline check licenses bans sources"
+    assert release.check_deny() == [] and (tmp_path / "asked").read_text() == f"{asked}\n"
+    (tmp_path / "home/advisory-dbs/of-rustsec").mkdir(parents=True)
+    assert release.check_deny() == [] and (tmp_path / "asked").read_text() == f"{asked} advisories\n"
+
+
+def test_public_names_are_compared_with_the_last_release(release, tmp_path, monkeypatch):
+    """By cargo-semver-checks, which stands in; the crates that go to crates.io, from the newest tag before this commit."""
+    (tmp_path / "cargo").write_text(
+        "#!/bin/sh\necho \"$*\" > asked\n"
+        "printf -- '--- failure inherent_method_missing: one ---\\n  that\\nSummary two\\n'\nexit $(cat code)\n"
+    )
+    (tmp_path / "cargo").chmod(0o755)
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+    for line in (["init", "-q"], *[["commit", "-q", "--allow-empty", "-m", word] for word in ("one", "two")]):
+        subprocess.run([*git, *line], cwd=tmp_path, check=True)
+    # Not where a developer may have installed it.
+    monkeypatch.setenv("PATH", f"{tmp_path}:{Path(shutil.which('git')).parent}:/usr/bin:/bin")
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(release, "workspace", lambda: [crate("a"), crate("native", publish=[])])
+    with pytest.raises(release.Skip, match="no cargo-semver-checks here"):
+        release.check_semver()
+    (tmp_path / "cargo-semver-checks").write_text("#!/bin/sh\n")
+    (tmp_path / "cargo-semver-checks").chmod(0o755)
+    # The release that this commit is has its tag already.
+    subprocess.run([*git, "tag", "v0.2.0"], cwd=tmp_path, check=True)
+    with pytest.raises(release.Skip, match="no release to compare with"):
+        release.check_semver()
+    subprocess.run([*git, "tag", "v0.1.0", "HEAD~1"], cwd=tmp_path, check=True)
+    (tmp_path / "code").write_text("0")
+    assert release.check_semver() == []
+    assert (tmp_path / "asked").read_text() == "semver-checks --workspace --baseline-rev v0.1.0 --exclude native\n"
+    (tmp_path / "code").write_text("1")
+    assert release.check_semver() == ["--- failure inherent_method_missing: one ---"]
+    # It compiles, so it is no check of every day.
+    assert "cargo semver-checks" not in {name for name, _, _ in release.checks(None, False)}
+    assert "cargo semver-checks" in {name for name, _, _ in release.checks(None, True)}
+
+
+def test_a_wheel_that_has_grown_is_a_fault(release, tmp_path, monkeypatch):
+    monkeypatch.setattr(release, "built", lambda *endings: sorted(tmp_path.glob("*.whl")))
+    for name, size in (("small", release.WHEEL_BYTES), ("large", release.WHEEL_BYTES + 2_000_000)):
+        with open(tmp_path / f"{name}.whl", "wb") as file:
+            file.truncate(size)
+    assert release.WHEEL_BYTES == 60_000_000
+    assert release.check_sizes() == ["large.whl has 62 MB, more than 60"]
+    assert "size of wheels" in {name for name, _, _ in release.checks(None, False)}
+
+
+def test_the_workspace_stays_as_light_as_it_is(release):
+    """Crates of the lock file, and releases of Arrow: Lance's, Vortex's and ours (docs/decisions/0038)."""
+    locked = release.read_toml(ROOT / "Cargo.lock")["package"]
+    assert len(locked) <= 750
+    assert len({crate["version"] for crate in locked if crate["name"] == "arrow-array"}) <= 3
+
+
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="no readelf here (binutils)")
+def test_the_program_stays_as_small_as_it_is():
+    """What stripping leaves of it: all that is loaded. The goal of docs/decisions/0038 is 120 MB."""
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    assert binary, "set WELLREAD to the binary under test"
+    listing = subprocess.check_output(
+        ["readelf", "--wide", "--section-headers", Path(binary).resolve()],
+        env={**os.environ, "LC_ALL": "C"}, text=True,
+    )  # fmt: skip
+    # Type, address, place, size, size of an entry, flags.
+    sections = re.findall(r"\] \S+ +(\w+) +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) [0-9a-f]+ +(\w*) ", listing)
+    loaded = sum(int(size, 16) for kind, size, flags in sections if "A" in flags and kind != "NOBITS")
+    assert 5_000_000 < loaded <= 125_000_000
 
 
 @pytest.mark.parametrize(("version", "written"), [("0.2.0", "0.2.0"), ("0.2.0-rc.1", "0.2.0rc1")])
