@@ -21,7 +21,7 @@ LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 LIGHT_FEATURES := wellread/parquet,wellread/tiff,wellread/ome-zarr,wellread/image-folder
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-speed bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-wheel test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-speed bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -98,6 +98,14 @@ test-python: build-all python-env profiles-env python-package browser ## files c
 	"$(PYTHON_ENV)/bin/ruff" format --check python tests examples scripts benches fuzz
 	WELLREAD="$(WELLREAD)" WELLREAD_PROFILES_PYTHON="$(PROFILES_ENV)/bin/python" PYTHONPATH="$(PYTHON_PACKAGE)" \
 	  "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python -n 3 --dist loadfile --no-loadscope-reorder --durations 30
+
+# In an environment of its own, with neither sources nor builds of this clone on the path.
+test-wheel: ## the tests of the Python package with the wheels in dist/ alone (make wheel); installs what the tests need once more
+	scripts/python-env.sh "$(CACHE)/wheel" tests/python/requirements.txt
+	"$(CACHE)/wheel/bin/uv" pip install --quiet --python "$(CACHE)/wheel/bin/python" --no-index --no-deps --reinstall --find-links dist \
+	  wellread wellread-cli
+	env -u PYTHONPATH -u CARGO_TARGET_DIR WELLREAD="$(CACHE)/wheel/bin/wellread" "$(CACHE)/wheel/bin/python" -m pytest -q \
+	  tests/python/test_package_*.py -n 3 --dist loadfile --no-loadscope-reorder --durations 10
 
 # No part of `make test`: a machine without a GPU collects no test here, which is an error. JAX would take most of the card.
 test-gpu: build-all python-package ## what needs a CUDA GPU, with a Python that has torch for it: PYTHON=python3

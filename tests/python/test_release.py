@@ -191,6 +191,19 @@ def test_free_threaded_python_has_a_wheel_that_is_tried():
     assert "--no-index --find-links dist wellread wellread-cli" in use and "dist/*" not in use
 
 
+def test_the_package_s_tests_run_with_the_wheels_alone():
+    """In a release, before anything is published, and with nothing of the clone's own package on the path."""
+    wheels = (ROOT / ".github/workflows/wheels.yml").read_text()
+    assert "make test-wheel" in wheels.split("\n  tests:\n")[1]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "--no-print-directory", "--dry-run", "test-wheel", "CACHE=/c"]
+    told = subprocess.check_output(command, cwd=ROOT, env=plain, text=True)
+    *_, install, run = told.replace("\\\n", "").splitlines()
+    assert "--no-index" in install and install.endswith("--find-links dist   wellread wellread-cli")
+    assert "env -u PYTHONPATH -u CARGO_TARGET_DIR" in run and "/c/wheel/bin/python" in run
+    assert "tests/python/test_package_*.py" in run
+
+
 LISTING = """
 Version symbols section '.gnu.version' contains 3 entries:
   002:   2 (GLIBC_2.2.5)       3 (GLIBC_2.28)
