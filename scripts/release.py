@@ -330,7 +330,7 @@ def check_semver() -> list[str]:
 
 
 def faults(done: subprocess.CompletedProcess[str], mark: str, otherwise: str) -> list[str]:
-    """What a tool that failed has said: the lines that begin so, or its last ones."""
+    """The lines of a tool that failed that begin so, or its last ones."""
     if done.returncode == 0:
         return []
     said = (done.stdout + done.stderr).strip().splitlines()

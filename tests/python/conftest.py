@@ -23,7 +23,7 @@ NOT_OURS = re.compile(
 
 
 def pytest_configure():
-    """What leaves the processors to other tests."""
+    """Leave the processors to other tests."""
     # Threads of OpenMP sleep while they wait for each other.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # Processes of a fork server need not import it each.

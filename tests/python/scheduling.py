@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-# Folders and files of minutes, the longest first: what is left for the end is short, so that all processes end together.
+# Folders and files of minutes, the longest first. Short ones are left for the end, so that all processes end together.
 LONG = (
     "cluster", "test_inference.py", "test_docs.py", "test_gallery.py", "test_bench_frameworks.py",
     "test_several_machines.py", "test_examples.py", "test_package_endurance.py", "test_engines.py",
@@ -13,7 +13,7 @@ LONG = (
 
 
 def unit(nodeid):
-    """What one process runs of a test's neighbours: its file, and of those that share a cluster of Ray their folder."""
+    """The unit of a test, which one process runs: its file, and the folder of those that share a cluster of Ray."""
     file = Path(nodeid.split("::", 1)[0])
     return file.parent.name if file.parent.name == "cluster" else file.name
 

@@ -193,8 +193,8 @@ def test_processes_of_any_kind_read_what_the_parent_has_read(cells, method):
 
 
 # What is called again and again: every public function of the package, in its cheap and its failing uses. The number
-# is how often of a hundred thousand, ten thousand at most: those that open files or start threads are dearer. More often
-# finds nothing smaller: of ten thousand calls a leak of 13 bytes a call shows, of a hundred thousand one of 12.
+# is how often of a hundred thousand, ten thousand at most: those that open files or start threads are dearer. Ten
+# thousand calls show a leak of 13 bytes a call, and ten times as many show one of 12.
 CALLS = {
     "Dataset": (200, "wr.Dataset(path)"),
     "Dataset, no such file": (5, "wr.Dataset('/no/where')"),
