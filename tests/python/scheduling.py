@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-# Folders and files of minutes, the longest first. Short ones are left for the end, so that all processes end together.
+# Folders and files of minutes, the longest first. Short ones are left for the end: all processes end together.
 LONG = (
     "cluster", "test_inference.py", "test_docs.py", "test_gallery.py", "test_bench_frameworks.py",
     "test_several_machines.py", "test_examples.py", "test_package_endurance.py", "test_engines.py",
