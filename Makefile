@@ -21,7 +21,7 @@ LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 LIGHT_FEATURES := wellread/parquet,wellread/tiff,wellread/ome-zarr,wellread/image-folder
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-speed bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-wheel test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-speed bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -51,12 +51,13 @@ install: engine-packages ## put the wellread command with all engines into cargo
 
 # What the Python tests need is fetched while the first build compiles, which takes longer than all else.
 # Clippy is the compiler of this workspace's crates here, so that they compile once for lints and tests; `make build` has
-# the compiler itself.
+# the compiler itself. Then the tests of both languages run side by side: each alone leaves processors idle, at its waits
+# and at the end of each program of tests.
 test: ## every test: format, lints, Rust, and cross-reading with the Python libraries
 	@scripts/system-packages.sh tests
 	cargo fmt --all --check
 	$(CLIPPY) $(MAKE) --no-print-directory -j2 build-all python-env profiles-env browser
-	$(CLIPPY) $(MAKE) --no-print-directory test-rust test-python
+	$(CLIPPY) $(MAKE) --no-print-directory -j2 test-rust test-python
 
 # A tree of its own, with incremental compilation: from a changed line to a tested result in a minute or two.
 check: ## what most changes break: format, lints and tests of images, stores and loaders, without the engines
@@ -82,19 +83,29 @@ lint: engine-packages
 	cargo fmt --all --check
 	$(CLIPPY) cargo build --release --locked --workspace --all-targets
 
-# Binaries and tests in one go: building the command alone would compile shared crates twice.
+# Binaries and tests in one go: building the command alone would compile shared crates twice. Without make's counting of jobs,
+# of which cargo would have one alone while packages are installed beside it (make 4.4 and newer hand it on).
 build-all: engine-packages
-	cargo build --release --locked --workspace --all-targets
+	MAKEFLAGS= MFLAGS= cargo build --release --locked --workspace --all-targets
 
 test-rust: build-all python-env
 	$(WITH_DUCKDB) cargo test --release --locked --workspace
 
-# Two files of tests at a time: most of them wait for processes that start.
+# Three files of tests at a time, also on two processors: a third of the time a file waits for processes that start, for a
+# slow link or for a limit to pass. Long files come first (tests/python/scheduling.py).
 test-python: build-all python-env profiles-env python-package browser ## files cross-read with other libraries; the Python package
 	"$(PYTHON_ENV)/bin/ruff" check python tests examples scripts benches fuzz
 	"$(PYTHON_ENV)/bin/ruff" format --check python tests examples scripts benches fuzz
 	WELLREAD="$(WELLREAD)" WELLREAD_PROFILES_PYTHON="$(PROFILES_ENV)/bin/python" PYTHONPATH="$(PYTHON_PACKAGE)" \
-	  "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python -n 2 --dist loadfile --durations 30
+	  "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python -n 3 --dist loadfile --no-loadscope-reorder --durations 30
+
+# In an environment of its own, with neither sources nor builds of this clone on the path.
+test-wheel: ## the tests of the Python package with the wheels in dist/ alone (make wheel); installs what the tests need once more
+	scripts/python-env.sh "$(CACHE)/wheel" tests/python/requirements.txt
+	"$(CACHE)/wheel/bin/uv" pip install --quiet --python "$(CACHE)/wheel/bin/python" --no-index --no-deps --reinstall --find-links dist \
+	  wellread wellread-cli
+	env -u PYTHONPATH -u CARGO_TARGET_DIR WELLREAD="$(CACHE)/wheel/bin/wellread" "$(CACHE)/wheel/bin/python" -m pytest -q \
+	  tests/python/test_package_*.py -n 3 --dist loadfile --no-loadscope-reorder --durations 10
 
 # No part of `make test`: a machine without a GPU collects no test here, which is an error. JAX would take most of the card.
 test-gpu: build-all python-package ## what needs a CUDA GPU, with a Python that has torch for it: PYTHON=python3

@@ -35,8 +35,8 @@ PYTHON_PACKAGES = {"wellread": ROOT / "pyproject.toml", "wellread-cli": ROOT / "
 WORKFLOWS = ROOT / ".github/workflows"
 # What crates.io accepts: bytes of a packed crate, keywords and their length, categories.
 CRATE_BYTES, KEYWORDS, KEYWORD_LENGTH, CATEGORIES = 10 << 20, 5, 20, 5
-# What PyPI accepts of a file unless it is asked for more.
-WHEEL_BYTES = 100 << 20
+# What a wheel may have: PyPI accepts 100 MiB, and users wait for each megabyte.
+WHEEL_BYTES = 60_000_000
 # The newest versions of symbols that a manylinux_2_28 wheel may ask for (PEP 600, auditwheel's policy).
 SYMBOLS = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11), "GCC": (7, 0, 0)}
 NOT_FETCHED = "cargo has not fetched all dependencies (cargo fetch --locked)"
@@ -296,15 +296,45 @@ def check_licences() -> list[str]:
 def check_deny() -> list[str]:
     if not shutil.which("cargo-deny"):
         raise Skip("no cargo-deny here (cargo install cargo-deny)")
-    # Advisories need a database from the network.
-    done = subprocess.run(
-        ["cargo", "deny", "--offline", "check", "licenses", "bans", "sources"],
-        cwd=ROOT, capture_output=True, text=True,
-    )  # fmt: skip
+    kinds = ["licenses", "bans", "sources"]
+    # Advisories need a database, which `cargo deny fetch` gets from the network.
+    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    if any(home.glob("advisory-db*/*")):
+        kinds.append("advisories")
+    done = subprocess.run(["cargo", "deny", "--offline", "check", *kinds], cwd=ROOT, capture_output=True, text=True)
+    return faults(done, "error", "cargo deny failed")
+
+
+# --- what users may rely on ---
+
+
+def last_release() -> str | None:
+    """The newest tag of a release that this commit stands on, but for a tag of its own."""
+    command = ["git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*", "HEAD~1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or None
+
+
+def check_semver() -> list[str]:
+    """Whether the version says how far public names differ from the last release. It compiles both for minutes."""
+    if not shutil.which("cargo-semver-checks"):
+        raise Skip("no cargo-semver-checks here (cargo install cargo-semver-checks)")
+    before = last_release()
+    if not before:
+        raise Skip("no release to compare with: git has no tag v* before this commit")
+    command = ["cargo", "semver-checks", "--workspace", "--baseline-rev", before]
+    for package in workspace():
+        command += [] if package["publish"] != [] else ["--exclude", package["name"]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return faults(done, "--- failure", "cargo semver-checks failed")
+
+
+def faults(done: subprocess.CompletedProcess[str], mark: str, otherwise: str) -> list[str]:
+    """The lines of a tool that failed that begin so, or its last ones."""
     if done.returncode == 0:
         return []
     said = (done.stdout + done.stderr).strip().splitlines()
-    return [line for line in said if line.startswith("error")] or said[-5:] or ["cargo deny failed"]
+    return [line for line in said if line.startswith(mark)] or said[-5:] or [otherwise]
 
 
 # --- workflows, Python packages, wheels ---
@@ -370,6 +400,14 @@ def check_metadata() -> list[str]:
         ]
         wrong += [f"{wheel.name}: {fault}" for holds, fault in wanted if not holds]
     return wrong
+
+
+def check_sizes() -> list[str]:
+    return [
+        f"{wheel.name} has {wheel.stat().st_size / 1e6:.0f} MB, more than {WHEEL_BYTES / 1e6:.0f}"
+        for wheel in built(".whl")
+        if wheel.stat().st_size > WHEEL_BYTES
+    ]
 
 
 def symbol_versions(listing: str) -> dict[str, tuple[int, ...]]:
@@ -439,6 +477,7 @@ def checks(tag: str | None, verify: bool) -> list[tuple[str, CheckFunction, str]
         ("hadolint", lambda: lint("hadolint", "Containerfile"), "mend the Containerfile"),
         ("ruby", lambda: lint("ruby", "-c", "packaging/homebrew/wellread.rb"), "mend the formula"),
         ("metadata of wheels", check_metadata, "build the wheels anew: make wheel"),
+        ("size of wheels", check_sizes, "find what has grown: unzip -v, and cargo bloat --crates"),
         ("twine", lambda: lint("twine", "check", "--strict", *built(".whl", ".tar.gz")), "mend pyproject.toml"),
         (
             "symbols of wheels",
@@ -447,7 +486,10 @@ def checks(tag: str | None, verify: bool) -> list[tuple[str, CheckFunction, str]
         ),
     ]
     if verify:
-        listed.append(("crates build as published", check_builds, "see above"))
+        listed += [
+            ("cargo semver-checks", check_semver, "raise the version as far as it asks, or bring the names back"),
+            ("crates build as published", check_builds, "see above"),
+        ]
     return listed
 
 

@@ -152,11 +152,14 @@ def platforms():
     ci, wheels = ((ROOT / ".github" / "workflows" / f"{name}.yml").read_text() for name in ("ci", "wheels"))
     rows = [["system", "processor", "command", "Python wheels", "tested"]]
     tested = re.search(r"name: make test .*?runner: \[([^\]]+)\]", ci, re.S)[1].split(", ")
-    pythons = re.findall(r'"([\d.]+)"', re.search(r"^\s*python: \[([^\]]+)\]", wheels, re.M)[1])
+    pythons = re.findall(r'"([\d.]+t?)"', re.search(r"^\s*python: \[([^\]]+)\]", wheels, re.M)[1])
+    # Free-threaded ones are counted by themselves.
+    first, *_, last = [python for python in pythons if not python.endswith("t")]
+    free = "".join(f", {python}" for python in pythons if python.endswith("t"))
     built = dict(re.findall(r"- target: (\w+)\s+runner: ([\w.-]+)", wheels))
     for runner in tested:
         target = next((name for name, on in built.items() if on == runner), None)
-        wheel = f"{target}, manylinux 2.28, Python {pythons[0]}–{pythons[-1]}" if target else "no"
+        wheel = f"{target}, manylinux 2.28, Python {first}–{last}{free}" if target else "no"
         rows.append([system(runner), processor(runner), "yes", wheel, "every test (`make test`)"])
     for runner, crates in re.findall(r"- runner: ([\w.-]+)\s+crates: (.+)", ci):
         names = crates.replace("-p ", "").split()

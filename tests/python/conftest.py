@@ -3,6 +3,7 @@
 import csv
 import gc
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import scheduling
 from generated_sets import KINDS, generate, kind_name
 
 # What a launcher of jobs, a hook of git, a terminal or a task that these tests run in has set for its own programs.
@@ -18,6 +20,25 @@ NOT_OURS = re.compile(
     "SLURM_.*|TORCHELASTIC_.*|(LOCAL_|GROUP_|NODE_)?RANK|(LOCAL_|GROUP_)?WORLD_SIZE|MASTER_(ADDR|PORT)"
     "|GIT_(DIR|WORK_TREE|INDEX_FILE|PREFIX)|CLICOLOR_FORCE|FORCE_COLOR|WELLREAD_(PHASES|TASK|PYTHON)"
 )
+
+
+def pytest_configure():
+    """Leave the processors to other tests."""
+    # Threads of OpenMP sleep while they wait for each other.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Processes of a fork server need not import it each.
+    multiprocessing.set_forkserver_preload(["torch"])
+
+
+def pytest_collection_modifyitems(items):
+    """Long files first."""
+    scheduling.long_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Files by `--dist loadfile`, but those of the cluster together."""
+    return scheduling.by_unit(config, log) if config.option.dist == "loadfile" else None
 
 
 def pytest_collection_finish():

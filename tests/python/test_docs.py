@@ -52,9 +52,7 @@ def place(tmp_path_factory):
         "PATH": f"{bin}:{os.environ['PATH']}",
         "XDG_CACHE_HOME": str(folder / "cache"),
         "JAX_PLATFORMS": "cpu",
-        # Threads that spin while they wait cost minutes on a machine that others use too.
         "OMP_NUM_THREADS": "1",
-        "OMP_WAIT_POLICY": "PASSIVE",
         "COLUMNS": "100",
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -4,7 +4,6 @@ Nothing is built and nothing is asked of the network.
 """
 
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -54,37 +53,6 @@ def test_the_order_of_this_workspace_is_one_in_which_it_can_be_published(release
         own = {d["name"] for d in crates[name]["dependencies"] if d["name"].startswith("wellread")}
         assert own <= set(told[:place]), f"{name} comes before {own - set(told[:place])}"
     assert told[-1] == "wellread-cli"
-
-
-def units(*what):
-    """The units that cargo would compile: each by all that decides what the compiler is given, and by what it
-    needs."""
-    asked = ["cargo", "build", "--release", "--locked", "--workspace", "-Zunstable-options", "--unit-graph", *what]
-    told = subprocess.check_output(
-        asked, cwd=ROOT, env={**os.environ, "RUSTC_BOOTSTRAP": "1"}, stderr=subprocess.DEVNULL
-    )
-    graph, known = json.loads(told)["units"], {}
-
-    def identity(index):
-        if index not in known:
-            unit = graph[index]
-            kind = unit["pkg_id"], unit["target"]["name"], tuple(unit["target"]["kind"]), unit["mode"]
-            how = tuple(sorted(unit["features"])), unit["profile"]["opt_level"], unit["platform"]
-            known[index] = hash((kind, how, tuple(sorted(identity(d["index"]) for d in unit["dependencies"]))))
-        return known[index]
-
-    return {identity(index): f"{unit['pkg_id']} {unit['mode']}" for index, unit in enumerate(graph)}
-
-
-@needs_cargo
-def test_nothing_is_compiled_twice_for_programs_module_and_tests():
-    everything = units("--all-targets")
-    assert len(everything) > 700
-    for part in ("--bins", "--lib"):
-        found = units(part)
-        assert 700 < len(found) < len(everything)
-        again = [found[unit] for unit in found.keys() - everything.keys()]
-        assert not again, f"cargo build --workspace {part} compiles {len(again)} units once more: {sorted(again)[:5]}"
 
 
 @needs_cargo
@@ -180,6 +148,28 @@ def test_workflows_are_pinned_and_restricted(release):
         "a.yml has no permissions",
         "a.yml has no concurrency",
     ]
+
+
+def test_free_threaded_python_has_a_wheel_that_is_tried():
+    """Each Python gets the wheel that fits it: one that does not would be refused by its name."""
+    wheels = (ROOT / ".github/workflows/wheels.yml").read_text()
+    build, use = wheels.split("\n  use:\n")
+    assert len(re.findall(r"args: --release .*--features engines --interpreter python3\.14t$", build, re.M)) == 1
+    assert re.search(r'python: \[.*"3\.14", "3\.14t"\]', use)
+    assert "--no-index --find-links dist wellread wellread-cli" in use and "dist/*" not in use
+
+
+def test_the_package_s_tests_run_with_the_wheels_alone():
+    """In a release, before anything is published, and with nothing of the clone's own package on the path."""
+    wheels = (ROOT / ".github/workflows/wheels.yml").read_text()
+    assert "make test-wheel" in wheels.split("\n  tests:\n")[1]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "--no-print-directory", "--dry-run", "test-wheel", "CACHE=/c"]
+    told = subprocess.check_output(command, cwd=ROOT, env=plain, text=True)
+    *_, install, run = told.replace("\\\n", "").splitlines()
+    assert "--no-index" in install and install.endswith("--find-links dist   wellread wellread-cli")
+    assert "env -u PYTHONPATH -u CARGO_TARGET_DIR" in run and "/c/wheel/bin/python" in run
+    assert "tests/python/test_package_*.py" in run
 
 
 LISTING = """
@@ -295,6 +285,63 @@ def test_whatever_cargo_deny_says_when_it_fails_is_a_fault(release, tmp_path, mo
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert release.check_deny() == faults
+
+
+def test_advisories_are_checked_where_their_database_is(release, tmp_path, monkeypatch):
+    (tmp_path / "cargo").write_text('#!/bin/sh\necho "$*" > asked\n')
+    (tmp_path / "cargo-deny").write_text("#!/bin/sh\n")
+    for name in ("cargo", "cargo-deny"):
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    asked = "deny --offline check licenses bans sources"
+    assert release.check_deny() == [] and (tmp_path / "asked").read_text() == f"{asked}\n"
+    (tmp_path / "home/advisory-dbs/of-rustsec").mkdir(parents=True)
+    assert release.check_deny() == [] and (tmp_path / "asked").read_text() == f"{asked} advisories\n"
+
+
+def test_public_names_are_compared_with_the_last_release(release, tmp_path, monkeypatch):
+    """Those of the crates that go to crates.io, with the newest tag before this commit. The tool is a stand-in."""
+    (tmp_path / "cargo").write_text(
+        '#!/bin/sh\necho "$*" > asked\n'
+        "printf -- '--- failure inherent_method_missing: one ---\\n  that\\nSummary two\\n'\nexit $(cat code)\n"
+    )
+    (tmp_path / "cargo").chmod(0o755)
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+    for line in (["init", "-q"], *[["commit", "-q", "--allow-empty", "-m", word] for word in ("one", "two")]):
+        subprocess.run([*git, *line], cwd=tmp_path, check=True)
+    # Not where a developer may have installed it.
+    monkeypatch.setenv("PATH", f"{tmp_path}:{Path(shutil.which('git')).parent}:/usr/bin:/bin")
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(release, "workspace", lambda: [crate("a"), crate("native", publish=[])])
+    with pytest.raises(release.Skip, match="no cargo-semver-checks here"):
+        release.check_semver()
+    (tmp_path / "cargo-semver-checks").write_text("#!/bin/sh\n")
+    (tmp_path / "cargo-semver-checks").chmod(0o755)
+    # The release that this commit is has its tag already.
+    subprocess.run([*git, "tag", "v0.2.0"], cwd=tmp_path, check=True)
+    with pytest.raises(release.Skip, match="no release to compare with"):
+        release.check_semver()
+    subprocess.run([*git, "tag", "v0.1.0", "HEAD~1"], cwd=tmp_path, check=True)
+    (tmp_path / "code").write_text("0")
+    assert release.check_semver() == []
+    assert (tmp_path / "asked").read_text() == "semver-checks --workspace --baseline-rev v0.1.0 --exclude native\n"
+    (tmp_path / "code").write_text("1")
+    assert release.check_semver() == ["--- failure inherent_method_missing: one ---"]
+    # It compiles, so it is no check of every day.
+    assert "cargo semver-checks" not in {name for name, _, _ in release.checks(None, False)}
+    assert "cargo semver-checks" in {name for name, _, _ in release.checks(None, True)}
+
+
+def test_a_wheel_that_has_grown_is_a_fault(release, tmp_path, monkeypatch):
+    monkeypatch.setattr(release, "built", lambda *endings: sorted(tmp_path.glob("*.whl")))
+    for name, size in (("small", release.WHEEL_BYTES), ("large", release.WHEEL_BYTES + 2_000_000)):
+        with open(tmp_path / f"{name}.whl", "wb") as file:
+            file.truncate(size)
+    assert release.WHEEL_BYTES == 60_000_000
+    assert release.check_sizes() == ["large.whl has 62 MB, more than 60"]
+    assert "size of wheels" in {name for name, _, _ in release.checks(None, False)}
 
 
 @pytest.mark.parametrize(("version", "written"), [("0.2.0", "0.2.0"), ("0.2.0-rc.1", "0.2.0rc1")])

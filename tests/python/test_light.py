@@ -1,0 +1,67 @@
+"""The build stays as light as it is: units of cargo, crates, and bytes of the program."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo on this machine")
+
+
+def units(*what):
+    """The units that cargo would compile: each by all that decides what the compiler is given, and by what it
+    needs."""
+    asked = ["cargo", "build", "--release", "--locked", "--workspace", "-Zunstable-options", "--unit-graph", *what]
+    told = subprocess.check_output(
+        asked, cwd=ROOT, env={**os.environ, "RUSTC_BOOTSTRAP": "1"}, stderr=subprocess.DEVNULL
+    )
+    graph, known = json.loads(told)["units"], {}
+
+    def identity(index):
+        if index not in known:
+            unit = graph[index]
+            kind = unit["pkg_id"], unit["target"]["name"], tuple(unit["target"]["kind"]), unit["mode"]
+            how = tuple(sorted(unit["features"])), unit["profile"]["opt_level"], unit["platform"]
+            known[index] = hash((kind, how, tuple(sorted(identity(d["index"]) for d in unit["dependencies"]))))
+        return known[index]
+
+    return {identity(index): f"{unit['pkg_id']} {unit['mode']}" for index, unit in enumerate(graph)}
+
+
+@needs_cargo
+def test_nothing_is_compiled_twice_for_programs_module_and_tests():
+    everything = units("--all-targets")
+    assert len(everything) > 700
+    for part in ("--bins", "--lib"):
+        found = units(part)
+        assert 700 < len(found) < len(everything)
+        again = [found[unit] for unit in found.keys() - everything.keys()]
+        assert not again, f"cargo build --workspace {part} compiles {len(again)} units once more: {sorted(again)[:5]}"
+
+
+def test_the_workspace_stays_as_light_as_it_is():
+    """Crates of the lock file, and releases of Arrow: Lance's, Vortex's and ours (docs/decisions/0038)."""
+    locked = (ROOT / "Cargo.lock").read_text()
+    assert 600 < locked.count("[[package]]\n") <= 750
+    assert 1 <= len(re.findall(r'^name = "arrow-array"$', locked, re.M)) <= 3
+
+
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="no readelf here (binutils)")
+def test_the_program_stays_as_small_as_it_is():
+    """All that is loaded, which stripping leaves. The goal of docs/decisions/0038 is 120 MB."""
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    assert binary, "set WELLREAD to the binary under test"
+    listing = subprocess.check_output(
+        ["readelf", "--wide", "--section-headers", Path(binary).resolve()],
+        env={**os.environ, "LC_ALL": "C"}, text=True,
+    )  # fmt: skip
+    # Type, address, place, size, size of an entry, flags.
+    sections = re.findall(r"\] \S+ +(\w+) +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) [0-9a-f]+ +(\w*) ", listing)
+    loaded = sum(int(size, 16) for kind, size, flags in sections if "A" in flags and kind != "NOBITS")
+    assert 5_000_000 < loaded <= 125_000_000
