@@ -36,18 +36,26 @@ SCRIPTS = ("compare.py", "plates.py", "remote.py", "front.py", "speed.py")
 REMOTE = ("remote-a", "remote-b")
 NAMES = ("peers", "writing", "plates", *REMOTE, "front", "speed")
 MOST_BYTES = 200_000
-# The rows of README's table: a peer and the loader of ours beside it, in the set of large fields.
+# The rows of README's table: a peer, the loader of ours beside it in the set of large fields, and what to know of it.
 SET = "1080"
+SAME = "both read the same files"
 ROWS = (
-    ("pyarrow-binary", "wellread:typed.parquet"),
-    ("tensorstore", "wellread:ome-zarr"),
-    ("tifffile-mapped-0", "wellread:tiff"),
-    ("zarr-python", "wellread:ome-zarr"),
-    ("tifffile", "wellread:tiff"),
-    ("pylance", "wellread:images.lance"),
+    ("pyarrow-binary", "wellread:typed.parquet", "a file of its own: pixels without the rest of OME-Arrow"),
+    ("vortex-bare", "wellread:images.vortex", "a file of its own: pixels without the rest of OME-Arrow"),
+    ("tensorstore", "wellread:ome-zarr", SAME),
+    ("tifffile-mapped-0", "wellread:tiff", f"{SAME}, not compressed; the peer reads in the process that iterates"),
+    ("zarr-python", "wellread:ome-zarr", SAME),
+    ("tifffile", "wellread:tiff", f"{SAME}, not compressed"),
+    ("pylance", "wellread:images.lance", f"{SAME}; the peer unpacks lists"),
 )
-HEAD = "| 24 images of one channel, 1080 x 1080 `uint16`; last row: sites | first epoch | later epochs |"
-# Its last row: a peer and ours in the sites of several channels, of the result of plates.
+HEAD = (
+    "| 24 images of one channel, 1080 x 1080 `uint16`: speed of wellread over that of the peer | first epoch "
+    "| later epochs | what to know |"
+)
+UNCLEAR = "no verdict: the difference is within this noise, or the interval holds 1"
+# A peer that small images suit: its row says in how many rounds it was faster there.
+SMALL = ("pyarrow-binary", "wellread:tuned.parquet")
+# Another row: a peer and ours in the sites of several channels, of the result of plates.
 SITES = ("tifffile lzw", "wellread lzw")
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
 # A median and its interval: 1.69 (1.61–1.83).
@@ -66,19 +74,51 @@ def sites_row(plates):
     ratios = [plate_page.spread(*plate_page.judged(part, row, phase)["ratio"]) for phase in plate_page.PHASES]
     (rows,) = {run["rows"] for side in SITES for run in part["runs"][side]}
     about = f"{rows} sites of 5 channels, TIFF with LZW: {part['about'][row['top']]}"
-    return f"| {peers_page.cell(about)} | {' | '.join(ratios)} |"
+    return line(about, *ratios, f"{SAME}; another run")
+
+
+def line(*cells):
+    """A line of a table."""
+    return f"| {' | '.join(peers_page.cell(text) for text in cells)} |"
+
+
+def verdict(judgement):
+    """A ratio with its interval; else how often the peer was faster."""
+    return re.sub(r"^no verdict: [^;]*", "no verdict", peers_page.times(judgement))
+
+
+def in_small_images(peers):
+    """How often the peer that small images suit was faster in first epochs of them."""
+    judged = [
+        one["judgement"]
+        for measured in peers["sets"]
+        if measured["name"] != SET
+        for one in peers_page.judged(measured, "first")
+        if (one["peer"], one["ours"]) == SMALL
+    ]
+    lost, rounds = min((one.lost, one.rounds) for one in judged)
+    return (
+        f"; at 100 x 100, beside a row group for each image, the peer's first epoch was faster in {lost} of {rounds} "
+        "rounds"
+    )
 
 
 def readme_table(peers, plates):
-    """README's table: the judged ratios of the chosen rows, without reasons, and which runs they are of."""
+    """README's table: the judged ratios of the chosen rows, what to know of each, and which runs they are of."""
     (measured,) = [one for one in peers["sets"] if one["name"] == SET]
     phases = {phase: peers_page.judged(measured, phase) for phase in peers_page.PHASES}
-    lines = [HEAD, "|---|---|---|"]
-    for peer, ours in ROWS:
+    lines = [HEAD, "|---|---|---|---|"]
+    for peer, ours, known in ROWS:
         of_peer = [one for rows in phases.values() for one in rows if (one["peer"], one["ours"]) == (peer, ours)]
-        ratios = [peers_page.times(one["judgement"]).split(":")[0] for one in of_peer]
-        lines.append(f"| {peers_page.cell(of_peer[0]['about'])} | {' | '.join(ratios)} |")
-    lines.append(sites_row(plates))
+        small = in_small_images(peers) if peer == SMALL[0] else ""
+        lines.append(line(of_peer[0]["about"], *(verdict(one["judgement"]) for one in of_peer), f"{known}{small}"))
+    noise = [f"{100 * peers_page.floor(measured, phase):.0f} %" for phase in phases]
+    lines += [
+        sites_row(plates),
+        line("noise: the same loader, run twice in a round, differs by up to", *noise, UNCLEAR),
+        line("all rows", "from opening the set, with the start of workers", "files in the page cache",
+             f"two threads or workers, except `0 workers`; {peers_page.rounds(measured)} rounds; 95 % intervals"),
+    ]  # fmt: skip
     runs = f"{peers_page.of_run(peers['facts'])}. The row of sites: {plate_run(plates['facts'])}."
     return "\n".join([*lines, "", runs])
 
