@@ -179,7 +179,7 @@ fn tensor_path(table: &Table, judge: &Judge) -> Option<Finding> {
     Some(Finding::new(
         severity,
         format!(
-            "{}aking a tensor by copy in Rust takes up to {} of an image's time ({}), without a copy {}; in all the copying path takes {} as long{}",
+            "{}aking a tensor by copy in Rust takes up to {} of an image's time ({}), without a copy {}. In all the copying path takes {} as long{}",
             if severity == Severity::Good { "Conversion is not the bottleneck: m" } else { "M" },
             share(worst),
             worst.format,

@@ -191,7 +191,7 @@ fn whole_set(images: usize, asked: usize) -> String {
 /// The note on runs that ended before their last step.
 fn cut_short(format: &str, mode: Mode, limit: f64) -> String {
     format!(
-        "loop: runs of {format} {} were cut after {}, before their last step (column cut): loading or the model was far slower \
+        "loop: runs of {format} {} were cut after {}, before their last step (column cut). Loading or the model was far slower \
          than the probe before said",
         Cell::from(mode).text(),
         budget::words(limit)

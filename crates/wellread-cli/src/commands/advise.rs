@@ -237,7 +237,7 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
     for p in &advice.predictions {
         let checked = p.checked.as_ref().map_or(String::new(), |checked| {
             format!(
-                "; a real loop: {} waiting; its whole step, wait included, predicted over measured: {}, {}",
+                "; a real loop: {} waiting, its whole step, wait included, predicted over measured: {}, {}",
                 with_interval(&checked.data_wait_fraction, percent),
                 with_interval(&checked.ratio, two_digits),
                 agreement(checked.agrees)

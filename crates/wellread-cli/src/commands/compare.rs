@@ -212,8 +212,8 @@ fn given(args: &Args) -> Outcome<ComparedInputs<'_>> {
             }
             if let Some(missing) = after.iter().find(|name| !is_path(name)) {
                 return Err(Failure::Usage(format!(
-                    "{missing} is no file or folder: after -- come the results of B, if results of A are before \
-                     it; arguments of bench are for two commits"
+                    "{missing} is no file or folder: the results of B follow --, if those of A are before it. \
+                     Arguments of bench are for two commits alone"
                 )));
             }
             if after.is_empty() {

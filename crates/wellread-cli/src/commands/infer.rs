@@ -296,8 +296,8 @@ fn nothing_compared<'r>(failed: impl Iterator<Item = &'r str>) -> String {
             .to_owned();
     }
     format!(
-        "--check compares frameworks, and only one could be measured: {} failed, for the reasons above (a Python that has them: \
-         --python PATH or WELLREAD_PYTHON; what is missing: wellread doctor)",
+        "--check compares frameworks, and only one could be measured: {} failed, for the reasons above. \
+         --python PATH or WELLREAD_PYTHON names a Python that has them, and `wellread doctor` lists what is missing",
         failed.join(", ")
     )
 }

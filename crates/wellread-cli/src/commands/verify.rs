@@ -128,8 +128,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         if !ui.json {
             let agreed = if args.against.is_some() { ", and all agree" } else { "" };
             let unseen = if args.against.is_none() && !store.has_checksums() {
-                "; the set has no checksums of its own, so damage that can still be read is not seen: compare with the \
-                 source or with expected checksums, --against"
+                ". The set has no checksums of its own, so damage that can be decoded is not seen: --against compares \
+                 with the source or expected checksums"
             } else {
                 ""
             };
