@@ -20,7 +20,10 @@ use wellread_store::words::counted;
 /// A short study of your own images: what to keep them in and how to load them, and what a model will wait for data.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Takes a sample of the set and writes it in every format, codec and chunk size into a scratch folder. Measures all of them in turns, then workers, batch sizes and caches. Predicts how long a step waits for data. With --cells it compares crops that are cut out on the fly with stored ones. The set stays unchanged; its files are dropped from the page cache to measure cold ones. The scratch folder is removed at the end, also on Ctrl-C.
+Takes a sample of the set and writes it in every format, codec and chunk size into a scratch folder. Measures all of \
+them in turns, then workers, batch sizes and caches. Predicts how long a step waits for data. With --cells it compares \
+crops that are cut out on the fly with stored ones. The set stays unchanged; its files are dropped from the page cache \
+to measure cold ones. The scratch folder is removed at the end, also on Ctrl-C.
 
 Examples:
   wellread advise plate.parquet

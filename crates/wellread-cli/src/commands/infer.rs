@@ -30,11 +30,16 @@ All frameworks run the same weights on the same images, each in a process of its
 
 Examples:
   wellread infer --framework all --model resnet50 --batch-sizes 1 4 --check
-  wellread infer --framework both --model both --batch-sizes 1 8 32 128 --iterations 200 --warmup 20
-  wellread infer --framework pytorch --torch eager,compile,channels-last --model vit_b_16
-  wellread infer --framework pytorch,onnxruntime --device-prefer cuda --dtype float16 --data-source imagenet100
-  wellread infer --framework pytorch --model resnet50 --data-source imagenet100 --split val --on-error skip
-  wellread infer --framework onnxruntime --model my.onnx --input-shape 3,256,256 --provider tensorrt
+  wellread infer --framework both --model both --batch-sizes 1 8 32 128 \\
+      --iterations 200 --warmup 20
+  wellread infer --framework pytorch --torch eager,compile,channels-last \\
+      --model vit_b_16
+  wellread infer --framework pytorch,onnxruntime --device-prefer cuda \\
+      --dtype float16 --data-source imagenet100
+  wellread infer --framework pytorch --model resnet50 \\
+      --data-source imagenet100 --split val --on-error skip
+  wellread infer --framework onnxruntime --model my.onnx \\
+      --input-shape 3,256,256 --provider tensorrt
   wellread infer --framework all --model both --on slurm")]
 pub struct Args {
     /// Frameworks: pytorch, jax, onnxruntime, candle, both (pytorch and jax), all.

@@ -25,18 +25,25 @@ Measures and writes tables (Parquet, CSV), summary.json, plots (PNG, SVG) and re
 
 Examples:
   wellread bench all
-  wellread bench dataloader --input plate.parquet --formats parquet,tiff --workers 0,2
+  wellread bench dataloader --input plate.parquet --formats parquet,tiff \\
+      --workers 0,2
   wellread bench dataloader --input plate.parquet --in-place --batch-sizes 16
   wellread bench storage --images 1000 --size 100x100 --dtype uint8 --kind noise
   wellread bench storage --input plate.parquet --sweep compression
-  wellread bench storage --images 8 --size 256x256 --depth 32 --sweep layout --formats ome-zarr,parquet
-  wellread bench dataset dataloader loop conversion --framework rust,pytorch,jax --python venv/bin/python
+  wellread bench storage --images 8 --size 256x256 --depth 32 --sweep layout \\
+      --formats ome-zarr,parquet
+  wellread bench dataset dataloader loop conversion \\
+      --framework rust,pytorch,jax --python venv/bin/python
   wellread bench dataloader --precision 2% --time-budget 600
-  wellread bench dataloader --size 512x512 --random-crop 96x96 --crops 4 --batch-sizes 16
-  wellread bench loop --input plate.parquet --in-place --repeats 1 --trace trace.json
+  wellread bench dataloader --size 512x512 --random-crop 96x96 --crops 4 \\
+      --batch-sizes 16
+  wellread bench loop --input plate.parquet --in-place --repeats 1 \\
+      --trace trace.json
   wellread bench --recipe recipes/quick.toml --out study
-  wellread bench loop --framework pytorch --model python:mypackage.models:UNet --formats tiff
-  wellread bench dataset --framework pytorch --transform none,python:mypackage.transforms:Blur --formats tiff")]
+  wellread bench loop --framework pytorch --model python:mypackage.models:UNet \\
+      --formats tiff
+  wellread bench dataset --framework pytorch \\
+      --transform none,python:mypackage.transforms:Blur --formats tiff")]
 pub struct Args {
     #[arg(required_unless_present = "recipe", value_name = "WHAT", value_delimiter = ',', value_parser = parse_what, help = what_there_is())]
     what: Vec<String>,
