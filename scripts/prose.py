@@ -304,9 +304,10 @@ def findings(text: str, file: str, read: Callable[[str], Iterator[Sentence]] | N
     """The sentences of a text that break a rule; `file` is its path from the root. `read` is none of `READERS`."""
     allowed = [set(ALLOW.findall(line)) for line in text.split("\n")]
     found: list[Finding] = []
-    said = not file.endswith(".md") or file.startswith(KNOW_UPSTREAM)
-    # The first "upstream" of a page for users is in a sentence with a link to upstream.md, or after one.
-    link = re.search(r"\]\([^)]*upstream\.md", text)
+    said = not (read or file.endswith(".md")) or file.startswith(KNOW_UPSTREAM)
+    # The first "upstream" of a page for users is in a sentence with a link to upstream.md, or after one. A program's
+    # texts have no links, so they never say it.
+    link = None if read else re.search(r"\]\([^)]*upstream\.md", text)
     introduced = text[: link.start()].count("\n") + 1 if link else sys.maxsize
     for sentence in (read or READERS[Path(file).suffix])(text):
         broken = [name for name in (OF_HEADINGS if sentence.heading else RULES) if RULES[name][1](sentence.text)]

@@ -228,6 +228,12 @@ def test_texts_in_python_code_are_read():
     assert sorted((one.line, one.rule) for one in read) == [(5, "clause"), (5, "semicolons"), (8, "clause")]
 
 
+def test_texts_in_code_never_say_upstream():
+    text = "//! [Upstream](docs/upstream.md)\nf(\"upstream's Track 1\", \"--loaders upstream-cache\");\n"
+    assert [(one.line, one.rule) for one in prose.findings(text, "a.rs", prose.of_rust_code)] == [(2, "upstream")]
+    assert found(text, "a.rs") == []
+
+
 def test_a_hint_is_a_sentence_of_its_own():
     said = "word " * 20
     assert [one.rule for one in prose.findings(f'E("{said}(hint: {said})");', "a.rs", prose.of_rust_code)] == []

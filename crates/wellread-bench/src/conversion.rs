@@ -38,7 +38,7 @@ use wellread_trace::{Kind, span};
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "conversion",
-    about: "host array to tensor, by copy and without (upstream's Track 4)",
+    about: "host array to tensor, by copy and without",
     run,
     transforms: |_| vec![Preset::None],
     headline: &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"],

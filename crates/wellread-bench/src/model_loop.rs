@@ -59,7 +59,7 @@ use wellread_trace::{Kind, span};
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "loop",
-    about: "a model fed by the loader (upstream's Track 3)",
+    about: "a model fed by the loader",
     run,
     transforms: |_| vec![Preset::None],
     headline: &[

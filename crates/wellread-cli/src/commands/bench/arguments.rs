@@ -364,8 +364,8 @@ impl Args {
 
 /// The benchmarks of this build, for the help text.
 fn what_there_is() -> String {
-    let list: Vec<_> = suite::BENCHMARKS.iter().map(|b| format!("{} ({})", b.name, b.about)).collect();
-    format!("Benchmarks to run: all, or some of {}", list.join("; "))
+    let list: Vec<_> = suite::BENCHMARKS.iter().map(|b| format!("- {}: {}", b.name, b.about)).collect();
+    format!("Benchmarks to run: all, or some of these:\n{}", list.join("\n"))
 }
 
 fn parse_what(name: &str) -> Result<String, String> {
