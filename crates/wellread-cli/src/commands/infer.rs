@@ -341,7 +341,7 @@ fn verdict(run: &Run) -> Outcome {
     let any_compared = run.rows().any(|row| row.max_difference.is_some());
     if let Some(row) = run.rows().find(is_alone).filter(|_| any_compared) {
         return Err(Failure::Failed(format!(
-            "--check: {} {} batch {} was compared with nobody, since the others failed",
+            "--check: {} {} batch {} was compared with no other framework, since the others failed",
             row.framework, row.model, row.batch_size
         )));
     }

@@ -334,7 +334,7 @@ impl Args {
         }
         if in_python && self.in_place && !self.sites.options().is_default() {
             return usage(
-                "frameworks in Python tell by names how files make images; leave out --in-place, --layout or --pattern",
+                "frameworks in Python combine files by their names alone; leave out --in-place, --layout or --pattern",
             );
         }
         if in_python {
