@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """figures.py [--write | --take RESULT …]: tables of README.md, docs/peers*.md and docs/speed.md, and README's first
-picture, from docs/results/*.json alone.
+picture, from docs/results/*.json alone. Tables of docs/results/*.md are those of runs by hand.
 
     make bench-peers ─▶ results/peers/peers.json ─ --take ─▶ docs/results/peers.json ─ --write ─▶ README, peers.md
     make bench-plates                                        machine, date, command, every run         peers-plates.md
@@ -35,6 +35,8 @@ KINDS = {
 SCRIPTS = ("compare.py", "plates.py", "remote.py", "front.py", "speed.py")
 REMOTE = ("remote-a", "remote-b")
 NAMES = ("peers", "writing", "plates", *REMOTE, "front", "speed")
+# Runs by hand, of which the printed tables alone were kept: a result and its page in docs/results.
+BY_HAND = ("cyto-dl", "hyperfine", "inference-cpu", "native-segmentation", "python-loaders")
 MOST_BYTES = 200_000
 # The rows of README's table: a peer, the loader of ours beside it in the set of large fields, and what to know of it.
 SET = "1080"
@@ -151,10 +153,32 @@ def pages(results):
         found[plates] = front_page.put(found[plates], results["front"])
         found[readme] = front_page.put(found[readme], results["front"], front_page.readme)
         found[ROOT / front_page.PICTURE] = front_picture.svg(results["front"])
+    for name in BY_HAND:
+        page = RESULTS / f"{name}.md"
+        found[page] = by_hand(page.read_text(), name, json.loads((RESULTS / f"{name}.json").read_text()))
     if "speed" in results:
         speed = ROOT / "docs" / "speed.md"
         found[speed] = speed_page.put(speed.read_text(), results["speed"])
     return found
+
+
+def by_hand(text, name, result):
+    """The page of a run by hand with the tables of its result, and a paragraph about the run."""
+    facts = result["facts"]
+    about = (
+        f"Run: {facts['date']}, {facts['machine']}, commit {facts['commit']}. `docs/results/{name}.json` has the "
+        "command and the tables as they were printed. Single runs were not kept."
+    )
+    parts = {f"{name}-facts": about}
+    for key, table in result["tables"].items():
+        lines = [line(*table["head"]), "|" + "---|" * len(table["head"]), *(line(*row) for row in table["rows"])]
+        parts[key] = "\n".join(lines)
+    for key, part in parts.items():
+        begin, end = f"<!-- {key}:begin -->", f"<!-- {key}:end -->"
+        if text.count(begin) != 1 or text.count(end) != 1:
+            raise ValueError(f"docs/results/{name}.md has no {begin} … {end}")
+        text = f"{text.split(begin)[0]}{begin}\n{part}\n{end}{text.split(end)[1]}"
+    return text
 
 
 def figures(text):
