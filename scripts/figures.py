@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """figures.py [--write | --take RESULT …]: tables of README.md, docs/peers*.md and docs/speed.md, and README's first
-picture, from docs/results/*.json alone. Tables of docs/results/*.md are those of runs by hand.
+picture, from docs/results/*.json alone. Those of docs/results/*.md and of two more pages
+are of runs by hand.
 
     make bench-peers ─▶ results/peers/peers.json ─ --take ─▶ docs/results/peers.json ─ --write ─▶ README, peers.md
     make bench-plates                                        machine, date, command, every run         peers-plates.md
@@ -35,8 +36,10 @@ KINDS = {
 SCRIPTS = ("compare.py", "plates.py", "remote.py", "front.py", "speed.py")
 REMOTE = ("remote-a", "remote-b")
 NAMES = ("peers", "writing", "plates", *REMOTE, "front", "speed")
-# Runs by hand, of which the printed tables alone were kept: a result and its page in docs/results.
-BY_HAND = ("cyto-dl", "hyperfine", "inference-cpu", "native-segmentation", "python-loaders")
+# Runs by hand, of which the printed tables alone were kept: a result and its page below docs.
+BY_HAND = {name: f"results/{name}.md" for name in (
+    "cyto-dl", "hyperfine", "inference-cpu", "native-segmentation", "python-loaders",
+)} | {name: f"{name}.md" for name in ("trace", "transforms")}  # fmt: skip
 MOST_BYTES = 200_000
 # The rows of README's table: a peer, the loader of ours beside it in the set of large fields, and what to know of it.
 SET = "1080"
@@ -153,8 +156,8 @@ def pages(results):
         found[plates] = front_page.put(found[plates], results["front"])
         found[readme] = front_page.put(found[readme], results["front"], front_page.readme)
         found[ROOT / front_page.PICTURE] = front_picture.svg(results["front"])
-    for name in BY_HAND:
-        page = RESULTS / f"{name}.md"
+    for name, path in BY_HAND.items():
+        page = ROOT / "docs" / path
         found[page] = by_hand(page.read_text(), name, json.loads((RESULTS / f"{name}.json").read_text()))
     if "speed" in results:
         speed = ROOT / "docs" / "speed.md"
@@ -176,7 +179,7 @@ def by_hand(text, name, result):
     for key, part in parts.items():
         begin, end = f"<!-- {key}:begin -->", f"<!-- {key}:end -->"
         if text.count(begin) != 1 or text.count(end) != 1:
-            raise ValueError(f"docs/results/{name}.md has no {begin} … {end}")
+            raise ValueError(f"docs/{BY_HAND[name]} has no {begin} … {end}")
         text = f"{text.split(begin)[0]}{begin}\n{part}\n{end}{text.split(end)[1]}"
     return text
 

@@ -23,8 +23,8 @@ def copy(tmp_path):
     for folder in ("benches", "docs/results", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "docs" / "images").mkdir()
-    pages = ("README.md", "docs/peers.md", "docs/peers-plates.md", "docs/peers-remote.md", "docs/speed.md")
-    for page in (*pages, "docs/images/loaders.svg"):
+    pages = ("peers", "peers-plates", "peers-remote", "speed", "trace", "transforms")
+    for page in ("README.md", *(f"docs/{name}.md" for name in pages), "docs/images/loaders.svg"):
         shutil.copy(ROOT / page, tmp_path / page)
     return tmp_path
 
@@ -39,7 +39,7 @@ def test_each_result_is_small_and_says_machine_date_and_command():
     runs = ["front", "peers", "plates", "remote-a", "remote-b", "speed", "writing"]
     # Of runs by hand each page has a result of its own.
     pages = [path.stem for path in (ROOT / "docs" / "results").glob("*.md")]
-    assert len(pages) == 5 and [path.stem for path in kept] == sorted(runs + pages)
+    assert len(pages) == 5 and [path.stem for path in kept] == sorted([*runs, *pages, "trace", "transforms"])
     for path in kept:
         assert path.stat().st_size < 200_000, path.name
         facts = json.loads(path.read_text())["facts"]
@@ -62,6 +62,8 @@ def another(text, start):
         ("docs/results/hyperfine.md", "| `checksum` | "),
         ("docs/results/inference-cpu.md", "| vit_b_16 | 4 | candle | "),
         ("docs/results/cyto-dl.md", "| `full_training` | "),
+        ("docs/transforms.md", "| uint16 to float32 | "),
+        ("docs/trace.md", "| 1080 x 1080 `uint16`, Parquet | "),
     ],
 )
 def test_another_figure_is_found(copy, page, start):
