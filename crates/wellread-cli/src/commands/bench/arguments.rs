@@ -113,7 +113,7 @@ pub struct Args {
     /// Caches to compare.
     #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_value = listed(&Config::default().caches))]
     cache: Vec<Cache>,
-    /// Images per run. (dataset, conversion)
+    /// Images per run of dataset and conversion.
     #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().samples, value_parser = parse_positive)]
     samples: usize,
     /// Batch sizes.
@@ -153,11 +153,12 @@ pub struct Args {
     /// Worker threads of the loader. With 0 it reads each batch when it is asked for.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().loop_workers, value_parser = parse_threads)]
     loop_workers: usize,
-    /// Most memory of a loader: batches ahead, images that it decodes, caches. It reads fewer batches ahead until that
-    /// fits. (dataloader, loop)
+    /// Most memory of a loader in dataloader and loop: batches ahead, images that it decodes, caches. It reads fewer
+    /// batches ahead until that fits.
     #[arg(long, value_name = "SIZE", value_parser = wellread_loader::cache::parse_bytes)]
     memory: Option<u64>,
-    /// Batches that a loader with workers reads ahead; by default twice its workers, and 4 at least. (dataloader, loop)
+    /// Batches that a loader with workers reads ahead in dataloader and loop; by default twice its workers, and 4 at
+    /// least.
     #[arg(long, value_name = "BATCHES", value_parser = parse_positive)]
     prefetch: Option<usize>,
     /// Take the centre of every image first, of this size.
