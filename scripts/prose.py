@@ -9,8 +9,8 @@ with 1 when there is one, with 2 when a file is missing. It needs nothing but Py
     file -> paragraphs (Markdown, Rust docs and help texts, Python docstrings) -> sentences -> `RULES` -> findings
     crates/*/src, python/wellread -> texts in the code: errors, hints, notes, titles and captions of plots -> the same
 
-Code blocks, tables, pictures of lines and arrows, quotes and HTML comments are left out. Inline code counts as one
-word. `<!-- prose: RULE -->` on a line of a sentence allows what that rule forbids there.
+Code blocks, pictures of lines and arrows, quotes and HTML comments are left out; rows of tables are read as headings
+are. Inline code counts as one word. `<!-- prose: RULE -->` on a line of a sentence allows what that rule forbids there.
 """
 
 import ast
@@ -135,7 +135,7 @@ RULES: dict[str, tuple[str, Callable[[str], bool]]] = {
     "metaphor": ("say what happens", any_of(METAPHORS)),
     "filler": ("leave the word out, or give a figure", any_of(FILLERS)),
 }
-# Headings are no sentences: these rules alone hold for them.
+# Headings and rows of tables are no sentences: these rules alone hold for them.
 OF_HEADINGS = ("metaphor", "filler")
 
 # What a script writes between two comments, other comments, and those of this script.
@@ -173,7 +173,7 @@ def split(paragraph: str, first: int) -> Iterator[Sentence]:
 
 
 def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
-    """Sentences of paragraphs, list items and headings; no code blocks, tables, quotes or comments."""
+    """Sentences of paragraphs and list items, headings, rows of tables; no code blocks, quotes or comments."""
     held: list[str] = []
     start, fence, listed = first, "", False
     text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
@@ -191,6 +191,8 @@ def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
             held = []
         if opened:
             fence = opened[1]
+        elif stripped.startswith("|") and words(stripped):
+            yield Sentence(" ".join(plain(stripped).split()), number, number, heading=True)
         elif heading:
             yield Sentence(plain(line[heading.end() :]), number, number, heading=True)
         elif stripped and not table and not code:

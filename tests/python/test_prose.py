@@ -116,6 +116,8 @@ def test_code_tables_quotes_and_comments_are_left_out():
     assert found("```sh\nWhat it is.\n```\n") == []
     assert found("   ```sh\n   What it is.\n   ```\nWhat it is.\n") == [(4, "clause")]
     assert found("| What it is. | Who it is. |\n") == []
+    # Rows of tables are no sentences, but have no praise, and say "upstream" after a link only.
+    assert found("| a |\n|---|\n| Simply `simply`. |\n| upstream |\n") == [(3, "filler"), (4, "upstream")]
     assert found("> What it is.\n\nWhat it is.\n") == [(3, "clause")]
     assert found("<!-- prepare\nWhat it is.\n-->\nWhat it is.\n") == [(4, "clause")]
     generated = "<!-- peers:begin -->\nWhat it is.\n\n<!-- more -->\nWhat it is.\n<!-- peers:end -->\n"
