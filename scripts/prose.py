@@ -9,8 +9,9 @@ with 1 when there is one, with 2 when a file is missing. It needs nothing but Py
     file -> paragraphs (Markdown, Rust docs and help texts, Python docstrings) -> sentences -> `RULES` -> findings
     crates/*/src, python/wellread -> texts in the code: errors, hints, notes, titles and captions of plots -> the same
 
-Code blocks, pictures of lines and arrows, quotes and HTML comments are left out; rows of tables are read as headings
-are. Inline code counts as one word. `<!-- prose: RULE -->` on a line of a sentence allows what that rule forbids there.
+Code blocks, pictures of lines and arrows, quotes and HTML comments are left out. Rows of tables are read as headings
+are. Inline code counts as one word. `<!-- prose: RULE -->` on a line of a sentence allows what that rule forbids
+there.
 """
 
 import ast

@@ -231,7 +231,7 @@ def test_texts_in_python_code_are_read():
 
 
 def test_texts_in_code_never_say_upstream():
-    text = "//! [Upstream](docs/upstream.md)\nf(\"upstream's Track 1\", \"--loaders upstream-cache\");\n"
+    text = '//! [Upstream](docs/upstream.md)\nf("upstream\'s Track 1", "--loaders upstream-cache");\n'
     assert [(one.line, one.rule) for one in prose.findings(text, "a.rs", prose.of_rust_code)] == [(2, "upstream")]
     assert found(text, "a.rs") == []
 
