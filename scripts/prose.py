@@ -7,7 +7,9 @@ Without a path it reads the files of `CLEAN`. It prints `FILE:LINE: RULE: ADVICE
 with 1 when there is one, with 2 when a file is missing. It needs nothing but Python 3.10.
 
     file -> paragraphs (Markdown, Rust docs and help texts, Python docstrings) -> sentences -> `RULES` -> findings
-    crates/*/src, python/wellread -> texts in the code: errors, hints, notes, titles and captions of plots -> the same
+    crates/*/src, python/wellread, benches, examples -> texts in the code -> the same
+
+Texts in the code are errors, hints, notes, and titles and captions of plots.
 
 Code blocks, pictures of lines and arrows, quotes and HTML comments are left out. Rows of tables are read as headings
 are. Inline code counts as one word. `<!-- prose: RULE -->` on a line of a sentence allows what that rule forbids
@@ -57,7 +59,7 @@ CLEAN = (
 # Titles of decisions.
 NOT_YET = ("docs/SUMMARY.md",)
 # Pages that explain upstream, or whose readers know the word.
-KNOW_UPSTREAM = ("docs/upstream.md", "docs/decisions/", "docs/results/", "CHANGELOG.md")
+KNOW_UPSTREAM = ("docs/upstream.md", "docs/decisions/", "docs/results/", "CHANGELOG.md", "benches/")
 
 MOST_WORDS = 25
 METAPHORS = (
@@ -230,7 +232,7 @@ def of_python(text: str) -> Iterator[Sentence]:
 
 # Texts that are code: of SQL, Python and HTML.
 HELP = "after_help = "
-CODE_TEXT = re.compile(r"\s*(?:<|SELECT|BEGIN;|PRAGMA|import |from \w+ import )")
+CODE_TEXT = re.compile(r"\s*(?:<|\.\w+\{|SELECT|BEGIN;|PRAGMA|import |from \w+ import )")
 ESCAPED = re.compile(r"\\(?:\n\s*|u\{\w+\}|x\w\w|.)", re.DOTALL)
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
@@ -281,7 +283,10 @@ def of_python_code(text: str) -> Iterator[Sentence]:
 
 
 # The files whose code says something to users, and how their texts are read.
-CODE = {"crates/*/src/**/*.rs": of_rust_code, "python/wellread/**/*.py": of_python_code}
+CODE = {
+    "crates/*/src/**/*.rs": of_rust_code,
+    **dict.fromkeys(("benches/**/*.py", "examples/**/*.py", "python/wellread/**/*.py"), of_python_code),
+}
 
 
 def of_code() -> list[Finding]:
