@@ -213,7 +213,7 @@ fn given(args: &Args) -> Outcome<ComparedInputs<'_>> {
             }
             if let Some(missing) = after.iter().find(|name| !is_path(name)) {
                 return Err(Failure::Usage(format!(
-                    "{missing} is no file or folder: the results of B follow --, if those of A are before it. \
+                    "{missing} is no file or folder: give the results of B after --, if those of A are before it. \
                      Arguments of bench are for two commits alone"
                 )));
             }

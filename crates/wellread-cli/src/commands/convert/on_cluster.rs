@@ -156,7 +156,7 @@ mod tests {
         let why = refused(&["FileName"], false);
         assert!(why.contains("neither ray nor ray:ADDRESS") && why.contains("--join"), "{why}");
         assert!(refused(&["ray:auto"], true).contains("--on COLUMN --on ray"));
-        assert!(refused(&["a", "b"], true).contains("one is ray or ray:ADDRESS"));
+        assert!(refused(&["a", "b"], true).contains("give ray or ray:ADDRESS as one"));
         assert!(refused(&["ray", "ray"], false).contains("names one cluster"));
     }
 
