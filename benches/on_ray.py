@@ -239,7 +239,7 @@ def command_table(runs):
 def page(result):
     """The tables."""
     f = result["facts"]
-    lines = [f"{f['rounds']} rounds on {f['date']}; {f['machine']}; {f['cpus']} of them used; commit {f['commit']}."]
+    lines = [f"{f['rounds']} rounds on {f['date']}, {f['machine']}, {f['cpus']} of them used; commit {f['commit']}."]
     for found in result.get("read", {}).values():
         lines += ["", f"### {found['kind']['about']}", "", *read_table(found, f["cpus"])]
     if "commands" in result:

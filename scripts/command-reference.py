@@ -32,7 +32,8 @@ SHARED = """# Options that several commands share
 """
 # Defaults that are those of the machine.
 MACHINE = [
-    (re.compile(r"(--(?:jobs|threads) <[A-Z]+>[^\[]*)\[default: \d+\]"), r"\1[default: all processors]"),
+    # Of the option itself: its text ends before the line of the next one.
+    (re.compile(r"(--(?:jobs|threads) <[A-Z]+>(?:(?!\n +-)[^\[])*)\[default: \d+\]"), r"\1[default: all processors]"),
     (re.compile(r"/home/you/\.cache"), "~/.cache"),
 ]
 # Parts that every command has under these titles, with another text each.

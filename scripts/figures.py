@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """figures.py [--write | --take RESULT …]: tables of README.md, docs/peers*.md and docs/speed.md, and README's first
-picture, from docs/results/*.json alone.
+picture, from docs/results/*.json alone. Those of docs/results/*.md and of two more pages
+are of runs by hand.
 
     make bench-peers ─▶ results/peers/peers.json ─ --take ─▶ docs/results/peers.json ─ --write ─▶ README, peers.md
     make bench-plates                                        machine, date, command, every run         peers-plates.md
@@ -35,24 +36,48 @@ KINDS = {
 SCRIPTS = ("compare.py", "plates.py", "remote.py", "front.py", "speed.py")
 REMOTE = ("remote-a", "remote-b")
 NAMES = ("peers", "writing", "plates", *REMOTE, "front", "speed")
+# Runs by hand, of which the printed tables alone were kept: a result and its page below docs.
+BY_HAND = {name: f"results/{name}.md" for name in (
+    "cyto-dl", "hyperfine", "inference-cpu", "native-segmentation", "python-loaders",
+)} | {name: f"{name}.md" for name in ("trace", "transforms")}  # fmt: skip
 MOST_BYTES = 200_000
 # The rules by which a result is to be measured, by its kind.
 RULES = {
     "peers": peers_page.RULES, "writing": peers_page.RULES, "plates": plate_page.RULES, "remote": remote_page.RULES,
     "front": front_page.RULES, "speed": speed_page.RULES,
 }  # fmt: skip
-# The rows of README's table, in the set of large fields: the ways to use a peer, and the loader of ours beside them.
+# The rows of README's table, in the set of large fields: the ways to use a peer, what to know of each, and the loader
+# of ours beside them.
 SET = "1080"
+SAME = "both read the same files"
+RAW = f"{SAME}, not compressed"
+OWN = "a file of its own: pixels without the rest of OME-Arrow"
+ARRAY = "a file of its own: all images in one array"
+KEPT = "wellread keeps up to 64 MiB of decoded pages, the peer none"
+ALONE = "the peer reads in the process that iterates"
 ROWS = (
-    (("pyarrow-binary",), "wellread:typed.parquet"),
-    (("tensorstore", "tensorstore-array"), "wellread:ome-zarr"),
-    (("tifffile-mapped-0", "tifffile-mapped"), "wellread:tiff"),
-    (("zarr-python", "zarr-python-0", "zarr-array", "zarr-array-0", "zarr-batches"), "wellread:ome-zarr"),
-    (("tifffile", "tifffile-0"), "wellread:tiff"),
-    (("pylance", "pylance-bare"), "wellread:images.lance"),
+    ({"pyarrow-binary": f"{OWN}; {KEPT}"}, "wellread:typed.parquet"),
+    ({"vortex-bare": OWN}, "wellread:images.vortex"),
+    ({"tensorstore": SAME, "tensorstore-array": ARRAY}, "wellread:ome-zarr"),
+    ({"tifffile-mapped": RAW, "tifffile-mapped-0": f"{RAW}; {ALONE}"}, "wellread:tiff"),
+    (
+        {
+            "zarr-python": SAME, "zarr-python-0": f"{SAME}; {ALONE}",
+            "zarr-array": ARRAY, "zarr-array-0": f"{ARRAY}; {ALONE}", "zarr-batches": ARRAY,
+        },
+        "wellread:ome-zarr",
+    ),
+    ({"tifffile": RAW, "tifffile-0": f"{RAW}; {ALONE}"}, "wellread:tiff"),
+    ({"pylance": f"{SAME}; the peer unpacks lists", "pylance-bare": OWN}, "wellread:images.lance"),
+)  # fmt: skip
+HEAD = (
+    "| 24 images of one channel, 1080 x 1080 `uint16`: speed of wellread over that of the peer | first epoch "
+    "| later epochs | what to know |"
 )
-HEAD = "| 24 images of one channel, 1080 x 1080 `uint16` | first epoch | later epochs |"
-# Its last row: a peer and ours in the sites of several channels, of the result of plates by today's rules.
+UNCLEAR = "no verdict: the difference is within this noise, or the interval holds 1"
+# A peer that small images suit: its row says in how many rounds it was faster there.
+SMALL = ("pyarrow-binary", "wellread:tuned.parquet")
+# Another row: a peer and ours in the sites of several channels, of the result of plates by today's rules.
 SITES = ("tifffile lzw", "wellread lzw")
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
 # A median and its interval: 1.69 (1.61–1.83).
@@ -71,7 +96,33 @@ def sites_row(plates):
     ratios = [ratio(plate_page.judged(part, row, phase)) for phase in plate_page.PHASES]
     (rows,) = {run["rows"] for side in SITES for run in part["runs"][side]}
     about = f"{rows} sites of 5 channels, TIFF with LZW: {part['about'][row['top']]}"
-    return f"| {peers_page.cell(about)} | {' | '.join(ratios)} |"
+    return line(about, *ratios, f"{SAME}; another run")
+
+
+def line(*cells):
+    """A line of a table."""
+    return f"| {' | '.join(peers_page.cell(text) for text in cells)} |"
+
+
+def verdict(judgement):
+    """A ratio with its interval; else how often the peer was faster."""
+    return re.sub(r"^no verdict: [^;]*", "no verdict", peers_page.times(judgement))
+
+
+def in_small_images(peers):
+    """How often the peer that small images suit was faster in first epochs of them."""
+    judged = [
+        one["judgement"]
+        for measured in peers["sets"]
+        if measured["name"] != SET
+        for one in peers_page.judged(measured, "first")
+        if (one["peer"], one["ours"]) == SMALL
+    ]
+    lost, rounds = min((one.lost, one.rounds) for one in judged)
+    return (
+        "; at 100 x 100, from a row group for each image, the peer's first epoch was faster in "
+        f"{lost} of {rounds} rounds"
+    )
 
 
 def ratio(row):
@@ -86,22 +137,28 @@ def closest(rows, ways, ours):
 
 
 def readme_table(peers, plates):
-    """README's table: judged ratios without reasons, and which runs they are of. Each peer is used in the way that
-    comes closest in later epochs. Results by other rules than today's have no ratios."""
+    """README's table: judged ratios, what to know of each, and which runs they are of. Each peer is used in the way
+    that comes closest in later epochs. Results by other rules than today's have no ratios."""
     if not peers_page.by_rules(peers, RULES["peers"]):
         return peers_page.WITHDRAWN_RULES
     (measured,) = [one for one in peers["sets"] if one["name"] == SET]
     phases = {phase: peers_page.judged(measured, phase) for phase in peers_page.PHASES}
-    lines = [HEAD, "|---|---|---|"]
+    lines = [HEAD, "|---|---|---|---|"]
     for ways, ours in ROWS:
         peer = closest(phases["later"], ways, ours)
         of_peer = [one for rows in phases.values() for one in rows if (one["peer"], one["ours"]) == (peer, ours)]
-        lines.append(f"| {peers_page.cell(of_peer[0]['about'])} | {' | '.join(map(ratio, of_peer))} |")
-    floors = (f"{100 * peers_page.floor(measured, phase):.0f} % in {phase} epochs" for phase in peers_page.PHASES)
-    runs = f"{peers_page.of_run(peers['facts'])}. 95 % noise floor: {', '.join(floors)}."
+        known = ways[peer] + (in_small_images(peers) if peer == SMALL[0] else "")
+        lines.append(line(of_peer[0]["about"], *(verdict(one["judgement"]) for one in of_peer), known))
+    runs = f"{peers_page.of_run(peers['facts'])}."
     if plate_page.of_today(plates):
         lines.append(sites_row(plates))
         runs += f" The row of sites: {plate_run(plates['facts'])}."
+    noise = [f"{100 * peers_page.floor(measured, phase):.0f} %" for phase in phases]
+    lines += [
+        line("noise: the same loader, run twice in a round, differs by up to", *noise, UNCLEAR),
+        line("all rows", "from opening the set, with the start of workers", "files in the page cache",
+             f"two threads or workers, except `0 workers`; {peers_page.rounds(measured)} rounds; 95 % intervals"),
+    ]  # fmt: skip
     return "\n".join([*lines, "", runs])
 
 
@@ -133,10 +190,32 @@ def pages(results):
         found[plates] = front_page.put(found[plates], results["front"])
         found[readme] = front_page.put(found[readme], results["front"], front_page.readme)
         found[ROOT / front_page.PICTURE] = front_picture.svg(results["front"])
+    for name, path in BY_HAND.items():
+        page = ROOT / "docs" / path
+        found[page] = by_hand(page.read_text(), name, json.loads((RESULTS / f"{name}.json").read_text()))
     if "speed" in results:
         speed = ROOT / "docs" / "speed.md"
         found[speed] = speed_page.put(speed.read_text(), results["speed"])
     return found
+
+
+def by_hand(text, name, result):
+    """The page of a run by hand with the tables of its result, and a paragraph about the run."""
+    facts = result["facts"]
+    about = (
+        f"Run: {facts['date']}, {facts['machine']}, commit {facts['commit']}. `docs/results/{name}.json` has the "
+        "command and the tables as they were printed. Single runs were not kept."
+    )
+    parts = {f"{name}-facts": about}
+    for key, table in result["tables"].items():
+        lines = [line(*table["head"]), "|" + "---|" * len(table["head"]), *(line(*row) for row in table["rows"])]
+        parts[key] = "\n".join(lines)
+    for key, part in parts.items():
+        begin, end = f"<!-- {key}:begin -->", f"<!-- {key}:end -->"
+        if text.count(begin) != 1 or text.count(end) != 1:
+            raise ValueError(f"docs/{BY_HAND[name]} has no {begin} … {end}")
+        text = f"{text.split(begin)[0]}{begin}\n{part}\n{end}{text.split(end)[1]}"
+    return text
 
 
 def figures(text):

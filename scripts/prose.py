@@ -7,9 +7,13 @@ Without a path it reads the files of `CLEAN`. It prints `FILE:LINE: RULE: ADVICE
 with 1 when there is one, with 2 when a file is missing. It needs nothing but Python 3.10.
 
     file -> paragraphs (Markdown, Rust docs and help texts, Python docstrings) -> sentences -> `RULES` -> findings
+    crates/*/src, python/wellread, benches, examples -> texts in the code -> the same
 
-Code blocks, tables, pictures of lines and arrows, quotes and HTML comments are left out. Inline code counts as one
-word. `<!-- prose: RULE -->` on a line of a sentence allows what that rule forbids there.
+Texts in the code are errors, hints, notes, and titles and captions of plots.
+
+Code blocks, pictures of lines and arrows, quotes and HTML comments are left out. Rows of tables are read as headings
+are. Inline code counts as one word. `<!-- prose: RULE -->` on a line of a sentence allows what that rule forbids
+there.
 """
 
 import ast
@@ -20,6 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "scripts")]
+import house  # noqa: E402
+
 # Files without a finding, but for those of `NOT_YET`. Add a file or pattern when it is clean.
 CLEAN = (
     "CHANGELOG.md",
@@ -52,7 +59,7 @@ CLEAN = (
 # Titles of decisions.
 NOT_YET = ("docs/SUMMARY.md",)
 # Pages that explain upstream, or whose readers know the word.
-KNOW_UPSTREAM = ("docs/upstream.md", "docs/decisions/", "docs/results/", "CHANGELOG.md")
+KNOW_UPSTREAM = ("docs/upstream.md", "docs/decisions/", "docs/results/", "CHANGELOG.md", "benches/")
 
 MOST_WORDS = 25
 METAPHORS = (
@@ -131,7 +138,7 @@ RULES: dict[str, tuple[str, Callable[[str], bool]]] = {
     "metaphor": ("say what happens", any_of(METAPHORS)),
     "filler": ("leave the word out, or give a figure", any_of(FILLERS)),
 }
-# Headings are no sentences: these rules alone hold for them.
+# Headings and rows of tables are no sentences: these rules alone hold for them.
 OF_HEADINGS = ("metaphor", "filler")
 
 # What a script writes between two comments, other comments, and those of this script.
@@ -169,7 +176,7 @@ def split(paragraph: str, first: int) -> Iterator[Sentence]:
 
 
 def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
-    """Sentences of paragraphs, list items and headings; no code blocks, tables, quotes or comments."""
+    """Sentences of paragraphs and list items, headings, rows of tables; no code blocks, quotes or comments."""
     held: list[str] = []
     start, fence, listed = first, "", False
     text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
@@ -187,6 +194,8 @@ def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
             held = []
         if opened:
             fence = opened[1]
+        elif stripped.startswith("|") and words(stripped):
+            yield Sentence(" ".join(plain(stripped).split()), number, number, heading=True)
         elif heading:
             yield Sentence(plain(line[heading.end() :]), number, number, heading=True)
         elif stripped and not table and not code:
@@ -221,6 +230,76 @@ def of_python(text: str) -> Iterator[Sentence]:
             yield from of_markdown("\n".join([head, *(line[margin:] for line in rest)]), node.lineno)
 
 
+# Texts that are code: of SQL, Python and HTML.
+HELP = "after_help = "
+CODE_TEXT = re.compile(r"\s*(?:<|\.\w+\{|SELECT|BEGIN;|PRAGMA|import |from \w+ import )")
+ESCAPED = re.compile(r"\\(?:\n\s*|u\{\w+\}|x\w\w|.)", re.DOTALL)
+PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+
+
+def escaped(match: re.Match[str]) -> str:
+    """The letter of an escape in a Rust text; others than these are of no interest here."""
+    return {"\\\n": "", "\\n": "\n", '\\"': '"', "\\t": " "}.get(match[0][:2], "x")
+
+
+def sentences(said: str, line: int) -> Iterator[Sentence]:
+    """The sentences of a text in code that begins at this line. A placeholder counts as one word."""
+    if " " in said.strip() and not CODE_TEXT.match(said):
+        # An error and its hint are statements of their own.
+        text = PLACEHOLDER.sub("CODE", said.replace("{{", "(").replace("}}", ")")).replace(" (hint: ", ". (")
+        yield from (Sentence(one.text, line, line, one.heading) for one in of_markdown(text))
+
+
+def of_rust_code(text: str) -> Iterator[Sentence]:
+    """Sentences of the texts in Rust code, without tests, docs, comments and the help texts of commands."""
+    # Test code is at the end of most files: a file without it needs no second look.
+    tests = []
+    if house.TEST.search(text):
+        bare = house.LITERALS.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+        tests = [(match.start(), house.end_of_item(bare, match.end())) for match in house.TEST.finditer(bare)]
+    line, at = 1, 0
+    for match in house.LITERALS.finditer(text):
+        begin = match.start()
+        line, at = line + text.count("\n", at, begin), begin
+        quoted = match[0][0] == '"'
+        if not (quoted or match[0][0] == "r") or " " not in match[0] or text.startswith(HELP, begin - len(HELP)):
+            continue
+        if not any(first <= begin < end for first, end in tests):
+            said = ESCAPED.sub(escaped, match[0][1:-1]) if quoted else match[0].strip('r#"')
+            yield from sentences(said, line)
+
+
+def of_python_code(text: str) -> Iterator[Sentence]:
+    """Sentences of the texts in Python code, without docstrings."""
+    nodes = list(ast.walk(ast.parse(text)))
+    parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    parts |= {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            said = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            yield from sentences(said, node.lineno)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            yield from sentences(node.value, node.lineno)
+
+
+# The files whose code says something to users, and how their texts are read.
+CODE = {
+    "crates/*/src/**/*.rs": of_rust_code,
+    **dict.fromkeys(("benches/**/*.py", "examples/**/*.py", "python/wellread/**/*.py"), of_python_code),
+}
+
+
+def of_code() -> list[Finding]:
+    """The findings of texts in the files of `CODE`."""
+    found: list[Finding] = []
+    for pattern, read in CODE.items():
+        for path in sorted(ROOT.glob(pattern)):
+            name = path.relative_to(ROOT)
+            if path.stem != "tests" and "tests" not in name.parts:
+                found += findings(path.read_text(encoding="utf-8"), name.as_posix(), read)
+    return found
+
+
 READERS: dict[str, Callable[[str], Iterator[Sentence]]] = {
     ".md": of_markdown,
     ".rs": of_rust,
@@ -229,15 +308,16 @@ READERS: dict[str, Callable[[str], Iterator[Sentence]]] = {
 }
 
 
-def findings(text: str, file: str) -> list[Finding]:
-    """The sentences of a text that break a rule; `file` is its path from the root."""
+def findings(text: str, file: str, read: Callable[[str], Iterator[Sentence]] | None = None) -> list[Finding]:
+    """The sentences of a text that break a rule; `file` is its path from the root. `read` is none of `READERS`."""
     allowed = [set(ALLOW.findall(line)) for line in text.split("\n")]
     found: list[Finding] = []
-    said = not file.endswith(".md") or file.startswith(KNOW_UPSTREAM)
-    # The first "upstream" of a page for users is in a sentence with a link to upstream.md, or after one.
-    link = re.search(r"\]\([^)]*upstream\.md", text)
+    said = not (read or file.endswith(".md")) or file.startswith(KNOW_UPSTREAM)
+    # The first "upstream" of a page for users is in a sentence with a link to upstream.md, or after one. A program's
+    # texts have no links, so they never say it.
+    link = None if read else re.search(r"\]\([^)]*upstream\.md", text)
     introduced = text[: link.start()].count("\n") + 1 if link else sys.maxsize
-    for sentence in READERS[Path(file).suffix](text):
+    for sentence in (read or READERS[Path(file).suffix])(text):
         broken = [name for name in (OF_HEADINGS if sentence.heading else RULES) if RULES[name][1](sentence.text)]
         if not said and UPSTREAM.search(sentence.text):
             said = True
@@ -262,7 +342,7 @@ def main(paths: list[str]) -> int:
     for path in files:
         name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.as_posix()
         found += findings(path.read_text(encoding="utf-8"), name)
-    found += [] if paths else of_rust_folders()
+    found += [] if paths else [*of_rust_folders(), *of_code()]
     for finding in found:
         print(finding)
     return 1 if found else 0

@@ -27,7 +27,7 @@ WITHDRAWN = (
 )
 WITHDRAWN_WRITING = (
     "Withdrawn until it is measured again: both sides did unequal work. In OME-Zarr ome-zarr-py wrote five levels "
-    "and wellread one. Of 1080 x 1080 the libraries wrote 8 images and wellread 24. In Parquet the libraries used "
+    "and wellread one. The libraries wrote 8 images of 1080 x 1080 and wellread 24. In Parquet the libraries used "
     "Zstandard level 1 and wellread level 3."
 )
 

@@ -163,8 +163,8 @@ def section(result):
     f = result["facts"]
     versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
     found = [f"{page.of_run(f)}, {f['threads']} threads or workers each, {f['rounds']} rounds; {versions}. "
-             f"{f['sites']} sites of {f['size']} x {f['size']}; epochs of {f['crops']} crops in random order (an "
-             f"eighth with LZW), and of all cells of {f['few']} sites in block order.", ""]  # fmt: skip
+             f"{f['sites']} sites of {f['size']} x {f['size']}. Epochs have {f['crops']} crops in random order (an "
+             f"eighth with LZW), and all cells of {f['few']} sites in block order.", ""]  # fmt: skip
     found += [] if of_today(result) else [BEFORE, ""]
     for name, part in result["parts"].items():
         found += of_opening(part) if name == "e" else of_part(name, part)

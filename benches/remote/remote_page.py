@@ -39,8 +39,8 @@ WITHDRAWN = (
 )
 
 ONE_READER = (
-    "The loaders of sets in the bucket and in the disk cache had one thread here, since the one that waits for "
-    "batches never waits for a network. Those of the folder had two, so that their rates are not compared."
+    "The loaders of sets in the bucket and in the disk cache had one thread here. The thread that waits for batches "
+    "never waits for a network. Those of the folder had two, so that their rates are not compared."
 )
 
 

@@ -75,5 +75,5 @@ if options.written_rows:
     (options.written_rows / f"{trainer.global_rank}.json").write_text(json.dumps(found))
 if trainer.is_global_zero:
     print(f"validation loss: {trainer.callback_metrics['loss']:.4f}")
-# Lightning leaves the process group to the end of the process, where its threads may still run: PyTorch asks for this.
+# PyTorch asks for this. Lightning leaves the group of gloo, whose threads run until the interpreter has ended.
 torch.distributed.destroy_process_group()

@@ -20,8 +20,8 @@ class Carried:
         if isinstance(self.device, jax.Device):
             return _found, (self.device.platform, self.device.id)
         raise TypeError(
-            "a loader whose device= is a sharding of JAX cannot be pickled: make the loader in the process that "
-            "iterates it, or leave device out and move its batches with jax.device_put"
+            "a loader whose device= is a sharding of JAX cannot be pickled: make it in the iterating process, or "
+            "leave device out and use jax.device_put"
         )
 
 

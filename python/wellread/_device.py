@@ -89,14 +89,14 @@ def check_divides(device: Any, loader: _native.Loader, batch_size: int, drop_las
         if last % of_each and not drop_last:
             raise ChoiceError(
                 f"device divides each batch into {of_each} equal parts, and the last batch of an epoch has {last} of "
-                f"{loader.images} images with batch_size={batch_size}: set drop_last=True to leave it out, or choose "
+                f"{loader.images} images with batch_size={batch_size}. Set drop_last=True to leave it out, or choose "
                 f"another batch_size or other rows"
             )
         for name, size, cut in zip("CYX" if len(shape) == 4 else "TCZYX", shape[1:], of_image, strict=True):
             if size % cut:
                 raise ChoiceError(
                     f"device divides the axis {name} of batches into {cut} equal parts, and it has {size}: choose "
-                    "another sharding, or change the size of images with crop or resize"
+                    "another sharding, or change images with crop or resize"
                 )
 
 

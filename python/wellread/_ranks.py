@@ -121,8 +121,8 @@ def now(named: Ranks | None, inherited: Inherited | None = None) -> Found:
             if running is not None and running.ranks != named:
                 raise wrong(
                     f"shard is {words(named)}, and {running.by} says {words(running.ranks)}",
-                    "leave shard, rank and world_size out; where only some of the processes divide the images, give "
-                    "their process group as shard; shard=False delivers all images",
+                    "leave shard, rank and world_size out, or give the process group of those that divide the images "
+                    "as shard; shard=False delivers all images",
                 )
         return Found((named[0], named[1]), "shard")
     running = _initialised()
@@ -267,8 +267,8 @@ def _of_slurm(variables: Mapping[str, str]) -> Found:
     # Of a step with a terminal, the first task alone is the user's shell.
     if tasks is None or is_special or variables.get("SLURM_PTY_PORT"):
         notice = (
-            f"wellread: the job of Slurm has {of_job} tasks, but this process is none that srun has started beside "
-            "others: it delivers all images; shard=(rank, world_size) delivers a part"
+            f"wellread: the job of Slurm has {of_job} tasks, but srun has not started this process beside others. "
+            "It delivers all images; shard=(rank, world_size) delivers a part"
         )
         return Found(ALONE, "Slurm", notice if of_job is not None and of_job > 1 else None)
     if tasks < 2:

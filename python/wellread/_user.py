@@ -174,8 +174,8 @@ def _sample(batch: Any, i: int) -> Any:
 def _check_shape(own: tuple[int, ...], row: int, first: tuple[int, ...], first_row: int) -> None:
     if first != own:
         raise ValueError(
-            f"transform returned the shape {own} for row {row} and {first} for row {first_row}, and images of "
-            "one batch must be equal in shape: crop, pad or resize them in it"
+            f"transform returned the shape {own} for row {row} and {first} for row {first_row}: crop, pad or "
+            "resize images of a batch to one shape"
         )
 
 

@@ -274,8 +274,8 @@ class _EqualBatches(DataLoader[Any]):
         rows = 0 if held is None or self._on_batch is not None else _images(held) // crops
         if rows <= missing:
             raise _ranks.wrong(
-                f"no image of {missing} of {len(self)} batches can be read, and without them this rank would have "
-                f"fewer batches than the others and leave them waiting; the first: {self.skipped[0][1]}",
+                f"{missing} of {len(self)} batches have no readable image, so this rank would have fewer than the "
+                f"others and leave them waiting; the first: {self.skipped[0][1]}",
                 "leave those rows out of the set, or take larger batches",
             )
         ends = [rows * part // (missing + 1) for part in range(missing + 2)]

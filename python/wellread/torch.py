@@ -367,8 +367,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             )
         if self._epochs.tells():
             warnings.warn(
-                f"torch's DataLoader makes each batch of the single images of one of {workers} workers, so batches "
-                f"are others than those of one process, and several may be short: for the same batches, {advice}",
+                f"torch's DataLoader makes each batch of the single images of one of {workers} workers. Batches "
+                f"are others than those of one process, and several may be short. For the same batches, {advice}",
                 stacklevel=3,
             )
 

@@ -286,36 +286,55 @@ def test_ratios_beside_peers_in_the_readme_are_those_of_the_tables():
     head = text.split("<!-- figures:begin -->\n")[1].splitlines()[0]
     # It stands above rows of TIFF, OME-Zarr, Lance and Parquet: a format would be true of some alone.
     assert [word for word in ("TIFF", "Zarr", "Lance", "Parquet", "compressed") if word in head] == []
-    assert head.startswith("| 24 images of one channel, 1080 x 1080 `uint16` |")
-    rows = [line.strip("|").split(" | ") for line in text.split(head)[1].split("\n\n")[0].splitlines()[2:]]
+    assert head.startswith(
+        "| 24 images of one channel, 1080 x 1080 `uint16`: speed of wellread over that of the peer |"
+    )
+    *rows, sites, noise, conditions = [
+        [cell.strip() for cell in line.strip("|").split(" | ")]
+        for line in text.split(head)[1].split("\n\n")[0].splitlines()[2:]
+    ]
     later = "24 images, 1080 x 1080 uint16 (JUMP, 3 files, shifted), batches of 4"
-    tables = [measured("peers.md", caption) for caption in (f"First epoch, from opening on: {later}", later)]
-    assert len(rows) == 6
+    captions = (f"First epoch, from opening on: {later}", later)
+    tables = [measured("peers.md", caption) for caption in captions]
+    assert len(rows) == 7 and sites[0].startswith("24 sites of 5 channels, TIFF with LZW: ")
     # These are no rows of the table: kept images, and pyarrow on a file that suits it.
     others = ("kept", "an image per row group")
-    for peer, *ratios in rows:
+    for peer, *ratios, known in rows:
         for table, ratio in zip(tables, ratios, strict=True):
             (of_peer,) = [
-                row["ratio"]
+                row
                 for row in table
-                if row["peer"] == peer.strip() and not any(word in row["set as it lies there"] for word in others)
+                if row["peer"] == peer and not any(word in row["set as it lies there"] for word in others)
             ]
-            assert of_peer.split(":")[0] == ratio.strip(), peer
+            assert re.sub("^no verdict: [^;]*", "no verdict", of_peer["ratio"]) == ratio, peer
+            # Bare pixels are a file of their own; all others read what wellread reads.
+            own = "bare pixels" in peer or "all images in one array" in peer
+            assert known.startswith("a file of its own" if own else "both read the same files"), peer
+            assert ("not compressed" in known) == ("TIFF" in of_peer["set as it lies there"]), peer
         # Of the ways to use it, the one that is fastest in later epochs.
         ways = {
             row["peer"]: rate(row["peer, images/s"])
             for row in tables[1]
             if row["peer"].split(",")[0].split()[0] == peer.split(",")[0].split()[0]
-            and "kept" not in row["set as it lies there"]
+            and not any(word in row["set as it lies there"] for word in others)
         }
-        assert ways[peer.strip()] == max(ways.values()), ways
-    sentence = re.sub(r"\s+", " ", text)
-    # The closest one has no verdict in either phase, as no other peer.
-    assert "tensorstore is the closest of the other peers in the table" in sentence
-    assert [peer.split(",")[0].strip() for peer, *ratios in rows if {*map(str.strip, ratios)} == {"no verdict"}] == [
-        "tensorstore"
-    ]
-    assert "100 x 100, pyarrow's first epoch was faster than wellread's in all six rounds" in sentence
+        assert ways[peer] == max(ways.values()), ways
+    lzw = "TIFF, LZW in one strip (as JUMP's microscope writes)"
+    for phase, ratio in zip(("first epoch, from opening on", "later epochs"), sites[1:3], strict=True):
+        (of_sites,) = [
+            row["time of A / time of B"]
+            for row in measured("peers-plates.md", f"Sites of 5 channels, a file for each**, {phase}")
+            if row["set"] == lzw and row["A"] in sites[0]
+        ]
+        assert of_sites == ratio, phase
+    # The noise that the page has behind each table.
+    for caption, percent in zip(captions, noise[1:3], strict=True):
+        behind = (DOCS / "peers.md").read_text().split(f"**{caption}")[1]
+        floor = float(re.search(r"ran twice in a round: ([\d.]+)%", behind)[1])
+        assert abs(int(percent.removesuffix(" %")) - floor) <= 0.6, caption
+    assert noise[3].startswith("no verdict: ") and conditions[0] == "all rows" and "6 rounds" in conditions[3]
+    # The case against wellread is in the row of its peer.
+    assert rows[0][3].endswith("each image, the peer's first epoch was faster in 6 of 6 rounds")
     for images in ("20,000", "1,000"):
         caption = f"First epoch, from opening on: {images} images, 100 x 100 uint8 noise, batches of 16"
         (bare,) = [
@@ -324,6 +343,17 @@ def test_ratios_beside_peers_in_the_readme_are_those_of_the_tables():
             if row["set as it lies there"] == "typed Parquet, an image per row group" and "binary" in row["peer"]
         ]
         assert bare.endswith("peer faster in 6 of 6 rounds"), images
+
+
+def test_one_line_installs_on_the_first_screen():
+    screen = (ROOT / "README.md").read_text().split("\n## ")[0]
+    (install,) = re.findall(r"```text\n(.*?)```", screen, re.S)
+    (line,) = install.splitlines()
+    assert line in (DOCS / "howto/install.md").read_text()
+    # What pip builds: the package and the command.
+    for folder, name in ((".", "wellread"), ("./crates/wellread-cli", "wellread-cli")):
+        assert folder in line.split("pip install ")[1].split()
+        assert f'\nname = "{name}"\n' in (ROOT / folder / "pyproject.toml").read_text()
 
 
 def test_the_citation_is_of_this_version():

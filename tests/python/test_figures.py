@@ -23,8 +23,8 @@ def copy(tmp_path):
     for folder in ("benches", "docs/results", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "docs" / "images").mkdir()
-    pages = ("README.md", "docs/peers.md", "docs/peers-plates.md", "docs/peers-remote.md", "docs/speed.md")
-    for page in (*pages, "docs/images/loaders.svg"):
+    pages = ("peers", "peers-plates", "peers-remote", "speed", "trace", "transforms")
+    for page in ("README.md", *(f"docs/{name}.md" for name in pages), "docs/images/loaders.svg"):
         shutil.copy(ROOT / page, tmp_path / page)
     return tmp_path
 
@@ -36,7 +36,10 @@ def test_the_pages_say_what_the_result_files_have():
 
 def test_each_result_is_small_and_says_machine_date_and_command():
     kept = sorted((ROOT / "docs" / "results").glob("*.json"))
-    assert [path.stem for path in kept] == ["front", "peers", "plates", "remote-a", "remote-b", "speed", "writing"]
+    runs = ["front", "peers", "plates", "remote-a", "remote-b", "speed", "writing"]
+    # Of runs by hand each page has a result of its own.
+    pages = [path.stem for path in (ROOT / "docs" / "results").glob("*.md")]
+    assert len(pages) == 5 and [path.stem for path in kept] == sorted([*runs, *pages, "trace", "transforms"])
     for path in kept:
         assert path.stat().st_size < 200_000, path.name
         facts = json.loads(path.read_text())["facts"]
@@ -56,6 +59,11 @@ def another(text, start):
         ("README.md", "95 % noise floor: "),
         ("docs/peers.md", "| OME-Zarr folder | tensorstore, arrays opened once | "),
         ("docs/peers-plates.md", "| 59"),
+        ("docs/results/hyperfine.md", "| `checksum` | "),
+        ("docs/results/inference-cpu.md", "| vit_b_16 | 4 | candle | "),
+        ("docs/results/cyto-dl.md", "| `full_training` | "),
+        ("docs/transforms.md", "| uint16 to float32 | "),
+        ("docs/trace.md", "| 1080 x 1080 `uint16`, Parquet | "),
     ],
 )
 def test_another_figure_is_found(copy, page, start):
@@ -64,6 +72,14 @@ def test_another_figure_is_found(copy, page, start):
     done = figures(copy)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"{page}: a table is not that of docs/results" in done.stdout
+
+
+def test_no_table_of_a_run_by_hand_is_without_its_result():
+    for page in sorted((ROOT / "docs" / "results").glob("*.md")):
+        text = re.sub(r"^<!-- ([\w-]+):begin -->.*?^<!-- \1:end -->", "", page.read_text(), flags=re.S | re.M)
+        tables = [line for line in text.splitlines() if line.startswith("|---")]
+        # What CytoDL's runs were of is no figure.
+        assert len(tables) == (page.stem == "cyto-dl"), page.name
 
 
 def test_a_ratio_of_no_result_is_found_in_the_text(copy):

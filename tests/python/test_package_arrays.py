@@ -42,7 +42,7 @@ def test_dlpack_is_versioned_for_those_who_know(batch):
         assert '"dltensor_versioned"' in repr(batch.__dlpack__(max_version=version, stream=None, dl_device=(1, 0)))
     copied = np.from_dlpack(batch, copy=True)
     assert copied.ctypes.data != batch.address and np.array_equal(copied, np.asarray(batch))
-    with pytest.raises(BufferError, match="not copied to device"):
+    with pytest.raises(BufferError, match="does not copy them to device"):
         batch.__dlpack__(dl_device=(2, 0))
 
 
@@ -217,8 +217,8 @@ assert [len(batch) for batch in made(6, jax.devices()[1])] == [6] * 6 + [4]
 for size, choices, message in (
     (6, {}, "4 equal parts, and batch_size=6 is no multiple of 4"),
     (6, {"drop_last": True}, "batch_size=6 is no multiple of 4"),
-    (16, {"rows": range(39)}, "has 7 of 39 images with batch_size=16: set drop_last=True"),
-    (8, {"rank": 1, "world_size": 4}, "has 2 of 10 images with batch_size=8: set drop_last=True"),
+    (16, {"rows": range(39)}, "has 7 of 39 images with batch_size=16. Set drop_last=True"),
+    (8, {"rank": 1, "world_size": 4}, "has 2 of 10 images with batch_size=8. Set drop_last=True"),
     (8, {"views": 2, "targets": path, "rows": range(9)}, "has 1 of 9 images with batch_size=8"),
     (8, {"device": NamedSharding(by_batch.mesh, PartitionSpec(None, "x"))}, "the axis C of batches into 4 .* has 2:"),
     (8, {"device": NamedSharding(by_batch.mesh, PartitionSpec(*[None] * 6, "x"))}, "batches of 4 axes"),

@@ -145,7 +145,7 @@ def test_loaders_with_a_device_of_jax_are_pickled(parquet):
         assert found.devices() == {device} and np.array_equal(found, wanted)
     sharding = jax.sharding.SingleDeviceSharding(device)
     loader = wr.DataLoader(parquet, 8, as_="jax", device=sharding)
-    with pytest.raises(TypeError, match="device= is a sharding of JAX cannot be pickled: make the loader in the"):
+    with pytest.raises(TypeError, match="device= is a sharding of JAX cannot be pickled: make it in the iterating"):
         pickle.dumps(loader)
     # A copy in the same process has the same sharding.
     assert len(next(iter(copy.copy(loader)))) == 8

@@ -116,6 +116,8 @@ def test_code_tables_quotes_and_comments_are_left_out():
     assert found("```sh\nWhat it is.\n```\n") == []
     assert found("   ```sh\n   What it is.\n   ```\nWhat it is.\n") == [(4, "clause")]
     assert found("| What it is. | Who it is. |\n") == []
+    # Rows of tables are no sentences, but have no praise, and say "upstream" after a link only.
+    assert found("| a |\n|---|\n| Simply `simply`. |\n| upstream |\n") == [(3, "filler"), (4, "upstream")]
     assert found("> What it is.\n\nWhat it is.\n") == [(3, "clause")]
     assert found("<!-- prepare\nWhat it is.\n-->\nWhat it is.\n") == [(4, "clause")]
     generated = "<!-- peers:begin -->\nWhat it is.\n\n<!-- more -->\nWhat it is.\n<!-- peers:end -->\n"
@@ -196,6 +198,58 @@ def test_findings_in_rust_folders_are_named(tmp_path, monkeypatch):
     assert [(one.file, one.line, one.rule) for one in prose.of_rust_folders()] == [
         ("a/lib.rs", 1, "clause"),
         ("a/lib.rs", 3, "clause"),
+    ]
+
+
+RUST_CODE = (
+    "use a;\n\nfn f() -> Error {\n    // \"What a comment has.\"\n    let c = '\"';\n"
+    '    Error::new(path, format_args!("What {it} is")).hint(\n        "Of two files, \\\n'
+    '         choose {}. One; two; three")\n}\n'
+    'const RAW: &str = r#"What "it" is."#;\nconst SQL: &str = "SELECT a; b; c FROM d";\n'
+    '#[command(after_help = "What the help says.")]\nstruct Args;\n\n'
+    '#[cfg(test)]\nmod tests {\n    const T: &str = "What it is.";\n}\n'
+)  # fmt: skip
+
+
+def test_texts_in_rust_code_are_read():
+    read = prose.findings(RUST_CODE, "crates/a/src/lib.rs", prose.of_rust_code)
+    assert [(one.line, one.rule, one.text) for one in read] == [
+        (6, "clause", "What CODE is"),
+        (7, "inversion", "Of two files, choose CODE."),
+        (7, "semicolons", "One; two; three"),
+        (10, "clause", 'What "it" is.'),
+    ]
+
+
+def test_texts_in_python_code_are_read():
+    text = (
+        '"""What a docstring says."""\n\n\ndef f(a):\n    raise ValueError(f"What {a} is: " "one; two; three")\n\n\n'
+        'TITLE = "What it shows"\nSHORT = "What"\nCODE = "import a; b; c"\n'
+    )
+    read = prose.findings(text, "python/wellread/a.py", prose.of_python_code)
+    assert sorted((one.line, one.rule) for one in read) == [(5, "clause"), (5, "semicolons"), (8, "clause")]
+
+
+def test_texts_in_code_never_say_upstream():
+    text = '//! [Upstream](docs/upstream.md)\nf("upstream\'s Track 1", "--loaders upstream-cache");\n'
+    assert [(one.line, one.rule) for one in prose.findings(text, "a.rs", prose.of_rust_code)] == [(2, "upstream")]
+    assert found(text, "a.rs") == []
+
+
+def test_a_hint_is_a_sentence_of_its_own():
+    said = "word " * 20
+    assert [one.rule for one in prose.findings(f'E("{said}(hint: {said})");', "a.rs", prose.of_rust_code)] == []
+    assert [one.rule for one in prose.findings(f'E("{said}({said})");', "a.rs", prose.of_rust_code)] == ["long"]
+
+
+def test_findings_in_code_are_named(tmp_path, monkeypatch):
+    for name in ("crates/a/src/lib.rs", "crates/a/src/tests.rs", "crates/a/tests/it.rs", "python/wellread/b.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text('f("What it is.")\n')
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    assert [(one.file, one.line, one.rule) for one in prose.of_code()] == [
+        ("crates/a/src/lib.rs", 1, "clause"),
+        ("python/wellread/b.py", 1, "clause"),
     ]
 
 

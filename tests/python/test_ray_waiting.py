@@ -142,7 +142,7 @@ def test_a_command_that_waits_for_its_node_says_what_is_asked_and_free(monkeypat
     monkeypatch.setattr(_cluster, "WAIT_SECONDS", 0)
     assert _commands.run(Commands(3, begins), commands, None) == [None]
     expected = (
-        "note: waiting for the node n1, which has other work: a command asks for its 8 processors and 1 GPUs; "
-        "the cluster has 2 processors and 0 GPUs free\n"
+        "note: waiting for the node n1, which has other work: a command asks for its 8 processors and 1 GPUs. "
+        "The cluster has 2 processors and 0 GPUs free\n"
     )
     assert capsys.readouterr().err == ("" if begins else expected)

@@ -1,6 +1,7 @@
 """Pages that scripts write of commands and of the Python package: what they hold, and that they are not stale."""
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -96,6 +97,59 @@ def test_pages_of_commands_that_are_gone_are_removed(tmp_path):
         "shared-options.md",
         "two.md",
     ]
+
+
+def general(text):
+    for pattern, of_any_machine in commands.MACHINE:
+        text = pattern.sub(of_any_machine, text)
+    return text
+
+
+def test_the_default_of_one_option_is_not_that_of_the_next():
+    jobs = "      --jobs <JOBS>  Threads, one at least\n                     [default: 16]\n"
+    assert general(jobs) == jobs.replace("16", "all processors")
+    threads = "      --threads <N>  Threads of the model\n"
+    limit = "      --turn-limit <S>  Seconds to answer\n                     [default: 300]\n"
+    assert general(threads + limit) == threads + limit
+    assert "answer is ended\n" + " " * 39 + "[default: 300]\n" in (ROOT / "docs/commands/embed.md").read_text()
+
+
+# The text of a command behind its options, in the sources.
+AFTER_HELP = re.compile(r'\bafter_help = "((?:[^"\\]|\\.)*)"', re.DOTALL)
+
+
+def notes_of_commands():
+    for path in sorted((ROOT / "crates/wellread-cli/src").rglob("*.rs")):
+        for found in AFTER_HELP.finditer(path.read_text()):
+            text = re.sub(r"(?<!\\)\\\n\s*", "", found[1])
+            yield path.name, text.replace("\\\\", "\\").replace('\\"', '"')
+
+
+def test_paragraphs_of_help_texts_have_no_line_breaks_of_their_own():
+    texts = list(notes_of_commands())
+    assert len(texts) > 12
+    for name, text in texts:
+        for paragraph in text.split("\n\n"):
+            lines = [line for line in paragraph.split("\n") if not line.startswith(" ")]
+            # A terminal of another width would show every second line short.
+            assert len(lines) <= 1, f"{name}: {lines}"
+
+
+def test_examples_of_help_texts_run_when_they_are_copied():
+    shown = [(name, text) for name, text in notes_of_commands() if "Example" in text]
+    pages = [(path.name, path.read_text()) for path in sorted((ROOT / "docs/commands").glob("*.md"))]
+    shown += [
+        (name, text.split("## Examples\n")[1].split("\n## ")[0]) for name, text in pages if "## Examples" in text
+    ]
+    assert len(shown) > 24
+    for name, text in shown:
+        before = ""
+        for line in (line for line in text.split("\n") if line.startswith("  ")):
+            # A terminal breaks longer lines, and its shell takes the rest for another command.
+            assert len(line) <= 80, f"{name}: {line}"
+            assert before.endswith(" \\") != line.startswith("  wellread "), f"{name}: {line}"
+            before = line
+        assert not before.endswith("\\"), name
 
 
 PACKAGE = '''\

@@ -38,7 +38,7 @@ use wellread_trace::{Kind, span};
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "conversion",
-    about: "host array to tensor, by copy and without (upstream's Track 4)",
+    about: "host array to tensor, by copy and without",
     run,
     transforms: |_| vec![Preset::None],
     headline: &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"],
@@ -179,7 +179,7 @@ fn tensor_path(table: &Table, judge: &Judge) -> Option<Finding> {
     Some(Finding::new(
         severity,
         format!(
-            "{}aking a tensor by copy in Rust takes up to {} of an image's time ({}), without a copy {}; in all the copying path takes {} as long{}",
+            "{}aking a tensor by copy in Rust takes up to {} of an image's time ({}), without a copy {}. In all the copying path takes {} as long{}",
             if severity == Severity::Good { "Conversion is not the bottleneck: m" } else { "M" },
             share(worst),
             worst.format,

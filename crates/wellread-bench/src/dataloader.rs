@@ -40,7 +40,7 @@ use wellread_trace::{Kind, span};
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "dataloader",
-    about: "shuffled epochs in batches (upstream's Track 2); p50 is the wait for a batch",
+    about: "shuffled epochs in batches; p50 is the wait for a batch",
     run,
     transforms: |_| vec![Preset::None],
     headline: &[

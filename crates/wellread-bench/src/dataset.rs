@@ -37,7 +37,7 @@ use wellread_trace::{Kind, span};
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "dataset",
-    about: "single images, as Dataset.__getitem__ (upstream's Track 1); opening is not included",
+    about: "single images, as Dataset.__getitem__; opening is not included",
     run,
     transforms: |config| {
         // Transforms of the user's own are given the plain images.

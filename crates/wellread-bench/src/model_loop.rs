@@ -59,7 +59,7 @@ use wellread_trace::{Kind, span};
 /// The benchmark's registration.
 pub static BENCHMARK: Benchmark = Benchmark {
     name: "loop",
-    about: "a model fed by the loader (upstream's Track 3)",
+    about: "a model fed by the loader",
     run,
     transforms: |_| vec![Preset::None],
     headline: &[
@@ -191,7 +191,7 @@ fn whole_set(images: usize, asked: usize) -> String {
 /// The note on runs that ended before their last step.
 fn cut_short(format: &str, mode: Mode, limit: f64) -> String {
     format!(
-        "loop: runs of {format} {} were cut after {}, before their last step (column cut): loading or the model was far slower \
+        "loop: runs of {format} {} were cut after {}, before their last step (column cut). Loading or the model was far slower \
          than the probe before said",
         Cell::from(mode).text(),
         budget::words(limit)

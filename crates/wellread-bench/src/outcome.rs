@@ -254,12 +254,12 @@ fn what_figures_are(rounds: &[(&str, usize)], Aggregation(all, one): &Aggregatio
         }
         (true, false) => format!(
             "Every figure is a median over {all} ({}), too few for a 95 % interval, which needs \
-             {MIN_SAMPLES}: what stands beside a figure is its smallest and largest {one}",
+             {MIN_SAMPLES}. The values beside a figure are its smallest and largest {one}",
             listed(&few)
         ),
         (false, false) => format!(
             "Every figure is a median over {}, with its 95 % interval where there are {MIN_SAMPLES} or \
-             more ({}); there are too few of {}, beside which stand the smallest and largest {one}",
+             more ({}). There are too few of {}: the values beside them are the smallest and largest {one}",
             all.trim_end_matches(','),
             listed(&enough),
             listed(&few)

@@ -74,8 +74,8 @@ pub(crate) fn uncounted(table: &Table) -> Vec<String> {
     without
         .map(|(format, _)| {
             format!(
-                "{}: {format}: no bytes read of files were counted (pages kept from before, or read by the engine in \
-                 threads of its own), so {COLUMN} is empty",
+                "{}: {format}: no bytes read of files were counted, so {COLUMN} is empty. Pages were kept from before, or \
+                 the engine read them in threads of its own",
                 table.name()
             )
         })

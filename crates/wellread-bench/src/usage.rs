@@ -65,7 +65,7 @@ pub(crate) fn check_shapes(config: &Config, benchmarks: &[&Benchmark], prepared:
     };
     let one = |image: &ImageChecksum| plane(prepared, image).unwrap_or_else(|| format!("row {}", image.row));
     bail!(
-        "the {what} differ in shape, and {} joins them in batches: {} is {} (TCZYX), {} is {}; {} of {all} \
+        "the {what} differ in shape, and {} joins them in batches. {} is {} (TCZYX), {} is {}; {} of {all} \
          differ from the first ({}{}) (hint: {}; storage, dataset and conversion measure single {what} as they are)",
         batches.name,
         one(first),

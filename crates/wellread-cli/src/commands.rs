@@ -207,7 +207,7 @@ fn note(left: &[Leftover], ui: Ui) {
         _ => None,
     });
     let partial = named(&LeftoverKind::Partial).map(|all| {
-        format!("{all}: not written to for an hour, remove it unless another machine or container uses it")
+        format!("{all}: not written to for an hour, remove what no other machine or container uses")
     });
     let unseen = named(&LeftoverKind::Unseen).map(|all| {
         format!(

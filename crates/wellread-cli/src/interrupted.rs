@@ -85,7 +85,7 @@ fn clean_up(keeps_nothing: bool) {
     let said = if let Some(kept) = &kept {
         kept
     } else if tasks {
-        "interrupted; the task's processes were ended and its worktrees removed; --resume continues from the \
+        "interrupted; the task's processes were ended, its worktrees removed, and --resume continues from the \
          results"
     } else if resumable {
         "interrupted; the complete part is kept: the same command with --resume continues from it"

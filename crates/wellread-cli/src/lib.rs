@@ -17,9 +17,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use wellread_store::surface::{self, Surface};
 
-/// Load microscopy images into PyTorch, JAX or NumPy, and measure which format is fastest on your machine.
+/// Convert and check sets of microscopy images, and measure which format is fastest on your machine.
 #[derive(Parser)]
-#[command(name = "wellread", version, about, max_term_width = 110)]
+#[command(name = "wellread", version, max_term_width = 110)]
 struct Cli {
     /// Print one JSON document on stdout and everything else on stderr.
     #[arg(long, global = true, overrides_with = "json")]

@@ -263,7 +263,7 @@ pub fn text(records: &[Record], all: &[Series]) -> String {
     }
     let pixels: std::collections::BTreeSet<Option<&str>> = all.iter().map(|s| s.pixels.as_deref()).collect();
     if pixels.len() > 1 {
-        out += &format!("\nOf {} sets of pixels, which are kept apart.", pixels.len());
+        out += &format!("\nThe runs are of {} sets of pixels, which are kept apart.", pixels.len());
     }
     for s in changed {
         let quantity = columns::quantity(&s.quantity);

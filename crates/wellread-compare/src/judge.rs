@@ -60,7 +60,7 @@ pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison
     let kinds = provenance::node_kinds(a, b);
     if kinds.len() > 1 && !options.same_conditions {
         bail!(
-            "{} and {} were measured on unlike nodes ({}), which a comparison would show; measure both on nodes of one kind, or \
+            "{} and {} were measured on unlike nodes ({}), which a comparison would show. Measure both on nodes of one kind, or \
              compare them all the same with --assume-same-conditions",
             a.label,
             b.label,

@@ -235,7 +235,7 @@ impl Batches {
         let path = self.shared.loader.dataset.store().path();
         let (number, world) = (self.shared.steps.number(index), self.shared.steps.world);
         let cause = format_args!(
-            "no image of batch {number} can be read, and without it this rank would have fewer batches than the other \
+            "no image of batch {number} can be read, so this rank would have fewer batches than the other \
              {} and leave them waiting; {}",
             world - 1,
             self.skipped

@@ -165,8 +165,8 @@ impl RowChannels {
             .row(row)
             .choice()
             .hint(format_args!(
-                "take channels that all images have, load these rows by a loader of their own ({}), or give numbers of channels; \
-                 statistics and illumination by the names of channels need them, too",
+                "take channels that all images have, load these rows by a loader of their own ({}), or give numbers of channels. \
+                 Statistics and illumination by the names of channels need them, too",
                 option("rows")
             ))
     }

@@ -165,8 +165,8 @@ impl Batch {
         drop(stream);
         if let Some(device) = dl_device.filter(|&device| device != dlpack::CPU) {
             return Err(PyBufferError::new_err(format!(
-                "the pixels are in memory of the host, (1, 0), and are not copied to device {device:?} by DLPack; move the \
-                 array that you make of them"
+                "the pixels are in the host's memory, (1, 0), and DLPack does not copy them to device {device:?}: move the \
+                 array afterwards"
             )));
         }
         let is_versioned = max_version.is_some_and(|(major, _)| major >= 1);

@@ -269,7 +269,7 @@ fn not_found(link: &'static Link, object: &Object) -> io::Error {
     } else {
         let (key, bucket) = (&object.address.key, &object.address.bucket);
         let advice = advice_on_name(key.as_ref()).map(|advice| format!("; {advice}")).unwrap_or_default();
-        format!("there is no key {key} in {bucket}; credentials: {who}{advice}; {NOT_FOUND}")
+        format!("there is no key {key} in {bucket} (credentials: {who}){advice}; {NOT_FOUND}")
     };
     io::Error::new(io::ErrorKind::NotFound, cause)
 }

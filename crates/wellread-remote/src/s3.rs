@@ -142,9 +142,9 @@ fn fetched(profile: &Profile, by: &str) -> String {
     let (who, name) = (profile.who(), profile.name());
     let login = if by == "SSO" { format!("aws sso login --profile {name} && ") } else { String::new() };
     format!(
-        "the {who} has its credentials by {by}, which wellread does not ask: put them into the environment, \
-         {login}eval \"$(aws configure export-credentials --profile {name} --format env)\"; a public bucket needs none: \
-         {}, or WELLREAD_ANONYMOUS=1",
+        "the {who} has its credentials by {by}, which wellread does not ask. Put them into the environment: \
+         {login}eval \"$(aws configure export-credentials --profile {name} --format env)\" (a public bucket needs none: \
+         {}, or WELLREAD_ANONYMOUS=1)",
         option_as("anonymous", "true")
     )
 }

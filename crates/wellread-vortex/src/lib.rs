@@ -87,8 +87,8 @@ pub static FORMAT: Format = Format {
     has_display_settings: false,
     uses_tune: |_| true,
     cannot_resume: Some(
-        "a Vortex file is readable only by the layout at its end, which is written last, so no part of it can be gone \
-         on with",
+        "a Vortex file is readable only by the layout at its end, which is written last, so no part of one can be \
+         continued",
     ),
     engine: || {
         Ok(format!(

@@ -50,8 +50,8 @@ class UserTransform:
         first, before = self.given.setdefault(shape, (place, text))
         if text != before:
             raise TransformError(
-                f"{place}: --transform {self.name} returned {text}, and of {first}, an image of the same shape "
-                f"{by(shape)}, {before}; give images of one shape one shape and type, or no batch could hold them"
+                f"{place}: --transform {self.name} returned {text}, and {before} of {first}, an image of equal shape "
+                f"{by(shape)}; return one shape and type for images of one shape"
             )
 
     def note(self):

@@ -150,7 +150,7 @@ class Context:
             return
         if importlib.machinery.PathFinder.find_spec(top, self._roots) is not None:
             raise TaskError(
-                f"the module {module.__name__} was imported from {where}, not from the branch, which has it too: "
+                f"the module {module.__name__} was imported from {where}, though the branch has it, too: "
                 "remove it from the environment, or install what it needs only"
             )
 

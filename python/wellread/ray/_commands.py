@@ -57,7 +57,7 @@ def waiting(ray: Any, node: tuple[str, float, float]) -> str:
     free = ray.available_resources()
     return (
         f"note: waiting for the node {hosts.get(name, name)}, which has other work: a command asks for its "
-        f"{processors:g} processors and {gpus:g} GPUs; the cluster has {free.get('CPU', 0):g} processors and "
+        f"{processors:g} processors and {gpus:g} GPUs. The cluster has {free.get('CPU', 0):g} processors and "
         f"{free.get('GPU', 0):g} GPUs free"
     )
 

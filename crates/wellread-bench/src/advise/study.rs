@@ -227,8 +227,8 @@ pub fn study(
         && (at_the_end.data_wait_fraction.value - before).abs() > UNSTEADY
     {
         notes.push(format!(
-            "a step waited {} of its time when workers were tried, and {} at the end: the machine was busy with something else, \
-             so study the set again before you rely on this",
+            "a step waited {} of its time when workers were tried, and {} at the end. The machine was busy with something else: \
+             study the set again before you rely on this",
             percent(before),
             percent(at_the_end.data_wait_fraction.value)
         ));
@@ -287,8 +287,8 @@ fn kept_pages(all: &[Candidate], own: &Open<'_>, sample: &Sample) -> Option<Stri
     }
     (!formats.is_empty()).then(|| {
         format!(
-            "{} can keep the whole sample decoded in memory ({} MB), so that steady runs may not decode it again as those of other \
-             formats do: compare formats by `wellread bench dataloader`, which opens them anew in each epoch",
+            "{} can keep the whole sample decoded in memory ({} MB). Steady runs may then not decode it again, as those of other \
+             formats do. Compare formats by `wellread bench dataloader`, which opens them anew in each epoch",
             formats.join(" and "),
             number(bytes / 1e6)
         )

@@ -194,8 +194,8 @@ pub fn run(
         }
         if misleading > 0 {
             results.notes.push(format!(
-                "{}: no p50 where one read brings several batches, so that most are there when they are asked for ({misleading} of {} \
-                 configurations): the throughput tells how fast they are; with workers p50 is the wait for a batch that was read ahead",
+                "{}: no p50 where one read brings several batches ({misleading} of {} configurations), since most are there when they \
+                 are asked for. The throughput tells how fast they are. With workers p50 is the wait for a batch that was read ahead",
                 settings.name,
                 keys.len()
             ));
@@ -322,11 +322,11 @@ fn largest_peak<'o>(outcome: &'o Outcome<Measurement>, name: &str) -> Option<&'o
 fn inexact_peak(peak: &PeakMemory) -> Option<String> {
     match &peak.source {
         PeakSource::HighWaterMarkOfProcess { reason, exact: false } => Some(format!(
-            "peak memory: the kernel's mark could not be set back ({reason}); where peak_growth_mb is missing, peak_rss_mb is the most that the process held so far, whatever for"
+            "peak memory: the kernel's mark could not be set back ({reason}). Where peak_growth_mb is missing, peak_rss_mb is the most that the process held so far, for whatever it did"
         )),
         PeakSource::TreeSamples { .. } => Some(
-            "peak memory in Python is that of the worker and its processes (each shared page once), looked at every \
-             20 ms: a shorter peak can be missed"
+            "peak memory in Python is that of the worker and its processes, each shared page once. It is looked at \
+             every 20 ms, so a shorter peak can be missed"
                 .to_owned(),
         ),
         PeakSource::Unavailable { reason } => Some(format!("peak memory is not known: {reason}")),

@@ -227,7 +227,7 @@ fn no_ops(table: &Table) -> Vec<Finding> {
             "Conversions without and with a copy of the pixels, by the addresses of array and tensor: {}",
             lines.join(". ")
         ),
-        "float_of_float32 is upstream's conversion, torch.from_numpy(float32).float(): it converts nothing.",
+        "float_of_float32 is torch.from_numpy(float32).float(), which converts nothing.",
     )]
 }
 

@@ -53,8 +53,8 @@ impl Planned {
         let (_, alone) = self.plan.slow.iter().find(|(slow, _)| *slow == format)?;
         let set = self.sets.iter().find(|set| set.format == format)?;
         Some(format!(
-            "{LEFT_OUT}: when the time was planned its batches came at about {} images/s, far slower than those of the others, and it \
-             alone would take {} of the {} that there are for all (--formats {format} measures it; more time: --time-budget)",
+            "{LEFT_OUT}: when the time was planned its batches came at about {} images/s, far slower than those of the others. It \
+             alone would take {} of the {} that there are for all (--formats {format} measures it, --time-budget gives more time)",
             number(set.image_s.recip()),
             budget::words(*alone),
             budget::words(self.seconds)
@@ -157,8 +157,8 @@ fn image_seconds(config: &Config, mode: Mode, [n, c, h, w]: [usize; 4], enough: 
 pub(super) fn too_long(plan: &LoopPlan, mode: Mode) -> Option<String> {
     let (_, least) = plan.skipped.iter().find(|(skipped, _)| *skipped == mode)?;
     Some(format!(
-        "{LEFT_OUT}: one step on one image in every format would take about {} (smaller images: --crop 224x224; one format: \
-         --formats; more time: --time-budget)",
+        "{LEFT_OUT}: one step on one image in every format would take about {} (smaller images: --crop 224x224, one format: \
+         --formats, more time: --time-budget)",
         budget::words(*least)
     ))
 }

@@ -175,7 +175,7 @@ pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Findin
         let fastest = if others.is_empty() { "" } else { ", the fastest format by its median" };
         let computing: Vec<f64> = best.shares.values.iter().map(|wait| 1.0 - wait).collect();
         format!(
-            "With {}{fastest}: {rate} images/s; {}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
+            "With {}{fastest}: {rate} images/s, {}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
             best.format(),
             advice(best.share()),
             percent(1.0 - best.share()),

@@ -12,8 +12,8 @@ pub fn remedy(stage: &str) -> &'static str {
              outlives the run (cache=\"file\")"
         }
         "fetching" => {
-            "more requests at once (--in-flight), fewer and smaller reads (wellread advise predicts both), a cache on a disk here \
-             (cache=\"disk:FOLDER:SIZE\"); more workers where the link is idle"
+            "more requests at once (--in-flight), fewer and smaller reads (wellread advise), a cache on a local disk \
+             (cache=\"disk:FOLDER:SIZE\"), more workers on an idle link"
         }
         "decoding" => {
             "more workers, a format or codec that decodes faster (wellread advise), or decoded images in memory \

@@ -20,7 +20,10 @@ use wellread_store::words::counted;
 /// A short study of your own images: what to keep them in and how to load them, and what a model will wait for data.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Takes a sample of the set and writes it in every format, codec and chunk size into a scratch folder. Measures all of them in turns, then workers, batch sizes and caches. Predicts how long a step waits for data. With --cells it compares crops that are cut out on the fly with stored ones. The set stays unchanged; its files are dropped from the page cache to measure cold ones. The scratch folder is removed at the end, also on Ctrl-C.
+Takes a sample of the set and writes it in every format, codec and chunk size into a scratch folder. Measures all of \
+them in turns, then workers, batch sizes and caches. Predicts how long a step waits for data. With --cells it compares \
+crops that are cut out on the fly with stored ones. The set stays unchanged; its files are dropped from the page cache \
+to measure cold ones. The scratch folder is removed at the end, also on Ctrl-C.
 
 Examples:
   wellread advise plate.parquet
@@ -237,7 +240,7 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
     for p in &advice.predictions {
         let checked = p.checked.as_ref().map_or(String::new(), |checked| {
             format!(
-                "; a real loop: {} waiting; its whole step, wait included, predicted over measured: {}, {}",
+                "; a real loop: {} waiting, its whole step, wait included, predicted over measured: {}, {}",
                 with_interval(&checked.data_wait_fraction, percent),
                 with_interval(&checked.ratio, two_digits),
                 agreement(checked.agrees)

@@ -15,21 +15,22 @@ use wellread_measure::path_text;
 #[command(after_help = "\
 Compares two results, or two revisions, and fails with code 3 when the second is slower.
 
-A and B are result files (.parquet, .csv, .json as bench, infer and tasks write them) or folders
-of them. They may also be commits of the repository around the working folder. Either side may be
-several results: A1 A2 A3 -- B1 B2 B3. Rows are matched by their configuration. Each gets the
-ratio of B to A with its 95 % interval and a verdict: faster, slower, same or unclear. The
-interval counts processes, since rounds of one process do not predict the next. Fewer than three
-processes a side give a ratio within these runs, no verdict and no code 3. Noise is no regression:
-the interval must not hold 1, and the probability must survive the correction for all rows of its
-table.
+A and B are result files (.parquet, .csv, .json as bench, infer and tasks write them) or folders of them. They may \
+also be commits of the repository around the working folder. Either side may be several results: A1 A2 A3 -- B1 B2 B3. \
+Rows are matched by their configuration. Each gets the ratio of B to A with its 95 % interval and a verdict: faster, \
+slower, same or unclear. The interval counts processes, since rounds of one process do not predict the next. Fewer \
+than three processes a side give a ratio within these runs, no verdict and no code 3. Noise is no regression: the \
+interval must not hold 1, and the probability must survive the correction for all rows of its table.
 
 Examples:
   wellread bench dataloader --input plate.parquet --processes 5 --out before
   wellread compare before after
-  wellread compare before-1 before-2 before-3 -- after-1 after-2 after-3 --threshold 3% --markdown report.md
-  wellread compare main HEAD --features parquet,tiff -- dataloader --images 200 --formats parquet --repeats 3
-  wellread compare results --history history.jsonl --label $(git rev-parse --short HEAD)
+  wellread compare before-1 before-2 before-3 -- after-1 after-2 after-3 \\
+      --threshold 3% --markdown report.md
+  wellread compare main HEAD --features parquet,tiff -- dataloader \\
+      --images 200 --formats parquet --repeats 3
+  wellread compare results --history history.jsonl \\
+      --label $(git rev-parse --short HEAD)
   wellread compare --history history.jsonl")]
 pub struct Args {
     /// The baseline, then its competitor: results files or folders, or commits. Several results of each have -- between
@@ -212,8 +213,8 @@ fn given(args: &Args) -> Outcome<ComparedInputs<'_>> {
             }
             if let Some(missing) = after.iter().find(|name| !is_path(name)) {
                 return Err(Failure::Usage(format!(
-                    "{missing} is no file or folder: after -- come the results of B, if results of A are before \
-                     it; arguments of bench are for two commits"
+                    "{missing} is no file or folder: give the results of B after --, if those of A are before it. \
+                     Arguments of bench are for two commits alone"
                 )));
             }
             if after.is_empty() {

@@ -31,17 +31,23 @@ use wellread_store::{
 /// appears when it is complete, and the command reads it back and compares it with the source.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Pixels stay the same to the byte. Metadata (names, channels, wavelengths, physical sizes) is kept as far as the target format has a place for it. The target appears when it is complete. A failed conversion leaves nothing, or with --resume the complete part. The command reads the target back and compares it with the source.
+Pixels stay the same to the byte. Metadata (names, channels, wavelengths, physical sizes) is kept as far as the target \
+format has a place for it. The target appears when it is complete. A failed conversion leaves nothing, or with \
+--resume the complete part. The command reads the target back and compares it with the source.
 
 Examples:
   wellread convert tiff-folder plate.parquet
-  wellread convert plate.parquet plate-zarr --format ome-zarr --compression zstd:3 --chunk 1,1,1,256,256
+  wellread convert plate.parquet plate-zarr --format ome-zarr \\
+      --compression zstd:3 --chunk 1,1,1,256,256
   wellread convert 'plates/*.parquet' screen.parquet
   wellread convert screen-tiff screen.parquet --on ray
   wellread convert screen-tiff screen.parquet --on-error skip
-  wellread convert images plate.duckdb --join profiles.parquet --on Image_FileName_DAPI,Image_FileName_GFP
-  wellread convert images plate.parquet --join profiles.parquet --on FileName --columns Metadata_Well,Metadata_dose
-  wellread convert images plate.parquet --join profiles.parquet --on FileName --on ray")]
+  wellread convert images plate.duckdb --join profiles.parquet \\
+      --on Image_FileName_DAPI,Image_FileName_GFP
+  wellread convert images plate.parquet --join profiles.parquet --on FileName \\
+      --columns Metadata_Well,Metadata_dose
+  wellread convert images plate.parquet --join profiles.parquet --on FileName \\
+      --on ray")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     source: PathBuf,

@@ -171,14 +171,14 @@ pub(super) fn link_lines(link: &LinkSpeed) -> Vec<String> {
 fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
     let sample = &found.sample;
     ui.say(format!(
-        "{} ({format}): {} of {}, batches of {}, {}; model: {}; {}\n",
+        "{} ({format}): {} of {}, batches of {}, {}, {}; model: {}\n",
         data.display(),
         sample.rows.len(),
         counted(sample.of, "image"),
         found.batch_size,
         counted(found.workers, "worker"),
-        found.model,
-        counted(found.rounds, "round")
+        counted(found.rounds, "round"),
+        found.model
     ));
     ui.say(format!(
         "  {:<10} {:>12}  {:<23} {:>10}  {:>14}",

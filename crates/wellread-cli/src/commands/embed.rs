@@ -34,17 +34,23 @@ const PART_ROWS: usize = 4096;
 /// pycytominer and pandas read.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The table has the columns of the set, with Metadata_ before their names, and the features as embedding_0000,
-embedding_0001 and so on. It appears when it is complete. An interrupted run keeps its finished parts, and the same command
-with --resume continues from them.
+The table has the columns of the set, with Metadata_ before their names, and the features as embedding_0000, \
+embedding_0001 and so on. It appears when it is complete. An interrupted run keeps its finished parts, and the same \
+command with --resume continues from them.
 
 Examples:
-  wellread embed plate.parquet --model dino.onnx --out profiles.parquet --resize 224x224 --channels DNA,ER,AGP
-  wellread embed plate-tiff --cells cells.csv --cells-size 96x96 --model cells.onnx --out cells-profiles.parquet
-  wellread embed plate.parquet --model resnet.onnx --output layer4 --pool mean --normalize imagenet --out profiles.parquet
-  wellread embed plate.parquet --model python:mypackage.models:Encoder --out profiles.parquet --resume
-  wellread embed screen.parquet --model dino.onnx --out profiles.parquet --resize 224x224 --on ray --gpus-per-actor 0.5
-  wellread embed pictures --model resnet50 --weights resnet50.safetensors --resize 224x224 --normalize imagenet --out p.parquet")]
+  wellread embed plate.parquet --model dino.onnx --out profiles.parquet \\
+      --resize 224x224 --channels DNA,ER,AGP
+  wellread embed plate-tiff --cells cells.csv --cells-size 96x96 \\
+      --model cells.onnx --out cells-profiles.parquet
+  wellread embed plate.parquet --model resnet.onnx --output layer4 --pool mean \\
+      --normalize imagenet --out profiles.parquet
+  wellread embed plate.parquet --model python:mypackage.models:Encoder \\
+      --out profiles.parquet --resume
+  wellread embed screen.parquet --model dino.onnx --out profiles.parquet \\
+      --resize 224x224 --on ray --gpus-per-actor 0.5
+  wellread embed pictures --model resnet50 --weights resnet50.safetensors \\
+      --resize 224x224 --normalize imagenet --out p.parquet")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,

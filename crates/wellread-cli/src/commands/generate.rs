@@ -17,8 +17,10 @@ Writes OUT/images.parquet, OUT/tiff, OUT/ome-zarr … and OUT/expected.json with
 
 Examples:
   wellread generate demo --images 64 --size 256x256
-  wellread generate noise --images 1000 --size 100x100 --dtype uint8 --kind noise --formats parquet,tiff
-  wellread generate plate --plate 384 --fields 9 --channels 5 --size 1080x1080 --cells-table --masks
+  wellread generate noise --images 1000 --size 100x100 --dtype uint8 \\
+      --kind noise --formats parquet,tiff
+  wellread generate plate --plate 384 --fields 9 --channels 5 --size 1080x1080 \\
+      --cells-table --masks
   wellread generate plate --plate 2x3 --fields 2 --layout hcs-zarr --variant 0.4")]
 pub struct Args {
     /// Folder to write.

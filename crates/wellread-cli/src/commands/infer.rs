@@ -30,11 +30,16 @@ All frameworks run the same weights on the same images, each in a process of its
 
 Examples:
   wellread infer --framework all --model resnet50 --batch-sizes 1 4 --check
-  wellread infer --framework both --model both --batch-sizes 1 8 32 128 --iterations 200 --warmup 20
-  wellread infer --framework pytorch --torch eager,compile,channels-last --model vit_b_16
-  wellread infer --framework pytorch,onnxruntime --device-prefer cuda --dtype float16 --data-source imagenet100
-  wellread infer --framework pytorch --model resnet50 --data-source imagenet100 --split val --on-error skip
-  wellread infer --framework onnxruntime --model my.onnx --input-shape 3,256,256 --provider tensorrt
+  wellread infer --framework both --model both --batch-sizes 1 8 32 128 \\
+      --iterations 200 --warmup 20
+  wellread infer --framework pytorch --torch eager,compile,channels-last \\
+      --model vit_b_16
+  wellread infer --framework pytorch,onnxruntime --device-prefer cuda \\
+      --dtype float16 --data-source imagenet100
+  wellread infer --framework pytorch --model resnet50 \\
+      --data-source imagenet100 --split val --on-error skip
+  wellread infer --framework onnxruntime --model my.onnx \\
+      --input-shape 3,256,256 --provider tensorrt
   wellread infer --framework all --model both --on slurm")]
 pub struct Args {
     /// Frameworks: pytorch, jax, onnxruntime, candle, both (pytorch and jax), all.
@@ -292,8 +297,8 @@ fn nothing_compared<'r>(failed: impl Iterator<Item = &'r str>) -> String {
     failed.sort_unstable();
     failed.dedup();
     format!(
-        "--check compares frameworks, and only one could be measured: {} failed, for the reasons above (a Python that has them: \
-         --python PATH or WELLREAD_PYTHON; what is missing: wellread doctor)",
+        "--check compares frameworks, and only one could be measured: {} failed, for the reasons above. \
+         --python PATH or WELLREAD_PYTHON names a Python that has them, and `wellread doctor` lists what is missing",
         failed.join(", ")
     )
 }
@@ -332,7 +337,7 @@ fn verdict(run: &Run) -> Outcome {
     let any_compared = run.rows().any(|row| row.max_difference.is_some());
     if let Some(row) = run.rows().find(is_alone).filter(|_| any_compared) {
         return Err(Failure::Failed(format!(
-            "--check: {} {} batch {} was compared with nobody, since the others failed",
+            "--check: {} {} batch {} was compared with no other framework, since the others failed",
             row.framework, row.model, row.batch_size
         )));
     }

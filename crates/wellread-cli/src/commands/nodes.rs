@@ -123,7 +123,7 @@ fn on_ray(on: &On, commands: &[Vec<OsString>], parts: &[Part], ui: Ui) -> Outcom
         let words: Option<Vec<&str>> = command.iter().map(|word| word.to_str()).collect();
         let (Some(words), Some(log)) = (words, part.folder.join(LOG).to_str().map(str::to_owned)) else {
             return Err(Failure::Failed(format!(
-                "{}: is no text, which the words of a command must be that goes to a cluster (hint: rename it)",
+                "{}: the words of a command for a cluster must be UTF-8 text (hint: rename it)",
                 part.folder.display()
             )));
         };

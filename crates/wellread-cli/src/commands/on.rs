@@ -104,7 +104,7 @@ struct Line {
 fn text(path: &Path) -> Outcome<&str> {
     path.to_str().ok_or_else(|| {
         Failure::Failed(format!(
-            "{}: is no text, which a path must be that goes to a cluster (hint: rename it)",
+            "{}: a path for a cluster must be UTF-8 text (hint: rename it)",
             path.display()
         ))
     })

@@ -180,10 +180,10 @@ fn texts(value: &toml::Value, key: &str) -> Result<Vec<String>, String> {
 /// Repeats the run that a summary.json is of, and says which versions, hardware and figures differ.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Repeats the run of bench, infer or tasks that wrote a summary.json, into a folder beside the old
-one. Reports which versions, hardware and settings differ. Then `wellread compare` reports what
-became faster or slower. Relative paths begin at the run's working folder, which summary.json names.
-Those that are not there begin at this folder. If pixels differ from then, the exit code is 1.
+Repeats the run of bench, infer or tasks that wrote a summary.json, into a folder beside the old one. Reports which \
+versions, hardware and settings differ. Then `wellread compare` reports what became faster or slower. Relative paths \
+begin at the run's working folder, which summary.json names. Those that are not there begin at this folder. If pixels \
+differ from then, the exit code is 1.
 
 Example:
   wellread rerun results/summary.json --out again")]

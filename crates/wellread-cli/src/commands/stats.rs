@@ -16,7 +16,7 @@ use wellread_store::{Store, masks, mixed_channels};
 /// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Statistics are of the stored values. They are exact for 8- and 16-bit types; a percentile of a wider type is off by at
+Statistics are of the stored values. They are exact for 8- and 16-bit types; a percentile of a wider type is off by at \
 most 0.1 % of its value. NaN and infinite values are counted apart, and are part of nothing else.
 
 Examples:
@@ -25,8 +25,9 @@ Examples:
   wellread stats screen.parquet --out stats.json --on ray --resume
   wellread stats screen-tiff --out stats.json --on-error skip
 
-A loader normalises with the file: Normalize::from_stats(\"stats.json\") in Rust, normalize=\"stats.json\" in Python. With --by it
-takes the numbers of each image's group. It also scales with the percentiles: Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
+A loader normalises with the file: Normalize::from_stats(\"stats.json\") in Rust, normalize=\"stats.json\" in Python. \
+With --by it takes the numbers of each image's group. It also scales with the percentiles: \
+Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,

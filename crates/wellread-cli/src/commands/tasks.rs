@@ -26,16 +26,20 @@ const MAX_REPEATS: usize = 1000;
 /// Measures training or inference across git branches, phase by phase; writes JSON and a report.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The table is a CSV file: branch,experiment,trainer,max_epochs,batch_size,overrides (train) or
-branch,experiment,checkpoint_path,data_path,trainer,batch_size,overrides (inference); # begins a comment.
-Every branch is checked out in a git worktree of its own: your checkout is never touched.
+The table is a CSV file: branch,experiment,trainer,max_epochs,batch_size,overrides (train) or \
+branch,experiment,checkpoint_path,data_path,trainer,batch_size,overrides (inference); # begins a comment. Every branch \
+is checked out in a git worktree of its own: your checkout is never touched.
 
 Examples:
   wellread tasks train --config tasks.csv --output results/train.json --dry-run
-  wellread tasks train --config tasks.csv --output results/train.json --repeats 5 --compare
-  wellread tasks inference --config tasks.csv --output results/inference.json --skip-failed --baseline main
-  wellread tasks train --config tasks.csv --output results/train.json --timeout 3600 --resume
-  wellread tasks train --config tasks.csv --output results/train.json --repeats 5 --on slurm")]
+  wellread tasks train --config tasks.csv --output results/train.json \\
+      --repeats 5 --compare
+  wellread tasks inference --config tasks.csv --output results/inference.json \\
+      --skip-failed --baseline main
+  wellread tasks train --config tasks.csv --output results/train.json \\
+      --timeout 3600 --resume
+  wellread tasks train --config tasks.csv --output results/train.json \\
+      --repeats 5 --on slurm")]
 pub struct Args {
     /// Mode to measure.
     #[arg(value_parser = ["train", "inference"])]

@@ -19,19 +19,19 @@ use wellread_store::words::counted;
 /// Reads every pixel; exit code 1 when something is corrupt or differs.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Reads every pixel; exit code 1 when something cannot be read or differs. Files without checksums
-may be damaged and still be readable: JPEG, Lance, Vortex, parquet-duckdb, files of other programs
-or of --no-checksums. Compare these with expected checksums or with their source (--against).
-Images must then agree in order, name, shape, pixel type and pixels. The result tells three cases
-apart: images in another row, under another name, with other pixels.
-Options of opening, such as --pattern and --cells, hold for both sets if both take them. Otherwise
-they hold for the other set, from which the first was made.
+Reads every pixel; exit code 1 when something cannot be read or differs. Files without checksums may be damaged and \
+still be readable: JPEG, Lance, Vortex, parquet-duckdb, files of other programs or of --no-checksums. Compare these \
+with expected checksums or with their source (--against). Images must then agree in order, name, shape, pixel type and \
+pixels. The result tells three cases apart: images in another row, under another name, with other pixels. Options of \
+opening, such as --pattern and --cells, hold for both sets if both take them. Otherwise they hold for the other set, \
+from which the first was made.
 
 Examples:
   wellread verify plate.parquet
   wellread verify plate.zarr --against plate.parquet
   wellread verify plate.parquet --against expected.json
-  wellread verify cells.parquet --against images --cells cells.csv --cells-size 64x64
+  wellread verify cells.parquet --against images --cells cells.csv \\
+      --cells-size 64x64
   wellread verify renamed-files --against plate.parquet --ignore names,order
   wellread verify screen.parquet --against screen-tiff --on ray --resume")]
 pub struct Args {
@@ -141,8 +141,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         if !ui.json {
             let agreed = if args.against.is_some() { ", and all agree" } else { "" };
             let unseen = if args.against.is_none() && !store.has_checksums() {
-                "; the set has no checksums of its own, so damage that can still be read is not seen: compare with the \
-                 source or with expected checksums, --against"
+                ". The set has no checksums of its own, so damage that can be decoded is not seen: --against compares \
+                 with the source or expected checksums"
             } else {
                 ""
             };

@@ -214,6 +214,8 @@ fn help_has_examples() {
         assert_eq!(done.code, 0);
         assert!(done.stdout.contains("Example"), "{command}: {}", done.stdout);
     }
+    let top = wellread(&["--help"]).stdout;
+    assert!(top.starts_with("Convert and check sets of microscopy images"), "{top}");
 }
 
 /// A default can be copied from the help text to the command line.

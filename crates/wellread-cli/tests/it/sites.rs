@@ -139,7 +139,7 @@ fn info_says_which_images_a_set_is_without() {
     std::fs::write(&table, "FileName_OrigDNA,PathName_OrigDNA\na.tif,D:\\x\\img\n").unwrap();
     for command in [&["info", arg(&folder)][..], &["stats", arg(&folder)]] {
         let stderr = wellread(command).stderr;
-        let said = r"load_data.csv that was not used, since not all of its files lie in the folder: its first is D:\x\img\a.tif";
+        let said = r"load_data.csv that was not used, since not all of its files lie in the folder. Its first is D:\x\img\a.tif";
         assert_eq!(stderr.matches(said).count(), 1, "{stderr}");
         assert!(
             stderr.contains("(say where they lie: --path-map FROM=TO, or give the table itself)"),

@@ -59,7 +59,7 @@ impl FeatureLayout {
     pub(super) fn check(self, width: usize) -> Result<()> {
         ensure!(
             self == Self::List || width <= MAX_COLUMNS,
-            "the model gives {width} features per image, too many for a column each ({MAX_COLUMNS} at most; hint: \
+            "the model gives {width} features per image, too many for a column each: {MAX_COLUMNS} at most (hint: \
              --features list writes one column of lists, --pool mean takes the mean of feature maps)"
         );
         ensure!(i32::try_from(width).is_ok(), "the model gives {width} features per image, too many");

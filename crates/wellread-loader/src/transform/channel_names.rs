@@ -109,7 +109,7 @@ impl ChannelNames {
                 counted(images.stored, "channel")
             ),
             "open the images as they were opened for these statistics, choose channels by name where images and file have \
-             names, or compute statistics of the images as they are here: wellread stats",
+             names, or compute them here: `wellread stats`",
         )
     }
 }

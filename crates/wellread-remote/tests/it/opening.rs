@@ -127,7 +127,7 @@ fn a_file_that_opening_did_not_look_into_and_is_another_kind_is_an_error_that_na
     let store = opened(&other);
     assert_eq!(store.len(), names.len());
     let error = store.row_info(1).unwrap_err().to_string();
-    let said = ["image-001", "row 1", "holds 2 images, where one was expected", "open this one by itself"];
+    let said = ["image-001", "row 1", "holds 2 images, where one was expected", "open this file by itself"];
     assert!(said.iter().all(|words| error.contains(words)), "{error}");
     assert_eq!(read_image(&*store, 2).unwrap(), read_image(&*opened(&local), 2).unwrap());
 }

@@ -12,7 +12,7 @@ pub(super) static SPEC: Spec = Spec {
     table: "dataset",
     heading: "Dataset: single images",
     title: "Dataset: time of one image",
-    how_to_read: "Each row is a format. The dot is the time that half of the images take at most (p50); the \
+    how_to_read: "Each row is a format. The dot is the time that half of the images take at most (p50). The \
                   ticks are those that 95 and 99 of 100 images take at most. The small dot is the slowest, and \
                   the line begins at the fastest. A long line to the right means that some images take much \
                   longer. With a memory cache all formats are the same: it keeps images as they are delivered. \
@@ -70,7 +70,7 @@ fn sections(table: &Table) -> Vec<Section> {
         }
         panel
     });
-    let costs = rows_section("What it takes", &series, &cache_names, costs.collect(), 2);
+    let costs = rows_section("Opening and memory", &series, &cache_names, costs.collect(), 2);
     vec![latency, rates, costs]
 }
 

@@ -15,7 +15,7 @@ pub(super) static SPEC: Spec = Spec {
     how_to_read: "A line is a framework. Above are the time of a pass and the images per second, by the images \
                   of a pass: larger batches take longer and give more. Below are both at once. Each point is a \
                   batch size, and the best corner is the upper left one, many images per second at a short wait. \
-                  The dashed line is the Pareto front: a point below it takes longer and gives less than one on \
+                  The dashed line is the Pareto front. A point below it takes longer and gives less than one on \
                   it, and is never the better choice. Memory is that of the device if the framework tells it, \
                   else that of the framework's whole process, libraries included.",
     sections,

@@ -14,8 +14,8 @@ pub(super) static SPEC: Spec = Spec {
     heading: "Model loop",
     title: "Model loop: time of a step, waiting and computing",
     how_to_read: "Each bar is a training or inference step: coloured while the model waits for data, grey while it \
-        computes. Below 30 % waiting, loading is no bottleneck; from 30 to 50 % it is significant; above 50 % \
-        it limits, and more workers, larger batches or another format help. The shares hold for this model: a \
+        computes. Below 30 % waiting, loading is no bottleneck. From 30 to 50 % it is significant. Above 50 % \
+        it limits: more workers, larger batches or another format help. The shares hold for this model: a \
         faster model waits more.",
     sections,
 };

@@ -18,10 +18,10 @@ use crate::words;
 /// How the figure of distributions is read.
 pub(crate) const DISTRIBUTION: &str = "All single measurements of all runs. The shape is thick where many lie and thin where \
     few do; the dot is the median. Two bumps mean two kinds of items, such as images that lay in memory and images that \
-    did not; a long thin tail to the right means rare slow ones, for which a training loop waits.";
+    did not. A long thin tail to the right means rare slow ones, for which a training loop waits.";
 /// How the figure over time is read.
 pub(crate) const TIMELINE: &str = "The same measurements in the order in which they were made, one run after the other. A point is the median of some items that follow each other, its line their middle half. A run that starts \
-    high and falls was not warm yet; runs that rise or fall from one to the next mean that the machine drifted, and that \
+    high and falls was not warm yet. Runs that rise or fall from one to the next mean that the machine drifted: \
     differences of that size are none of the formats.";
 
 /// Most configurations that have their distributions shown, and their course.
@@ -144,7 +144,7 @@ pub(crate) fn figures(samples: &Samples, about: &ReportInput) -> Vec<(Figure, &'
     let all = samples.seconds().len();
     let samples = &telling(samples);
     let left_out = (samples.seconds().len() < all).then(|| {
-        "Runs without workers only, and none of formats that fetch many batches at once: most batches are ready then when they are asked for, and a wait says nothing of the throughput."
+        "Runs without workers only, and none of formats that fetch many batches at once. Most of their batches are ready when they are asked for, so a wait says nothing of the throughput."
             .to_owned()
     });
     let chosen = chosen(samples.runs());

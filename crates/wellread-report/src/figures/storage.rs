@@ -12,7 +12,7 @@ pub(super) static SPEC: Spec = Spec {
     table: "storage",
     heading: "Storage",
     title: "Storage: speed of writing and reading, and size, by format",
-    how_to_read: "Each row is a format. Reading and writing: the further right, the more images per second; full marks \
+    how_to_read: "Each row is a format. Reading and writing: the further right, the more images per second. Full marks \
         are read from the page cache (warm), pale ones from the disk (cold). Opening and size: the further \
         left, the better. Reading the files' bytes is what reading images costs at least. On a logarithmic axis every labelled step is a multiple, so a small distance can be \
         a large difference.",

@@ -12,7 +12,7 @@ pub(super) static SPEC: Spec = Spec {
     table: "storage_compression",
     heading: "Storage: compression",
     title: "Compression: size and speed by codec",
-    how_to_read: "In the upper panels each line is a format and each of its points a codec: further left is \
+    how_to_read: "In the upper panels each line is a format and each of its points a codec. Further left is \
                   smaller on disk, further up is faster, so the best corner is the upper left one. The name in \
                   brackets says where the format puts its codec: in each chunk's payload, around the container's \
                   column, or around a file. Below are the same figures by codec, and under them the codecs that \

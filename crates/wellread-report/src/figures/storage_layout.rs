@@ -12,7 +12,7 @@ pub(super) static SPEC: Spec = Spec {
     table: "storage_layout",
     heading: "Storage: chunk layouts of volumes",
     title: "Chunk layouts: speed of reading parts of a volume",
-    how_to_read: "Each row is a format, each mark in it a way to cut volumes into chunks: a chunk per plane \
+    how_to_read: "Each row is a format, each mark in it a way to cut volumes into chunks. The ways are a chunk per plane \
                   (z-plane), boxes of 16 × 128 × 128 pixels (block), or one chunk (volume). The further right, \
                   the more volumes, planes or boxes of 16 × 64 × 64 pixels are read per second. Below: bytes of \
                   the chunks that a read touches, per byte that was asked for. They follow from the chunk grid \

@@ -12,7 +12,7 @@ pub(super) static SUMMARY: Spec = Spec {
     table: "tasks_summary",
     heading: "Summary",
     title: "The tasks and their main figures",
-    how_to_read: "Times of the whole task and of the first epoch are those of the median run; per batch they are medians of the \
+    how_to_read: "Times of the whole task and of the first epoch are those of the median run. Per batch they are medians of the \
         steady state of all runs. A step is a training step, in inference a forward pass. Peak memory is that of the process \
         and all it starts, the median of the runs.",
     sections: |_| vec![],
@@ -23,8 +23,8 @@ pub(super) static COMPARED: Spec = Spec {
     table: "tasks_compared",
     heading: "Compared with the baseline",
     title: "Each phase compared with the baseline",
-    how_to_read: "A ratio below 1 is faster than the baseline; in brackets its 95 % interval. A verdict needs three runs of each, \
-        an interval that leaves 1 out, and a test that stands when all phases of all branches are counted. \"Same\" is within 5 %, \
+    how_to_read: "A ratio below 1 is faster than the baseline; in brackets its 95 % interval. A verdict needs three runs of each branch \
+        and an interval that leaves 1 out. It also needs a test that stands when all phases of all branches are counted. \"Same\" is within 5 %, \
         interval included; \"unclear\" leaves room for more. Without a verdict the ratio holds within these runs only.",
     sections: |_| vec![],
 };
@@ -35,9 +35,9 @@ pub(super) static SPEC: Spec = Spec {
     heading: "Phases by branch",
     title: "Time of each phase, by branch",
     how_to_read: "Each row is a branch, each panel a phase; shorter is faster. The first panels are phases that repeat for \
-        every batch: medians of the steady state, without warm-up, so a branch whose data loading is longer than the \
-        model's step waits for data. Below come phases of every epoch, then those that happen once per run. Whiskers are 95 % intervals where there are \
-        enough runs or batches, else the smallest and largest run: where those of two branches overlap, a difference may be chance. \
+        every batch: medians of the steady state, without warm-up. A branch whose data loading is longer than the \
+        model's step waits for data. The panels below are phases of every epoch, then those that happen once per run. Whiskers are 95 % intervals where there are \
+        enough runs or batches, else the smallest and largest run. Where those of two branches overlap, a difference may be chance. \
         Those of a single run are over its batches, and say nothing of the next run.",
     sections,
 };
@@ -47,8 +47,8 @@ pub(super) static LOSS: Spec = Spec {
     table: "tasks_loss",
     heading: "Losses and scores",
     title: "Loss and score by epoch",
-    how_to_read: "Each line is a branch. A branch that is faster but ends with a higher loss or a lower score bought its speed; \
-        lines that lie on each other train alike.",
+    how_to_read: "Each line is a branch. A branch that is faster but ends with a higher loss or a lower score trains less well. \
+        Lines that lie on each other train alike.",
     sections: losses,
 };
 

@@ -155,7 +155,7 @@ fn unlike_configurations_in_one_bar_have_no_whisker_and_are_named() {
         }
         let figure = figure(&table, &ReportInput::default()).unwrap();
         let panel =
-            &figure.sections.iter().find(|section| section.title == "What it takes").unwrap().panels[0];
+            &figure.sections.iter().find(|section| section.title == "Opening and memory").unwrap().panels[0];
         let Mark::Value(estimate) = &panel.marks[0] else { panic!("a value") };
         (panel.title.clone(), *estimate)
     };

@@ -35,8 +35,10 @@ pub fn write_report(dir: impl AsRef<Path>, input: &ReportInput) -> Result<PathBu
 /// The report as HTML.
 pub fn page(input: &ReportInput) -> String {
     let title = if input.title.is_empty() { "wellread report" } else { &input.title };
-    let mut nav =
-        vec![("answer".to_owned(), "Answer".to_owned()), ("measured".into(), "What was measured".into())];
+    let mut nav = vec![
+        ("answer".to_owned(), "Answer".to_owned()),
+        ("measured".into(), "Images, machine and settings".into()),
+    ];
     let mut sections = answer(input) + &measured(input);
     for table in &input.tables {
         let name = figures::heading(table.name());

@@ -48,8 +48,8 @@ impl MaskRows {
             "the label image {label} has no pixel of label {number} in the box of the cell {name}, row {cell} of the cells"
         );
         Error::new(&self.path, cause).row(row).hint(format_args!(
-            "where another column has the numbers of the labels, name it ({}); where the cell is larger than its box, take \
-             larger crops; where it is a binary mask, have its pieces numbered ({}); {} takes such crops as they are",
+            "name the column of label numbers ({}), take larger crops where a cell exceeds its box, or have pieces of \
+             binary masks numbered ({}). {} takes such crops as they are",
             option("cells.label"),
             option_as("cells.label_masks", "true"),
             option_as("cells.unmatched", "skip")
@@ -102,8 +102,7 @@ impl MaskRows {
             let Some(row) = rows[cell.image] else {
                 let cause = format!("there is no label image of the image {}", images.name(cell.image)?);
                 return Err(Error::new(path, cause).hint(format_args!(
-                    "label images are told by the names of their images, or of a file of theirs, which theirs begin with; or by columns \
-                     that both have ({})",
+                    "begin the name of each label image with that of its image, or of a file of it; or name columns that both have ({})",
                     option("cells.by")
                 )));
             };

@@ -167,7 +167,7 @@ pub(crate) fn rows_of_names(source: &dyn Store, path: &Path, columns: &[ArrayRef
         let at = at.map_err(|[first, second]| {
             let cause = format_args!("rows {first} and {second} are both of the image {name:?}");
             Error::new(path, cause).hint(
-                "one row per image: aggregate rows of the same image; images of several plates are told apart by folders, in the \
+                "aggregate the rows of an image to one. Images of several plates are told apart by folders, in the \
                  images' names (open the folder above) and in the column",
             )
         })?;

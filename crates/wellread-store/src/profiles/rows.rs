@@ -125,7 +125,7 @@ fn of_several_folders(path: &Path, on: &[String], one: &str, other: &str) -> Err
         format!("a name in column {:?} could be either of two images, {one} and {other}", on.join(", "));
     Error::new(path, cause)
         .hint(format_args!(
-            "write the folders of images in front of their names; or, where rows are of images in all folders, name a column that \
+            "write the folders of images in front of their names. Where rows are of images in all folders, name a column that \
              both have ({})",
             option("on")
         ))

@@ -17,7 +17,7 @@ pub fn unused_table(store: &dyn Store, options: &OpenOptions) -> Option<String> 
     store.row_hints(0).ok()?.file()?;
     let first = first_named(store.path())?;
     Some(format!(
-        "the folder has a load_data.csv that was not used, since not all of its files lie in the folder: its first is {first} \
+        "the folder has a load_data.csv that was not used, since not all of its files lie in the folder. Its first is {first} \
          (say where they lie: {}, or give the table itself)",
         option_as("path_map", "FROM=TO")
     ))

@@ -48,7 +48,7 @@ pub(super) fn folder_may_be_replaced(target: &Path) -> Result<()> {
     Err(match entry.strip_suffix(entries::UNMARKED) {
         Some(_) => error.hint(format_args!(
             "choose another name. Sets of PNG and OME-Zarr that the first versions of wellread wrote have no mark, and look like those \
-             of others: if this is one, remove the folder {} yourself",
+             of others. If this is one, remove the folder {} yourself",
             target.display()
         )),
         None => error.hint(format_args!(

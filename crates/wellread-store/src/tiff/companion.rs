@@ -7,7 +7,7 @@
 //! Files may say themselves whose they are (`BinaryOnly/@MetadataFile`). Those that say nothing are found by their name in the
 //! companion (`TiffData/UUID/@FileName`), as Bio-Formats finds them.
 
-use super::ome::{SharedDescription, Described, beside, read_companion};
+use super::ome::{Described, SharedDescription, beside, read_companion};
 use crate::{Error, Result, place};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};

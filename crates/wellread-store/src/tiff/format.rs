@@ -7,7 +7,7 @@ use crate::{Compression, Format, Tune, entries};
 /// TIFF and OME-TIFF.
 pub static FORMAT: Format = Format {
     name: NAMING.name,
-    about: "TIFF and OME-TIFF: files and folders; none, LZW, Deflate, PackBits, Zstd; BigTIFF",
+    about: "TIFF, BigTIFF and OME-TIFF: files and folders; none, LZW, Deflate, PackBits, Zstd",
     endings: NAMING.endings,
     set_ending: "",
     is_folder: false,

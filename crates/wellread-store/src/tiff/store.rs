@@ -262,8 +262,8 @@ impl TiffStore {
             return Ok(());
         };
         Err(Error::new(path, said).hint(
-            "in folders of many files only some are looked into when they are opened: open this one by itself, or move it and those \
-             like it into a folder of their own",
+            "open this file by itself, or move it and those like it into a folder of their own. In folders of many files only \
+             some are looked into when they are opened",
         ))
     }
 

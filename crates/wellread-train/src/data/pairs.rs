@@ -114,7 +114,7 @@ impl Pairs {
                 None => Some((store, found.into_iter().flatten().collect::<Vec<_>>())),
                 Some(_) if lenient => None,
                 Some(missing) => bail!(
-                    "the image {:?} has no target in {}: its name would be that, or begin with {:?} (set data.match = \"row\" \
+                    "the image {:?} has no target in {}: its name would be that, or begin with {:?} (hint: set data.match = \"row\" \
                      where the sets are in the same order)",
                     rows[missing].1,
                     path.display(),

@@ -94,7 +94,7 @@ class PyTorch:
             Conversion("zero_copy", torch.from_numpy, at, note="torch.from_numpy(array)"),
             Conversion("dlpack", torch.from_dlpack, at, note="torch.from_dlpack(array)"),
             Conversion("float_of_float32", lambda array: torch.from_numpy(array).float(), at,
-                       note="torch.from_numpy(array).float() of float32: a no-op, upstream's conversion"),
+                       note="torch.from_numpy(array).float() of float32: a no-op"),
             Conversion("float_of_stored", lambda array: torch.from_numpy(array).float(), at, stored=True,
                        note="torch.from_numpy(array).float() of the stored type: widens, does not scale"),
             Conversion("pinned", lambda array: torch.from_numpy(array).pin_memory(), at,

@@ -38,7 +38,7 @@ READERS = (
     Reader("wellread", None, "own:Loader", WELLREAD, "wellread.DataLoader, its own threads; single images: Dataset"),
     Reader("wellread-dataset", None, "own:Images", WELLREAD, "wellread's Dataset in torch.utils.data.DataLoader"),
     Reader("upstream-cache", PARQUET, "tables:UpstreamCache", (PYARROW,),
-           "upstream's RAM list of images, filled when opened"),
+           "a RAM list of images, filled when opened"),
     Reader("float-cache", PARQUET, "tables:FloatCache", (PYARROW,),
            "a RAM list of images scaled to float32 when opened"),
     Reader("pyarrow", PARQUET, "tables:FlatParquet", (PYARROW,), "read whole, flat Arrow values sliced"),

@@ -25,18 +25,22 @@ Measures and writes tables (Parquet, CSV), summary.json, plots (PNG, SVG) and re
 
 Examples:
   wellread bench all
-  wellread bench dataloader --input plate.parquet --formats parquet,tiff --workers 0,2
+  wellread bench dataloader --input plate.parquet --formats parquet,tiff \\
+      --workers 0,2
   wellread bench dataloader --input plate.parquet --in-place --batch-sizes 16
   wellread bench storage --images 1000 --size 100x100 --dtype uint8 --kind noise
   wellread bench storage --input plate.parquet --sweep compression
-  wellread bench storage --images 8 --size 256x256 --depth 32 --sweep layout --formats ome-zarr,parquet
-  wellread bench dataset dataloader loop conversion --framework rust,pytorch,jax --python venv/bin/python
+  wellread bench storage --depth 32 --sweep layout --formats ome-zarr,parquet
+  wellread bench dataset dataloader loop conversion \\
+      --framework rust,pytorch,jax --python venv/bin/python
   wellread bench dataloader --precision 2% --time-budget 600
-  wellread bench dataloader --size 512x512 --random-crop 96x96 --crops 4 --batch-sizes 16
-  wellread bench loop --input plate.parquet --in-place --repeats 1 --trace trace.json
+  wellread bench dataloader --size 512x512 --random-crop 96x96 --crops 4
+  wellread bench loop --input plate.parquet --repeats 1 --trace trace.json
   wellread bench --recipe recipes/quick.toml --out study
-  wellread bench loop --framework pytorch --model python:mypackage.models:UNet --formats tiff
-  wellread bench dataset --framework pytorch --transform none,python:mypackage.transforms:Blur --formats tiff")]
+  wellread bench loop --framework pytorch --model python:mypackage.models:UNet \\
+      --formats tiff
+  wellread bench dataset --framework pytorch \\
+      --transform none,python:mypackage.transforms:Blur --formats tiff")]
 pub struct Args {
     #[arg(required_unless_present = "recipe", value_name = "WHAT", value_delimiter = ',', value_parser = parse_what, help = what_there_is())]
     what: Vec<String>,
@@ -107,7 +111,7 @@ pub struct Args {
     /// Caches to compare.
     #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_value = listed(&Config::default().caches))]
     cache: Vec<Cache>,
-    /// Images per run. (dataset, conversion)
+    /// Images per run of dataset and conversion.
     #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().samples, value_parser = parse_positive)]
     samples: usize,
     /// Batch sizes.
@@ -147,11 +151,12 @@ pub struct Args {
     /// Worker threads of the loader. With 0 it reads each batch when it is asked for.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().loop_workers, value_parser = parse_threads)]
     loop_workers: usize,
-    /// Most memory of a loader: batches ahead, images that it decodes, caches. It reads fewer batches ahead until that
-    /// fits. (dataloader, loop)
+    /// Most memory of a loader in dataloader and loop: batches ahead, images that it decodes, caches. It reads fewer
+    /// batches ahead until that fits.
     #[arg(long, value_name = "SIZE", value_parser = wellread_loader::cache::parse_bytes)]
     memory: Option<u64>,
-    /// Batches that a loader with workers reads ahead; by default twice its workers, and 4 at least. (dataloader, loop)
+    /// Batches that a loader with workers reads ahead in dataloader and loop; by default twice its workers, and 4 at
+    /// least.
     #[arg(long, value_name = "BATCHES", value_parser = parse_positive)]
     prefetch: Option<usize>,
     /// Take the centre of every image first, of this size.
@@ -328,7 +333,7 @@ impl Args {
         }
         if in_python && self.in_place && !self.sites.options().is_default() {
             return usage(
-                "frameworks in Python tell by names how files make images; leave out --in-place, --layout or --pattern",
+                "frameworks in Python combine files by their names alone; leave out --in-place, --layout or --pattern",
             );
         }
         if in_python {
@@ -358,8 +363,8 @@ impl Args {
 
 /// The benchmarks of this build, for the help text.
 fn what_there_is() -> String {
-    let list: Vec<_> = suite::BENCHMARKS.iter().map(|b| format!("{} ({})", b.name, b.about)).collect();
-    format!("Benchmarks to run: all, or some of {}", list.join("; "))
+    let list: Vec<_> = suite::BENCHMARKS.iter().map(|b| format!("- {}: {}", b.name, b.about)).collect();
+    format!("Benchmarks to run: all, or some of these:\n{}", list.join("\n"))
 }
 
 fn parse_what(name: &str) -> Result<String, String> {

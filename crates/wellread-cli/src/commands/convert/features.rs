@@ -75,7 +75,7 @@ impl Joining<'_> {
     pub fn document(&self) -> Outcome<serde_json::Value> {
         let profiles = self.profiles.to_str().ok_or_else(|| {
             let profiles = self.profiles.display();
-            let cause = "is no text, which a path must be that goes to a cluster (hint: rename it)";
+            let cause = "a path for a cluster must be UTF-8 text (hint: rename it)";
             Failure::Failed(format!("{profiles}: {cause}"))
         })?;
         Ok(serde_json::json!({ "profiles": profiles, "on": self.on, "columns": self.columns }))
@@ -133,7 +133,7 @@ pub(super) fn features_of(
         if found.profiles_alone.count > 0 {
             let rows = counted_with(found.profiles_alone.count, "row", ["is", "are"]);
             let (names, table) = (found.profiles_alone.named(), profiles.display());
-            notes.push(Note::Warn(format!("warning: of {table} {rows} of no image of this set: {names}")));
+            notes.push(Note::Warn(format!("warning: {table}: {rows} of no image of this set: {names}")));
         }
         if let Some(name) = &found.other_folder {
             notes.push(Note::Say(format!(

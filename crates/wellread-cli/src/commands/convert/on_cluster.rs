@@ -39,7 +39,7 @@ pub(super) fn of(values: &[String], is_joining: bool) -> Outcome<OnValues<'_>> {
             (Ok(on), _) => Ok(OnValues { on: Some(on), keys: Some(one) }),
             (Err(_), Ok(on)) => Ok(OnValues { on: Some(on), keys: Some(other) }),
             (Err(_), Err(_)) => {
-                Err(wrong("of two values one is ray or ray:ADDRESS; several columns are separated by commas"))
+                Err(wrong("give ray or ray:ADDRESS as one of two values; commas separate several columns"))
             }
         },
         _ => Err(wrong("names one cluster, and with --join the columns of the profiles")),
@@ -77,7 +77,7 @@ pub(super) fn run(
     ui: Ui,
 ) -> Outcome {
     let Some(place) = target.to_str() else {
-        let cause = "is no text, which a path must be that goes to a cluster (hint: choose another name)";
+        let cause = "a path for a cluster must be UTF-8 text (hint: choose another name)";
         return Err(Failure::Failed(format!("{}: {cause}", target.display())));
     };
     let mut more = Map::new();
@@ -150,7 +150,7 @@ mod tests {
         let why = refused(&["FileName"], false);
         assert!(why.contains("neither ray nor ray:ADDRESS") && why.contains("--join"), "{why}");
         assert!(refused(&["ray:auto"], true).contains("--on COLUMN --on ray"));
-        assert!(refused(&["a", "b"], true).contains("one is ray or ray:ADDRESS"));
+        assert!(refused(&["a", "b"], true).contains("give ray or ray:ADDRESS as one"));
         assert!(refused(&["ray", "ray"], false).contains("names one cluster"));
     }
 

@@ -25,7 +25,7 @@ pub(super) fn target_format(
     };
     match format_by_ending(target) {
         Some(ending) if ending != by_layout.name => Err(Failure::Usage(format!(
-            "the layout of the target is that of {}, but {} ends as the name of {ending}; name a target that ends in {}, or leave the layout out",
+            "the layout of the target is that of {}, but {} ends as the name of {ending}. Name a target that ends in {}, or leave the layout out",
             by_layout.name,
             target.display(),
             by_layout.endings.join(" or ")

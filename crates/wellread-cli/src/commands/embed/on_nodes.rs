@@ -138,9 +138,7 @@ pub fn work(store: Box<dyn Store>, options: EmbedOptions) -> Outcome {
 /// A path that cannot go to a cluster.
 fn no_text(path: &Path) -> Failure {
     let path = path.display();
-    Failure::Failed(format!(
-        "{path}: is no text, which a path must be that goes to a cluster (hint: rename it)"
-    ))
+    Failure::Failed(format!("{path}: a path for a cluster must be UTF-8 text (hint: rename it)"))
 }
 
 /// The command of a node: this one, as it was typed, that computes parts.

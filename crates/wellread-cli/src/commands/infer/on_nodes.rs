@@ -71,7 +71,7 @@ pub fn run(cluster: &Cluster, config: &Config, program: &[OsString], ui: Ui) -> 
             }
             measured = of_part.records;
         }
-        let why = end.unwrap_or_else(|| "its node gave no results of it".to_owned());
+        let why = end.unwrap_or_else(|| "its node returned no results".to_owned());
         let mut missing = suite::unusable(&part.name, &why, &run).map_err(|e| failed(&e))?;
         keep_lacking(&mut missing, &measured);
         is_whole &= missing.is_empty();

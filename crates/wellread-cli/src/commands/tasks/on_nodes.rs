@@ -97,7 +97,7 @@ pub fn run(cluster: &Cluster, config: &Config, tell: &dyn Fn(&Event<'_>), ui: Ui
             entries[place] = Some(entry.map_or_else(
                 || {
                     let mut entry = Entry::new(task.config.clone(), task.git_info(), Value::Null);
-                    let why = end.clone().unwrap_or_else(|| "its node gave no results of it".to_owned());
+                    let why = end.clone().unwrap_or_else(|| "its node returned no results".to_owned());
                     entry.error = Some(why);
                     entry
                 },

@@ -77,7 +77,7 @@ fn a_table_says_which_file_is_which_channel() {
     let folder = open(dir.path(), &options()).unwrap();
     let why = unused_table(&*folder, &options()).unwrap();
     assert!(
-        why.contains(r"its first is C:\data\plate\b-ch1.tif (say where they lie: path_map FROM=TO"),
+        why.contains(r"Its first is C:\data\plate\b-ch1.tif (say where they lie: path_map FROM=TO"),
         "{why}"
     );
     assert_eq!((folder.len(), unused_table(&*folder, &layout("files"))), (4, None));
