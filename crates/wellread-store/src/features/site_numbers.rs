@@ -94,8 +94,8 @@ pub(crate) fn doubtful(
     });
     is_open.then(|| {
         format!(
-            "no cell is of a site 0, where column {:?} of the images begins; the table may count sites from 1, and its cells \
-             be of other sites",
+            "no cell is of a site 0, where column {:?} of the images begins (if the table counts sites from 1, its cells \
+             are of others)",
             names[at]
         )
     })
