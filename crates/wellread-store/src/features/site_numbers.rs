@@ -94,7 +94,7 @@ pub(crate) fn doubtful(
     });
     is_open.then(|| {
         format!(
-            "no cell is of a site 0, where column {:?} of the images begins (if the table counts sites from 1, its cells \
+            "no cell is of site 0, where column {:?} of the images begins (if the table counts sites from 1, its cells \
              are of others)",
             names[at]
         )
