@@ -731,7 +731,7 @@ def test_sites_that_may_be_counted_from_another_number_are_told(tmp_path):
         middle = [16.0] * len(sites)
         return {"Metadata_Well": ["A01"] * len(sites), "Metadata_Site": list(sites), "x": middle, "y": middle}
 
-    with pytest.warns(UserWarning, match='no cell is of a site 0, and column "Metadata_Site" of the images begins'):
+    with pytest.warns(UserWarning, match='no cell is of site 0, where column "Metadata_Site" of the images begins'):
         cells = images.cells(table(1, 2), size=8)
     assert "if the table counts sites from 1" in cells.cells_report["site_numbers"]
     with warnings.catch_warnings():

@@ -187,7 +187,7 @@ mod tests {
         let of = |has: [bool; 3]| [("A01", 0, has[0]), ("A01", 1, has[1]), ("A01", 2, has[2])];
         for has in [[false, true, true], [false, true, false]] {
             let said = doubted(&of(has)).unwrap();
-            assert!(said.contains("no cell is of a site 0, and column \"Metadata_Site\""), "{said}");
+            assert!(said.contains("no cell is of site 0, where column \"Metadata_Site\""), "{said}");
         }
         for has in [[true, true, true], [true, false, false], [false, false, true], [false; 3]] {
             assert_eq!(doubted(&of(has)), None, "{has:?}");
