@@ -30,7 +30,9 @@ pub(crate) fn first_of<'a>(names: &[&'a str]) -> Option<(&'a str, String)> {
 /// Credentials in a variable, without what files that they are read from have around them. No header takes other characters
 /// than these.
 pub(crate) fn credential(name: &str) -> io::Result<Option<String>> {
-    variable(name).map(|text| cleaned(name, &text)).transpose()
+    let text = variable(name).map(|text| cleaned(name, &text)).transpose()?;
+    // A file may have had a line break alone.
+    Ok(text.filter(|text| !text.is_empty()))
 }
 
 fn cleaned(name: &str, text: &str) -> io::Result<String> {

@@ -202,8 +202,8 @@ fn a_writer_that_is_interrupted_does_not_wait_for_a_place_that_is_silent() {
     let done = child.output().unwrap();
     let said = String::from_utf8_lossy(&done.stdout);
     let made = said.split("made ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
-    // Each request is made six times where nobody gives it up.
-    assert!(made.is_some_and(|made| (1..6).contains(&made)), "{said}");
+    // Each request is made six times where nobody gives it up. On a busy machine none may be there in time.
+    assert!(made.is_some_and(|made| made < 6), "{said}");
 }
 
 /// A set of two images whose pixels begin with `first`.
