@@ -191,6 +191,8 @@ impl Place for Cloud {
         }
         // An object that is written over cannot be restored.
         let is_new = below(link, &to)?.is_empty();
+        // Nothing is replaced yet: a set that is there stays whole.
+        ending::check()?;
         // A listed part that is not there yet is reported as missing. Without the list, the parts that are there would
         // be the set.
         let is_list = |object: &Object| object.address.key.filename() == Some(LIST);

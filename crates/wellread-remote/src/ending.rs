@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ static ANSWERED: AtomicU64 = AtomicU64::new(0);
 /// Lets no object become complete from now on.
 pub(crate) fn close() {
     let _ = BEGUN.set(Instant::now());
+    // Work that begins meanwhile sees this, or is seen by [`is_completing`]: see [`Completing::begin`].
+    fence(Ordering::SeqCst);
 }
 
 /// Whether the process is ending.
@@ -55,6 +57,7 @@ impl Completing {
     /// Begins; [`check`] has to follow.
     pub(crate) fn begin() -> Self {
         COMPLETING.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         Self(())
     }
 }
