@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,15 +48,34 @@ class Host:
         return sum(file.stat().st_blocks * 512 for file in self.cache.rglob("*") if file.is_file())
 
 
+# Ends well if the host of an address answers: nothing listens there, so it refuses. A firewall would let this wait.
+REACH = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], 9), 60).close()
+except ConnectionRefusedError:
+    pass
+"""
+
+
 def _ip(*words, check=True):
     subprocess.run(["ip", *words], check=check, capture_output=True, text=True)
+
+
+def _reach_each_other(hosts):
+    """Skips the test where hosts do not: a firewall, such as Docker's, may drop what goes over bridges."""
+    for one, other in zip(hosts, hosts[1:], strict=False):
+        words = ["ip", "netns", "exec", one.namespace, sys.executable, "-c", REACH, other.address]
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"{one.name} does not reach {other.name}: {done.stderr.strip()[-300:]}")
 
 
 @contextlib.contextmanager
 def made(folder, count=2):
     """The address of this process, as hosts see it, and the hosts. The test is skipped where none can be made."""
-    if os.name == "nt" or os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("unshare"):
-        pytest.skip("hosts are network namespaces, which root makes with `ip` and `unshare`")
+    if os.name == "nt" or os.geteuid() != 0 or not all(map(shutil.which, ("ip", "unshare", "hostname"))):
+        pytest.skip("hosts are network namespaces, which root makes with `ip`, `unshare` and `hostname`")
     # Interfaces have names of 15 letters at most.
     mark, net = f"wr{os.getpid() % 10_000_000}", f"10.213.{os.getpid() % 250}"
     hosts = []
@@ -77,6 +97,7 @@ def made(folder, count=2):
                     _ip("-n", name, "link", "set", interface, "up")
         except subprocess.CalledProcessError as error:
             pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
+        _reach_each_other(hosts)
         yield f"{net}.1", hosts
     finally:
         for host in hosts:
