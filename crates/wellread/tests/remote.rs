@@ -6,6 +6,9 @@ mod copying;
 #[path = "../../wellread-remote/tests/it/gate.rs"]
 #[allow(dead_code, reason = "the gate is that of wellread-remote's tests, which do more with it")]
 mod gate;
+#[path = "../../wellread-remote/tests/it/pages.rs"]
+#[allow(dead_code, reason = "the server is that of wellread-remote's tests, which do more with it")]
+mod pages;
 #[path = "../../wellread-remote/tests/it/request.rs"]
 #[allow(dead_code, reason = "the server is that of wellread-remote's tests, which do more with it")]
 mod request;

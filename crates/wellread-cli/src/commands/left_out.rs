@@ -9,7 +9,9 @@ const MAX_NAMED: usize = 5;
 
 /// Names all images that are left out, where no document lists them.
 pub fn tell_all(images: &[Unreadable], ui: Ui) {
-    images.iter().for_each(|image| ui.warn(in_words(image)));
+    for image in images {
+        ui.warn(in_words(image));
+    }
 }
 
 /// Names the first of the images that are left out.

@@ -83,7 +83,7 @@ fn a_configuration_that_one_side_could_not_measure_is_a_row_that_says_so() {
     };
     for (a, b, who) in [(false, true, "B"), (true, false, "A")] {
         let c = compare(&side(a), &side(b), &of_runs()).unwrap();
-        let names: Vec<String> = c.rows.iter().map(|row| row.name()).collect();
+        let names: Vec<String> = c.rows.iter().map(wellread_compare::Row::name).collect();
         assert_eq!(names, ["tiff 0", "tiff 2"]);
         assert!(c.only_in_a.is_empty() && c.only_in_b.is_empty(), "{:?} {:?}", c.only_in_a, c.only_in_b);
         let reason = format!("{who}: not measured (unavailable: left out for want of time)");
