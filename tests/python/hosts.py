@@ -6,9 +6,11 @@ test process (gateway) ──bridge──┬── host 0: eth0, a name, a folde
 
 import contextlib
 import http.server
+import itertools
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -48,13 +50,14 @@ class Host:
         return sum(file.stat().st_blocks * 512 for file in self.cache.rglob("*") if file.is_file())
 
 
-# Ends well if the host of an address answers: nothing listens there, so it refuses. A firewall would let this wait.
+# Port 9 of a host refuses, since nothing listens there. A firewall would let this wait.
 REACH = """
 import socket, sys
+address, port = sys.argv[1], int(sys.argv[2])
 try:
-    socket.create_connection((sys.argv[1], 9), 60).close()
+    socket.create_connection((address, port), 60).close()
 except ConnectionRefusedError:
-    pass
+    sys.exit(port != 9)
 """
 
 
@@ -62,13 +65,17 @@ def _ip(*words, check=True):
     subprocess.run(["ip", *words], check=check, capture_output=True, text=True)
 
 
-def _reach_each_other(hosts):
-    """Skips the test where hosts do not: a firewall, such as Docker's, may drop what goes over bridges."""
-    for one, other in zip(hosts, hosts[1:], strict=False):
-        words = ["ip", "netns", "exec", one.namespace, sys.executable, "-c", REACH, other.address]
-        done = subprocess.run(words, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"{one.name} does not reach {other.name}: {done.stderr.strip()[-300:]}")
+def _check_reach(gateway, hosts):
+    """Skips the test unless hosts reach this process and each other: a firewall may drop what goes over bridges, as
+    Docker's does."""
+    with socket.create_server((gateway, 0)) as server:
+        here = [(host, gateway, server.getsockname()[1]) for host in hosts]
+        there = [(one, other.address, 9) for one, other in itertools.pairwise(hosts)]
+        for host, address, port in here + there:
+            words = ["ip", "netns", "exec", host.namespace, sys.executable, "-c", REACH, address, str(port)]
+            done = subprocess.run(words, capture_output=True, text=True)
+            if done.returncode:
+                pytest.skip(f"{host.name} does not reach {address}: {done.stderr.strip()[-300:]}")
 
 
 @contextlib.contextmanager
@@ -97,7 +104,7 @@ def made(folder, count=2):
                     _ip("-n", name, "link", "set", interface, "up")
         except subprocess.CalledProcessError as error:
             pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
-        _reach_each_other(hosts)
+        _check_reach(f"{net}.1", hosts)
         yield f"{net}.1", hosts
     finally:
         for host in hosts:
