@@ -34,9 +34,12 @@ def rate(front, name, phase):
 
 
 def equal(front):
-    """The run with as many epochs of each loader as the one had that ran fewest."""
+    """The run with as many epochs of each loader as the one had that ran fewest. Second runs are cut alike: noise is
+    of the same epochs."""
     runs = {name: series for name, series in front["runs"].items() if not page.failure(series)}
-    return {**front, "runs": {**front["runs"], **dict(zip(runs, plate_page.alike(*runs.values()), strict=True))}}
+    twins = [twin for twin in front["twins"] if "error" not in twin and twin["of"] in runs]
+    *cut, twins = plate_page.alike(*runs.values(), twins)
+    return {**front, "runs": {**front["runs"], **dict(zip(runs, cut, strict=True))}, "twins": twins}
 
 
 def bars(result):
@@ -79,7 +82,7 @@ def section(result):
             table.append([files, one["about"], *rates, *(ratio(one[phase][1]) for phase in plate_page.PHASES)])
     found += [*plate_page.lines(table), "", f"The ratio is {MEANING}.", ""]
     for epochs, (_, seconds) in zip(("First epochs", "Later epochs"), plate_page.PHASES.values(), strict=True):
-        noise = plate_page.floor(front, seconds)
+        noise = plate_page.floor(equal(front), seconds)
         if noise is not None:
             found += [f"{epochs}: {page.said_of(noise)}", ""]
     copies = [one["gb_per_s"] for one in front["copy"] if "error" not in one]

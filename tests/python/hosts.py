@@ -6,10 +6,13 @@ test process (gateway) ──bridge──┬── host 0: eth0, a name, a folde
 
 import contextlib
 import http.server
+import itertools
 import os
 import re
 import shutil
+import socket
 import subprocess
+import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,15 +50,39 @@ class Host:
         return sum(file.stat().st_blocks * 512 for file in self.cache.rglob("*") if file.is_file())
 
 
+# Port 9 of a host refuses, since nothing listens there. A firewall would let this wait.
+REACH = """
+import socket, sys
+address, port = sys.argv[1], int(sys.argv[2])
+try:
+    socket.create_connection((address, port), 60).close()
+except ConnectionRefusedError:
+    sys.exit(port != 9)
+"""
+
+
 def _ip(*words, check=True):
     subprocess.run(["ip", *words], check=check, capture_output=True, text=True)
+
+
+def _check_reach(gateway, hosts):
+    """Skips the test unless hosts reach this process and each other: a firewall may drop what goes over bridges, as
+    Docker's does."""
+    with socket.create_server((gateway, 0)) as server:
+        here = [(host, gateway, server.getsockname()[1]) for host in hosts]
+        there = [(one, other.address, 9) for one, other in itertools.pairwise(hosts)]
+        for host, address, port in here + there:
+            words = ["ip", "netns", "exec", host.namespace, sys.executable, "-c", REACH, address, str(port)]
+            done = subprocess.run(words, capture_output=True, text=True)
+            if done.returncode:
+                pytest.skip(f"{host.name} does not reach {address}: {done.stderr.strip()[-300:]}")
 
 
 @contextlib.contextmanager
 def made(folder, count=2):
     """The address of this process, as hosts see it, and the hosts. The test is skipped where none can be made."""
-    if os.name == "nt" or os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("unshare"):
-        pytest.skip("hosts are network namespaces, which root makes with `ip` and `unshare`")
+    if os.name == "nt" or os.geteuid() != 0 or not all(map(shutil.which, ("ip", "unshare", "hostname"))):
+        pytest.skip("hosts are network namespaces, which root makes with `ip`, `unshare` and `hostname`")
     # Interfaces have names of 15 letters at most.
     mark, net = f"wr{os.getpid() % 10_000_000}", f"10.213.{os.getpid() % 250}"
     hosts = []
@@ -77,6 +104,7 @@ def made(folder, count=2):
                     _ip("-n", name, "link", "set", interface, "up")
         except subprocess.CalledProcessError as error:
             pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
+        _check_reach(f"{net}.1", hosts)
         yield f"{net}.1", hosts
     finally:
         for host in hosts:

@@ -27,6 +27,8 @@ def connected(nodes=2):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # Other tests beside these take memory, too: Ray would end tasks where little is left.
+        patch.setenv("RAY_memory_monitor_refresh_ms", "0")
         with pytest.MonkeyPatch.context() as of_nodes:
             for name in [name for name in os.environ if name.startswith("AWS_")]:
                 of_nodes.delenv(name)

@@ -27,13 +27,14 @@ def provider():
 @pytest.mark.parametrize("model", ["resnet50", "vit_b_16"])
 def test_frameworks_agree_on_the_gpu(infer, jax_gpu, model, dtype):
     shape = ["--device-prefer", "cuda"] if model == "vit_b_16" else IMAGES
-    frameworks = "pytorch,jax" if jax_gpu else "pytorch"
+    # One framework alone is compared with none.
+    frameworks, check = ("pytorch,jax", ["--check"]) if jax_gpu else ("pytorch", [])
     rows, _, said = infer(
-        "--framework", frameworks, "--model", model, *shape, "--dtype", dtype, "--batch-sizes", 1, 4, *FEW, "--check"
+        "--framework", frameworks, "--model", model, *shape, "--dtype", dtype, "--batch-sizes", 1, 4, *FEW, *check
     )
     assert [row["reason"] for row in rows if row["status"] != "ok"] == []
     assert len(rows) == 2 * len(frameworks.split(","))
-    assert 0 <= said["max_difference"] < BOUNDS[dtype]
+    assert not check or 0 <= said["max_difference"] < BOUNDS[dtype]
     for row in rows:
         assert row["device_type"] == "cuda" and row["dtype"] == dtype and row["device"].startswith("cuda:")
         # At least the weights of torch's module: 98 MiB and 330 MiB in float32.
