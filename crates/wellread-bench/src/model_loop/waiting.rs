@@ -298,7 +298,7 @@ mod tests {
         let rows = || table(&[Measured("png", 0.005, 50.0, 6, 4), Measured("tiff", 0.04, 200.0, 6, 4)]);
         let found = found(&rows());
         assert!(
-            found.detail.starts_with("With tiff, the fastest format by its median: 200 images/s;"),
+            found.detail.starts_with("With tiff, the fastest format by its median: 200 images/s,"),
             "{}",
             found.detail
         );
