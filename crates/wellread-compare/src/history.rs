@@ -332,7 +332,7 @@ mod tests {
         let told: Vec<_> =
             all.iter().map(|s| serde_json::to_value(s).unwrap()["pixel_checksum"].clone()).collect();
         assert_eq!(told, ["aaaa", "aaaa", "bbbb", "bbbb"]);
-        assert!(text(&records, &all).contains("Of 2 sets of pixels, which are kept apart."));
+        assert!(text(&records, &all).contains("The runs are of 2 sets of pixels, which are kept apart."));
         assert!(!text(&records[..1], &series(&records[..1], 1)).contains("pixels"));
     }
 

@@ -284,8 +284,10 @@ impl Staged {
         self.remove = false;
         journal.iter().for_each(Journal::close);
         if had_journal {
-            place::of(&self.target)
-                .remove_file(&self.target.join(journal::NAME))
+            // Gone where another process has put its own output in place of this one meanwhile.
+            let removed = place::of(&self.target).remove_file(&self.target.join(journal::NAME));
+            removed
+                .or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
                 .map_err(|e| Error::io(&self.target, "cannot remove the journal", &e))?;
         }
         drop(journal);

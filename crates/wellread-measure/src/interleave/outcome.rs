@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::compare::{Comparison, NoiseFloor, compare, smallest_detectable};
+use crate::compare::{Comparison, MIN_SAMPLES, NoiseFloor, compare, smallest_detectable};
 use crate::intervals::Interval;
 use crate::intervals::{IntervalEstimator, Pairing};
 use crate::samples::median;
@@ -135,7 +135,7 @@ impl<M> Outcome<M> {
     }
 
     /// Smallest slow-down, as a fraction, that a plan like this one would call one in about nine of ten cases, told from
-    /// the A/A pairs. It is the largest of theirs. `None` as for [`Self::noise_floor`].
+    /// the A/A pairs. It is the largest of theirs. `None` as for [`Self::noise_floor`], and where no pair has [`MIN_SAMPLES`] rounds.
     pub fn smallest_detectable(
         &self,
         figure: impl Fn(&M) -> f64,
@@ -143,7 +143,8 @@ impl<M> Outcome<M> {
     ) -> Option<f64> {
         let twins = self.twins(figure, estimator);
         let floor = NoiseFloor::largest(twins.iter().map(NoiseFloor::from_interval));
-        twins.iter().map(|ratio| smallest_detectable(ratio, floor)).max_by(f64::total_cmp)
+        let told = twins.iter().filter(|ratio| ratio.n >= MIN_SAMPLES);
+        told.map(|ratio| smallest_detectable(ratio, floor)).max_by(f64::total_cmp)
     }
 
     /// The ratio of every hidden twin to its original.
