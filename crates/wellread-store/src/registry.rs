@@ -170,7 +170,7 @@ fn is_known(scheme: &str) -> bool {
 }
 
 /// The address that `s3:/bucket/a` was before it was made a path; `None` of other paths, and where there is a folder `s3:`.
-fn with_both_slashes(path: &Path) -> Option<String> {
+pub(crate) fn with_both_slashes(path: &Path) -> Option<String> {
     let (scheme, rest) = path.to_str()?.split_once(":/")?;
     let is_one = !rest.starts_with('/') && !scheme.contains('/') && is_known(scheme);
     (is_one && !place::exists(Path::new(&format!("{scheme}:")))).then(|| format!("{scheme}://{rest}"))

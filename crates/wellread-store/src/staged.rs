@@ -275,9 +275,8 @@ impl Staged {
     /// A file is there meanwhile that may not be replaced; the system's error.
     pub fn commit(mut self) -> Result<()> {
         // Held until the output is in place, except where no folder can be moved with a file open in it.
-        let journal = self.journal.take();
-        let had_journal = journal.is_some();
-        let journal = journal.filter(|_| !cfg!(windows) || place::is_remote(&self.target));
+        let had_journal = self.journal.is_some();
+        let journal = self.journal.take().filter(|_| !cfg!(windows) || place::is_remote(&self.target));
         journal.as_ref().map_or(Ok(()), Journal::note_placing)?;
         let placed = self.place_at_target(&self.temporary);
         self.keep_half_placed(placed)?;
@@ -286,9 +285,9 @@ impl Staged {
         if had_journal {
             // Gone where another process has put its own output in place of this one meanwhile.
             let removed = place::of(&self.target).remove_file(&self.target.join(journal::NAME));
-            removed
-                .or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
-                .map_err(|e| Error::io(&self.target, "cannot remove the journal", &e))?;
+            let removed =
+                removed.or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) });
+            removed.map_err(|e| Error::io(&self.target, "cannot remove the journal", &e))?;
         }
         drop(journal);
         Ok(())

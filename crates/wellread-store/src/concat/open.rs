@@ -92,9 +92,10 @@ fn look_anew(path: &Path) {
     }
 }
 
-/// Whether a path is an address of a place that nobody has registered, or one that no place reads.
+/// Whether a path is an address of a place that nobody has registered, or one that no place reads, or lacks a slash.
 fn is_unreadable_address(path: &Path) -> bool {
-    place::scheme(path).is_some() && (!place::is_remote(path) || place::refused(path).is_some())
+    registry::with_both_slashes(path).is_some()
+        || place::scheme(path).is_some() && (!place::is_remote(path) || place::refused(path).is_some())
 }
 
 /// Adds what there is of a pattern, and to `files` what of it is known to be a regular file.
