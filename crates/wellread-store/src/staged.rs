@@ -1,9 +1,8 @@
 //! Output that appears whole or not at all: written beside its place, renamed when complete.
 //!
-//! That holds when the program fails, is interrupted (its handler of signals calls [`remove_unfinished`]) or is
-//! killed. In the last case the next writer of the target that sees that the process has ended cleans up. Nothing is synchronised to the
-//! disk: it does not hold when the machine loses power soon after. Output that replaces a file or folder has its mode and,
-//! where the system lets it, its owner.
+//! That holds when the program fails, is interrupted (its handler of signals calls [`remove_unfinished`]) or is killed. After a kill the
+//! next writer of the target that sees that the process has ended cleans up. Nothing is synchronised to the disk: a machine that loses
+//! power soon after may lose it. Output that replaces a file or folder has its mode and, where the system lets it, its owner.
 //!
 //! Locks and links are the file system's own; how output gets into another [`place`] is in `staged/remote.rs`.
 
