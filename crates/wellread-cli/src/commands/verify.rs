@@ -22,9 +22,9 @@ use wellread_store::words::counted;
 Reads every pixel; exit code 1 when something cannot be read or differs. Files without checksums may be damaged and \
 still be readable: JPEG, Lance, Vortex, parquet-duckdb, files of other programs or of --no-checksums. Compare these \
 with expected checksums or with their source (--against). Images must then agree in order, name, shape, pixel type and \
-pixels. The result tells three cases apart: images in another row, under another name, with other pixels. Options of \
-opening, such as --pattern and --cells, hold for both sets if both take them. Otherwise they hold for the other set, \
-from which the first was made.
+pixels; columns are not compared. The result tells three cases apart: images in another row, under another name, with \
+other pixels. Options of opening, such as --pattern and --cells, hold for both sets if both take them. Otherwise they \
+hold for the other set, from which the first was made.
 
 Examples:
   wellread verify plate.parquet

@@ -148,8 +148,9 @@ pub(super) fn features_of(
         without_place = lost(source, columns, format);
         if let Some(first) = without_place.first() {
             notes.push(Note::Warn(format!(
-                "note: {} has no place for columns beside the images and leaves out {} ({first} …)",
+                "note: {}{} has no place for columns beside the images and leaves out {} ({first} …)",
                 format.name,
+                of_one(format, target, source.len()),
                 counted(without_place.len(), "column"),
             )));
         }
@@ -299,8 +300,13 @@ fn cannot_join(format: &Format, target: &Path, images: usize) -> String {
     // Of several images also those that keep columns beside them, as OME-Zarr.
     let can = registry::formats().iter().filter(|f| f.keeps_features_in(target, images)).map(|f| f.name);
     let can = can.collect::<Vec<_>>().join(", ");
-    let of_one = if images == 1 && format.keeps_features_in(target, 2) { " of one image" } else { "" };
+    let of_one = of_one(format, target, images);
     format!("--join needs a format with columns beside the images: {can} ({}{of_one} has none)", format.name)
+}
+
+/// Words behind the name of a format that keeps the columns of several images, and not those of one.
+fn of_one(format: &Format, target: &Path, images: usize) -> &'static str {
+    if images == 1 && format.keeps_features_in(target, 2) { " of one image" } else { "" }
 }
 
 /// Names of columns that a target without columns has not. Where it has the source's format, names of images may tell some again, as
