@@ -351,7 +351,7 @@ impl Staged {
                 Err(_) if had_old && !again => {
                     let _ = std::fs::rename(&old, &self.target);
                 }
-                _ if had_old => remove_any(&old),
+                _ if had_old => cleaning::remove_replaced(&old),
                 _ => {}
             }
             if !again {

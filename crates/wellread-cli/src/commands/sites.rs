@@ -32,7 +32,7 @@ pub struct SiteArgs {
 fn layouts_there_are() -> String {
     let names: Vec<&str> = layouts().iter().map(|layout| layout.name).collect();
     format!(
-        "How files of a folder make images: {}, or files (each file is an image). By default the names decide, if all of them \
+        "How files of a folder make images: {}, ome-companion, or files (each file is an image). By default the names decide, if all of them \
          fit one layout",
         names.join(", ")
     )
@@ -93,7 +93,7 @@ mod tests {
     fn the_help_names_every_layout() {
         let help = layouts_there_are();
         assert!(help.starts_with("How files of a folder make images: harmony, imagexpress, "), "{help}");
-        assert!(help.contains(", cellomics, or files (each file is an image)"), "{help}");
+        assert!(help.contains(", cellomics, ome-companion, or files (each file is an image)"), "{help}");
         assert!(layouts().iter().all(|layout| help.contains(layout.name)), "{help}");
     }
 }

@@ -138,8 +138,10 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
             }
             let place = paths::resolve(path, folder, name, &options.path_map, &mut folders);
             let next = files.len() as u32;
-            planes.push(*number.entry(place).or_insert_with_key(|place| {
-                if !folders.has(place) {
+            // Rows may spell a path in other ways.
+            let spelled = place.components().filter(|part| *part != Component::CurDir).collect();
+            planes.push(*number.entry(spelled).or_insert_with(|| {
+                if !folders.has(&place) {
                     absent.get_or_insert_with(|| table_faults::Absent {
                         row,
                         named: as_written(folder, name),
@@ -148,7 +150,7 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
                     absent_first += usize::from(files.is_empty());
                     return NO_FILE;
                 }
-                files.push(place.clone());
+                files.push(place);
                 next
             }));
         }

@@ -235,7 +235,7 @@ fn named(name: &str) -> Result<&'static Layout> {
         let known: Vec<&str> = LAYOUTS.iter().map(|layout| layout.name).collect();
         let own = match name {
             CELLPROFILER => "; of a table of files give the path of the table, load_data.csv",
-            COMPANION => "; give the path of the file that ends in .companion.ome",
+            COMPANION => "; give the path of the file that ends in .companion.ome, or a pattern of folders that have one each",
             _ => "",
         };
         Error::new(

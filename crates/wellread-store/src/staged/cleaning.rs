@@ -41,6 +41,13 @@ pub fn is_writing_remotely() -> bool {
     unfinished().iter().any(|path| place::is_remote(path))
 }
 
+/// Removes what output has taken the place of. On a signal meanwhile, the handler goes on with it.
+pub(super) fn remove_replaced(old: &Path) {
+    unfinished().push(old.to_owned());
+    remove_any(old);
+    unfinished().retain(|path| path != old);
+}
+
 /// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`
 /// where some is kept for a later run to go on with.
 pub fn remove_unfinished() -> bool {
