@@ -51,13 +51,13 @@ install: engine-packages ## put the wellread command with all engines into cargo
 
 # What the Python tests need is fetched while the first build compiles, which takes longer than all else.
 # Clippy is the compiler of this workspace's crates here, so that they compile once for lints and tests; `make build` has
-# the compiler itself. Then the tests of both languages run side by side: each alone leaves processors idle, at its waits
-# and at the end of each program of tests.
+# the compiler itself. Tests of Rust and of Python run one after the other: side by side, on two processors, they found
+# budgets of seconds too short.
 test: ## every test: format, lints, Rust, and cross-reading with the Python libraries
 	@scripts/system-packages.sh tests
 	cargo fmt --all --check
 	$(CLIPPY) $(MAKE) --no-print-directory -j2 build-all python-env profiles-env browser
-	$(CLIPPY) $(MAKE) --no-print-directory -j2 test-rust test-python
+	$(CLIPPY) $(MAKE) --no-print-directory test-rust test-python
 
 # A tree of its own, with incremental compilation: from a changed line to a tested result in a minute or two.
 check: ## what most changes break: format, lints and tests of images, stores and loaders, without the engines

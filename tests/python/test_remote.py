@@ -490,7 +490,7 @@ def test_doctor_says_what_the_link_gives_and_no_secret(few, endpoint, wellread):
 
 def test_advise_predicts_requests_bytes_and_cost_of_each_format(few, wellread, tmp_path):
     local, address = few
-    options = ("--formats", "ome-zarr,parquet", "--time-budget", 5, "--scratch", tmp_path)
+    options = ("--formats", "ome-zarr,parquet", "--time-budget", 20, "--scratch", tmp_path)
     found = wellread("advise", address, *options, "--price-per-1000-requests", 2)["link"]
     by_name = {one["name"]: one for one in found["predictions"]}
     assert {name.split(" ")[0] for name in by_name} >= {"ome-zarr", "parquet"}
