@@ -102,8 +102,9 @@ def test_what_a_transform_gives_is_checked_row_by_row(stub, tmp_path, monkeypatc
     one.check("row 5", (1, 30, 20), torch.zeros(1, 15, 10))
     with pytest.raises(TransformError) as caught:
         one.check("row 6", (1, 24, 20), torch.zeros(1, 12, 11))
-    assert "row 6: " in str(caught.value) and "returned float32 1x12x11, and float32 1x12x10 of row 3" in str(caught.value)
-    with pytest.raises(TransformError, match=r"row 7: .* returned float64 1x12x10, and of row 3"):
+    assert "row 6: " in str(caught.value)
+    assert "returned float32 1x12x11, and float32 1x12x10 of row 3" in str(caught.value)
+    with pytest.raises(TransformError, match=r"row 7: .* returned float64 1x12x10, and float32 1x12x10 of row 3"):
         one.check("row 7", (1, 24, 20), torch.zeros(1, 12, 10, dtype=torch.float64))
     with pytest.raises(TransformError, match=r"row 8: .* returned a list; return one jax.Array or numpy.ndarray"):
         UserTransform("python:mytransforms:Half", Jax(1, 1)).check("row 8", (1, 24, 20), [1])
