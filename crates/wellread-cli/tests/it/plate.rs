@@ -69,13 +69,6 @@ fn columns_that_tiff_has_no_place_for_are_named_from_tiff_too() {
     let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
     assert_eq!(document["columns_left_out"].as_array(), Some(&columns));
     assert_eq!(document["feature_columns"], 0);
-    // OME-Zarr keeps columns beside several images.
-    let well = dir.path().join("well");
-    json(&["generate", arg(&well), "--plate", "1x1", "--fields", "1", "--channels", "1", "--size", "16x16"]);
-    let (one, zarr) = (well.join("images"), dir.path().join("zarr"));
-    let done = wellread(&["convert", arg(&one), arg(&zarr), "--format", "ome-zarr"]);
-    let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(done.code == 0 && said.contains("ome-zarr of one image has no place for columns"), "{said}");
 }
 
 #[test]
