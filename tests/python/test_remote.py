@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -206,6 +207,31 @@ def test_a_conversion_that_was_killed_is_gone_on_with(s3, wellread, tmp_path):
     assert not [key for key in keys_of(s3, "killed/") if key.startswith(f"killed/.wellread-resume-{count}/")]
     # Once more, nothing is left to do; another format is another set.
     assert wellread("convert", source, there, "--format", "tiff", "--resume")["images_resumed"] == count
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C goes to all processes of a console")
+def test_an_interrupted_conversion_says_so_and_leaves_nothing_in_the_bucket(s3, tmp_path, monkeypatch):
+    tifffile = pytest.importorskip("tifffile")
+    program = os.environ.get("WELLREAD") or shutil.which("wellread")
+    # A busy server answers late.
+    monkeypatch.setenv("WELLREAD_ABORT_TIMEOUT", "600")
+    # As many images as it takes until a run is slow enough to be interrupted.
+    for count in (200, 2000, 20000):
+        source, prefix = tmp_path / f"images-{count}", f"cut-{count}/"
+        source.mkdir()
+        for i in range(count):
+            tifffile.imwrite(source / f"{i:06d}.tif", np.full((8, 8), i % 251, np.uint8))
+        command = [program, "convert", str(source), f"s3://{BUCKET}/{prefix}set", "--format", "tiff"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            while process.poll() is None and not keys_of(s3, prefix):
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate()[1]
+        if process.returncode != 0:
+            break
+    assert process.returncode == 130, said
+    assert "interrupted" in said and "error" not in said, said
+    assert not keys_of(s3, prefix)
 
 
 def test_single_files_are_not_gone_on_with(sets, wellread):

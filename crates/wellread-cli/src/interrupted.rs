@@ -59,8 +59,7 @@ fn clean_up(keeps_nothing: bool) {
     crate::commands::processes::interrupt();
     crate::commands::nodes::interrupt();
     let writing = !keeps_nothing && wellread_store::staged::is_writing();
-    let is_remote = wellread_store::staged::is_writing_remotely();
-    if is_remote {
+    if wellread_store::staged::is_writing_remotely() {
         wellread_measure::to_stderr(
             "interrupted; unfinished output in the bucket is being removed (again Ctrl-C leaves it there)",
         );
@@ -90,8 +89,6 @@ fn clean_up(keeps_nothing: bool) {
          results"
     } else if resumable {
         "interrupted; the complete part is kept: the same command with --resume continues from it"
-    } else if writing && is_remote {
-        "interrupted; unfinished output was removed from the bucket, or goes with the next run to the same target"
     } else if writing {
         "interrupted; unfinished output was removed"
     } else {

@@ -30,7 +30,7 @@ pub use wellread_trace::process::process_mark;
 use crate::entries::OLD;
 use crate::journal::{self, Journal};
 use crate::{Error, Result, WriteOptions, place};
-use cleaning::{RESUMABLE, unfinished};
+use cleaning::{RESUMABLE, remove_one, unfinished};
 use held::{is_busy, pause};
 use leftovers::remove_leftovers;
 use names::{folder_hint, overwrite_hint, partial_name, resume_folder};
@@ -365,13 +365,13 @@ impl Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        unfinished().retain(|path| *path != self.temporary);
         if self.resumable {
             RESUMABLE.fetch_sub(1, Ordering::Relaxed);
         }
         if self.remove {
-            remove_any(&self.temporary);
+            return remove_one(&self.temporary);
         }
+        unfinished().retain(|path| *path != self.temporary);
     }
 }
 

@@ -41,11 +41,17 @@ pub fn is_writing_remotely() -> bool {
     unfinished().iter().any(|path| place::is_remote(path))
 }
 
-/// Removes what output has taken the place of. On a signal meanwhile, the handler goes on with it.
+/// Removes one of the temporary names. It is one of them until nothing is there any more: on a signal meanwhile, the handler does not
+/// end the process before the rest is removed.
+pub(super) fn remove_one(temporary: &Path) {
+    remove_any(temporary);
+    unfinished().retain(|path| path != temporary);
+}
+
+/// Removes what output has taken the place of.
 pub(super) fn remove_replaced(old: &Path) {
     unfinished().push(old.to_owned());
-    remove_any(old);
-    unfinished().retain(|path| path != old);
+    remove_one(old);
 }
 
 /// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`

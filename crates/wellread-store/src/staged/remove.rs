@@ -10,8 +10,6 @@ pub(super) const LOOKS: usize = 10;
 /// that is to stop.
 pub(super) fn remove_any(path: &Path) {
     place::to_its_end(|| {
-        // A listing that is kept may be older than what was written.
-        place::look_anew(path);
         if place::is_folder(path) {
             let _ = place::of(path).remove_folder(path);
         } else {

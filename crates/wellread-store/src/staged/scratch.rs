@@ -5,7 +5,7 @@
 //!    goes when it is dropped, when the program is interrupted, or, of a process that was killed, when the next one is made
 //! ```
 
-use super::cleaning::{COPY, unfinished};
+use super::cleaning::{COPY, remove_one, unfinished};
 use super::remove::remove_any;
 use crate::process;
 use std::fs::DirBuilder;
@@ -63,8 +63,7 @@ impl ScratchFolder {
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
         if self.process == process::id() {
-            unfinished().retain(|path| *path != self.path);
-            remove_any(&self.path);
+            remove_one(&self.path);
         }
     }
 }

@@ -292,6 +292,25 @@ fn unfinished_output_can_be_removed_from_elsewhere() {
 }
 
 #[test]
+fn output_is_unfinished_until_it_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let staged = Staged::new(&dir.path().join("out"), false).unwrap();
+    std::fs::write(staged.path(), b"half").unwrap();
+    let path = staged.temporary.clone();
+    // As the handler of a signal has it, which ends the process once nothing is listed.
+    let listed = unfinished();
+    let dropped = std::thread::spawn(move || drop(staged));
+    let asked = std::time::Instant::now();
+    while path.exists() && asked.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert!(!path.exists() && listed.contains(&path));
+    drop(listed);
+    dropped.join().unwrap();
+    assert!(!unfinished().contains(&path));
+}
+
+#[test]
 fn output_that_replaces_objects_one_by_one_is_not_removed_on_a_signal() {
     let dir = tempfile::tempdir().unwrap();
     let [one, other] = ["one", "other"].map(|name| Staged::new(&dir.path().join(name), true).unwrap());
