@@ -41,8 +41,8 @@ pub fn is_writing_remotely() -> bool {
     unfinished().iter().any(|path| place::is_remote(path))
 }
 
-/// Removes one of the temporary names. It is one of them until nothing is there any more: on a signal meanwhile, the handler does not
-/// end the process before the rest is removed.
+/// Removes one of the temporary names. It stays one of them until nothing is there any more. The handler of a signal does not end the
+/// process before that.
 pub(super) fn remove_one(temporary: &Path) {
     remove_any(temporary);
     unfinished().retain(|path| path != temporary);
