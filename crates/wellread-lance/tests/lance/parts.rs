@@ -15,10 +15,7 @@ use wellread_store::{Compression, Store, WriteOptions};
 #[test]
 fn parts_become_one_table() {
     let dir = tempfile::tempdir().unwrap();
-    let images: Vec<Image> = (0..7).map(|seed| image(Shape::plane(9, 8), PixelType::U16, seed)).collect();
-    let whole = dir.path().join("whole.lance");
-    write(&whole, &images, &WriteOptions::default()).unwrap();
-    let source: Arc<dyn Store> = open(&whole).unwrap().into();
+    let (images, source) = whole(dir.path(), 7);
     let target = dir.path().join("set.lance");
     let set = PartedSet::begin(&target, "lance", false, None).unwrap();
     assert!(set.joins());
@@ -48,6 +45,14 @@ fn parts_become_one_table() {
     check(&*open_table(&database, Some("images")).unwrap(), &images);
 }
 
+/// Images, and the set of them in a folder.
+fn whole(folder: &Path, count: usize) -> (Vec<Image>, Arc<dyn Store>) {
+    let images: Vec<Image> = (0..count).map(|seed| image(Shape::plane(9, 8), PixelType::U16, seed)).collect();
+    let path = folder.join("whole.lance");
+    write(&path, &images, &WriteOptions::default()).unwrap();
+    (images, open(&path).unwrap().into())
+}
+
 /// Rows of a set as a part; its name.
 fn part(set: &PartedSet, source: &Arc<dyn Store>, rows: Range<usize>, compression: Compression) -> String {
     let name = set.part_name(rows.start);
@@ -71,10 +76,7 @@ fn names_in(folder: &Path) -> Vec<OsString> {
 #[test]
 fn a_commit_that_was_interrupted_is_gone_on_with() {
     let dir = tempfile::tempdir().unwrap();
-    let images: Vec<Image> = (0..5).map(|seed| image(Shape::plane(9, 8), PixelType::U16, seed)).collect();
-    let whole = dir.path().join("whole.lance");
-    write(&whole, &images, &WriteOptions::default()).unwrap();
-    let source: Arc<dyn Store> = open(&whole).unwrap().into();
+    let (images, source) = whole(dir.path(), 5);
     let target = dir.path().join("set.lance");
     let begin = || PartedSet::begin(&target, "lance", false, Some("rows 0 to 5")).unwrap();
     let set = begin();
@@ -99,10 +101,7 @@ fn a_commit_that_was_interrupted_is_gone_on_with() {
 #[test]
 fn parts_with_unlike_columns_are_written_again() {
     let dir = tempfile::tempdir().unwrap();
-    let images: Vec<Image> = (0..4).map(|seed| image(Shape::plane(9, 8), PixelType::U16, seed)).collect();
-    let whole = dir.path().join("whole.lance");
-    write(&whole, &images, &WriteOptions::default()).unwrap();
-    let source: Arc<dyn Store> = open(&whole).unwrap().into();
+    let (images, source) = whole(dir.path(), 4);
     let target = dir.path().join("set.lance");
     let set = PartedSet::begin(&target, "lance", false, None).unwrap();
     let names = [(0..2, Compression::Default), (2..4, Compression::Zstd(3))]
