@@ -17,6 +17,7 @@ use vortex::arrow::ArrowSessionExt;
 use vortex::layout::segments::SegmentSource;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
 use wellread_store::direct::{Plans, Wanted, handed_on};
+use wellread_store::mapping;
 use wellread_store::table::arrow_array::RecordBatch;
 use wellread_store::table::arrow_schema::{DataType, SchemaRef};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
@@ -275,6 +276,8 @@ impl VortexTable {
             plan.pick(&self.columns, &selection.types, &selection.wanted)
         })?;
         loop {
+            // Reading all of a large set takes minutes.
+            mapping::before_reading();
             let batch = reading(path, "cannot read rows", || {
                 plan.clear();
                 let mut weight = 0;
@@ -334,6 +337,7 @@ impl VortexTable {
             }
             let mut open = None;
             for &(number, at) in &located.found {
+                mapping::before_reading();
                 let lists = match open.take().filter(|(of, _)| *of == number) {
                     Some((_, lists)) => lists,
                     None => list.open(&located.held[number].piece).map_err(|why| {

@@ -88,10 +88,9 @@ impl Mapped {
             return Ok(mapped);
         }
         remove_others(&folder, &place);
-        let made = make(&path, rows).map_err(|e| {
+        make(&path, rows).map_err(|e| {
             Error::io(&path, "cannot make the cache file", &e).hint("use the cache `memory` instead")
-        });
-        made?;
+        })?;
         Self::open_file(&path, rows, limit).ok_or_else(|| {
             Error::new(&path, "cannot map the cache file").hint("use the cache `memory` instead")
         })
@@ -256,7 +255,8 @@ impl CacheBackend for Mapped {
     }
 
     fn insert(&self, row: usize, pixels: Vec<u8>) {
-        // Another thread or process may have been first.
+        // Decoding may have taken long, and another thread or process may have been first.
+        mapping::before_reading();
         if self.pixels(row).is_some() {
             return;
         }

@@ -152,17 +152,35 @@ fn a_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal() {
         assert!(output.status.success(), "{:?}: {said}", output.status);
         return;
     }
+    /// A handler of another program, which ends the process.
+    extern "C" fn theirs(_: libc::c_int) {
+        // SAFETY: may be called in a handler.
+        unsafe { libc::_exit(42) }
+    }
     struct Cutting<'a> {
         path: &'a Path,
         left: u64,
+        /// Whether somebody installs [`theirs`] in the middle of reading, some milliseconds before the file is cut.
+        installs: bool,
         blocks: usize,
     }
     impl PixelSink for Cutting<'_> {
-        fn put(&mut self, _: usize, block: &Block<'_>) -> Result<()> {
+        fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
             if self.blocks == 0 {
+                if self.installs {
+                    // SAFETY: `theirs` may be a handler.
+                    unsafe {
+                        libc::signal(libc::SIGBUS, theirs as extern "C" fn(_) as libc::sighandler_t);
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
                 std::fs::OpenOptions::new().write(true).open(self.path).unwrap().set_len(self.left).unwrap();
             }
             self.blocks += 1;
+            // The handler is looked for before the next row, not in the middle of one.
+            if self.installs && request == 0 {
+                return Ok(());
+            }
             // Every byte is looked at.
             std::hint::black_box(block.data.iter().map(|byte| u64::from(*byte)).sum::<u64>());
             Ok(())
@@ -171,16 +189,17 @@ fn a_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal() {
         fn mark_unmasked(&mut self, _: usize, _: &Block<'_>) {}
     }
     let dir = tempfile::tempdir().unwrap();
-    for (compression, count) in [(Compression::None, 40), (Compression::Default, 40)] {
-        let path = dir.path().join("large.vortex");
-        let images: Vec<_> = (0..count).map(|i| image(i, Shape::plane(256, 256), PixelType::U16)).collect();
+    let path = dir.path().join("large.vortex");
+    let images: Vec<_> = (0..40).map(|i| image(i, Shape::plane(256, 256), PixelType::U16)).collect();
+    let ways = [(Compression::None, false), (Compression::Default, false), (Compression::None, true)];
+    for (compression, installs) in ways {
         for left in [0, 5000] {
             let _ = std::fs::remove_file(&path);
             write(&path, &WriteOptions { compression, ..options() }, &images).unwrap();
             let store = open(&path).unwrap();
             let requests: Vec<_> =
-                (0..count).map(|row| Request { row, region: Shape::plane(256, 256).full() }).collect();
-            let mut sink = Cutting { path: &path, left, blocks: 0 };
+                (0..images.len()).map(|row| Request { row, region: Shape::plane(256, 256).full() }).collect();
+            let mut sink = Cutting { path: &path, left, installs, blocks: 0 };
             let error = store.read(&requests, &mut Scratch::default(), &mut sink).unwrap_err().to_string();
             assert!(sink.blocks > 0);
             assert!(error.contains("large.vortex") && error.contains("was shortened"), "{error}");
