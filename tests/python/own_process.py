@@ -1,8 +1,11 @@
-"""Tests of memory: what this process holds, and processes of their own where nothing else takes any."""
+"""What this process holds, memory and threads of loaders; and processes of their own where nothing else takes any."""
 
+import contextlib
 import gc
 import multiprocessing
 import os
+import re
+from pathlib import Path
 
 # Seconds after which a process hangs: one on a machine at a fifth of its speed does not.
 HANGS = 600
@@ -19,6 +22,16 @@ def peak():
     """The most bytes of memory that this process has held."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:"))
+
+
+def loader_threads():
+    """Threads of loaders, by number: other libraries of this process begin and end threads as they like."""
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            if re.fullmatch(r"wellread-(\d+|ahead|preload)", (task / "comm").read_text().strip()):
+                found.add(task.name)
+    return found
 
 
 def run_alone(call, *args):

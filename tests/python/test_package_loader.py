@@ -3,7 +3,6 @@
 Long because one class is tested, and each of its choices has a test.
 """
 
-import contextlib
 import copy
 import functools
 import gc
@@ -13,11 +12,11 @@ import pickle
 import threading
 import time
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
 import wellread as wr
+from own_process import loader_threads
 from wellread import _options
 
 U16 = np.float32(1 / 65535)
@@ -387,25 +386,16 @@ def test_memory_is_used_again_only_when_nobody_looks(parquet):
 
 
 def test_iterations_end_when_left(parquet):
-    def threads():
-        """Threads of loaders, by number: other libraries of this process begin and end threads as they like."""
-        found = set()
-        for task in Path("/proc/self/task").iterdir():
-            with contextlib.suppress(OSError):
-                if (task / "comm").read_text().startswith("wellread-"):
-                    found.add(task.name)
-        return found
-
     def become(*counts):
         """Waits: a thread has its name a little after it was begun, and is kept a little after its iteration."""
         end = time.monotonic() + 120
-        while len(threads() - before) not in counts and time.monotonic() < end:
+        while len(loader_threads() - before) not in counts and time.monotonic() < end:
             time.sleep(0.01)
-        return len(threads() - before) in counts
+        return len(loader_threads() - before) in counts
 
     loader = wr.DataLoader(parquet, 1, num_workers=3)
     gc.collect()
-    before = threads()
+    before = loader_threads()
     for _ in range(20):
         for _batch in loader:
             break

@@ -10,6 +10,7 @@ import pytest
 import torch
 import wellread as wr
 import wellread.torch
+from own_process import loader_threads
 from wellread import _device
 
 
@@ -127,13 +128,18 @@ def test_torchs_own_loader_works_unchanged(cells, method):
 
 def test_workers_drop_the_loaders_of_their_parent(cells):
     """Their threads have ended in the parent; the workers ended by a segmentation fault when they dropped them."""
+    gc.collect()
+    before = loader_threads()
     for name, path in cells.items():
         for cache in ["none", "preload"]:
             loaders = [wr.DataLoader(wr.Dataset(path, cache=cache), 4, num_workers=2) for _ in range(12)]
             for loader in loaders:
                 assert sum(len(batch) for batch in loader) == 40
-            # Longer than a thread waits for work; what a slow machine still has is dropped all the same.
-            time.sleep(0.3)
+            # They end once they have waited for work in vain.
+            end = time.monotonic() + 600
+            while loader_threads() - before:
+                assert time.monotonic() < end, "threads of loaders that nobody uses do not end"
+                time.sleep(0.01)
             workers = torch.utils.data.DataLoader(
                 wellread.torch.Dataset(path),
                 batch_size=4,
