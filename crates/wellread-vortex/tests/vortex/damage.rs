@@ -130,6 +130,19 @@ fn a_file_that_is_cut_while_open_is_an_error() {
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(bytes.len() as u64 / 2).unwrap();
     let error = read_image(&*store, 20).unwrap_err().to_string();
     assert!(error.contains("whole.vortex") && error.contains("was shortened"), "{error}");
+    // Made as long again, it has zeros there, without a signal: the time of its last change tells.
+    let path = dir.path().join("again.vortex");
+    std::fs::write(&path, &bytes).unwrap();
+    let store = open(&path).unwrap();
+    read_image(&*store, 3).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for length in [bytes.len() / 2, bytes.len()] {
+        file.set_len(length as u64).unwrap();
+    }
+    // Clocks of file systems may be coarse.
+    file.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(1)).unwrap();
+    let error = read_image(&*store, 20).unwrap_err().to_string();
+    assert!(error.contains("again.vortex") && error.contains("was written to after"), "{error}");
 }
 
 /// The file is cut between the look at its length and the reading: by the sink, which is called within. In a process of its
