@@ -1,4 +1,4 @@
-"""What this process holds, memory and threads of loaders; and processes of their own where nothing else takes any."""
+"""Tests of memory and threads: what this process holds, and processes of their own where nothing else takes any."""
 
 import contextlib
 import gc

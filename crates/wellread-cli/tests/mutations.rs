@@ -254,7 +254,7 @@ fn ways() -> Vec<Way> {
 
 fn write(way: &Way, path: &Path) {
     let mut writer = create(path, way.format, &way.options).expect("a writer");
-    // Of several planes there is no PNG.
+    // A PNG holds one plane.
     let is_held = |info: &RowInfo| way.format != "image-folder" || info.shape.pixels() == 90 * 70;
     for (i, (info, pixels)) in images().iter().filter(|(info, _)| is_held(info)).enumerate() {
         let metadata = ImageMetadata::named(format!("image {i}"));
