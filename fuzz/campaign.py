@@ -43,6 +43,8 @@ MEMORY = 512 << 20
 ADDRESSES = 64 << 30
 # Damage to a set with checksums that may give other pixels without an error.
 ALLOWED = 0.01
+# Pieces of damage of the long campaign: 600 and more to each kind of set.
+LONG = 27_000
 
 OUTCOMES = ("same", "error", "other", "crash", "hang", "memory")
 BAD = ("crash", "hang", "memory")
@@ -84,6 +86,7 @@ def ways():
         Way("image-folder", "set"),
         # What engines write has the checksums that engines give it.
         *of("duckdb", "set.duckdb", ("default",)),
+        *of("parquet-duckdb", "set.parquet", ("none", "zstd"), checked=False),
         *of("lance", "set.lance", ("none", "zstd"), checked=False),
         *of("vortex", "set.vortex", ("none", "zstd"), checked=False),
         # Without checksums, to show what they find.
@@ -545,7 +548,7 @@ def table(rows):
 def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wellread", default=os.environ.get("WELLREAD") or "wellread", help="the program under test")
-    parser.add_argument("--n", type=int, default=2000, help="pieces of damage, shared by all kinds of sets")
+    parser.add_argument("--n", type=int, default=LONG, help="pieces of damage, shared by all kinds of sets")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0, help="end about then, however many that were")
     parser.add_argument("--formats", type=lambda text: text.split(","), default=[], help="these alone")
@@ -572,6 +575,7 @@ def main(words=None):
         campaign.call("generate", folder / "many", *many, "--quiet")
         children = campaign.fork(folder / "many" / "tiff")
     document = {
+        "wellread": campaign.call("--version").strip(),
         "seed": campaign.arguments.seed,
         "sets": [
             {

@@ -22,7 +22,7 @@ def campaign():
     return module
 
 
-def test_a_small_campaign_finds_nothing(campaign, tmp_path, capsys):
+def test_a_small_campaign_finds_nothing(campaign, wellread, tmp_path, capsys):
     binary = os.environ.get("WELLREAD") or shutil.which("wellread")
     kinds = len(campaign.ways())
     words = ["--wellread", binary, "--n", str(3 * kinds), "--seed", "1", "--kills", "2", "--out", str(tmp_path)]
@@ -31,7 +31,13 @@ def test_a_small_campaign_finds_nothing(campaign, tmp_path, capsys):
     assert code == 0, said.out + said.err
     document = json.loads((tmp_path / "campaign.json").read_text())
     sets = document["sets"]
-    assert {s["set"].split()[0] for s in sets} >= {"tiff", "parquet", "ome-zarr"}
+    # Every format of this build; parquet-default is parquet with --tune reference.
+    formats = {format["name"] for format in wellread("doctor", "--python", "no-such-python")["formats"]}
+    assert formats >= {"tiff", "parquet", "ome-zarr"}
+    assert {s["set"].split()[0] for s in sets} == formats - {"parquet-default"}
+    # The long campaign damages each of them 600 times and more.
+    assert 600 * kinds <= campaign.LONG
+    assert document["wellread"].startswith("wellread ")
     assert all(s["tried"] >= 3 for s in sets)
     # Most damage is seen, and the libraries of reference were asked.
     assert sum(s["wellread"]["error"] for s in sets if s["checksums"]) > kinds
