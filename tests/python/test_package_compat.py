@@ -151,6 +151,30 @@ def test_the_runner_is_a_command(tmp_path):
     assert said.returncode == 2 and "caffe" in said.stderr
 
 
+def test_the_runner_takes_upstreams_arguments(tmp_path, monkeypatch):
+    """The command of the document's quick check, with a framework and images that are quick; what it prints is what
+    it has written."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    said = subprocess.run(
+        [
+            sys.executable, "-m", "wellread.compat.bench.runner", "--framework", "candle", "--model", "resnet50",
+            "--batch-sizes", "1", "4", "--iterations", "3", "--warmup", "1", "--input-shape", "3,32,32",
+        ],
+        cwd=tmp_path, capture_output=True, text=True, timeout=HANGS,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    (file,) = (tmp_path / "results/raw").glob("*.csv")
+    assert re.fullmatch(r"benchmark_results_\d{8}_\d{6}\.csv", file.name)
+    rows = wellread.bench.BenchmarkLogger(file.parent, file.name).rows()
+    assert [(row["batch_size"], row["latency_samples"], row["status"]) for row in rows] == [
+        ("1", "3", "ok"), ("4", "3", "ok"),
+    ]  # fmt: skip
+    printed = [float(number) for number in re.findall(r"^  Latency \(p50\): (.*)ms$", said.stdout, re.M)]
+    assert printed == pytest.approx([float(row["latency_p50_ms"]) for row in rows], abs=0.00051)
+    for line in ("Total configurations: 2", f"Results saved to: {file.relative_to(tmp_path)}"):
+        assert line in said.stdout.splitlines()
+
+
 @pytest.fixture(scope="module")
 def noise(wellread, tmp_path_factory):
     """Images as upstream makes them: eight bits of uniform noise."""
