@@ -4,7 +4,7 @@ use wellread_report::figures::figure;
 use wellread_report::number::Unit;
 use wellread_report::{ReportInput, Row, Table, row};
 
-/// What the lines and rows of figures are: a column and two of its values.
+/// The lines and rows of a figure: a column and two of its values.
 type Compared = (&'static str, [&'static str; 2]);
 
 const FORMATS: Compared = ("format", ["tiff", "parquet"]);
@@ -35,7 +35,8 @@ fn table(name: &str, compared: Compared, configurations: &[Row], quantities: &[Q
     table
 }
 
-/// The figures of the four tracks and of inference. The median of three rounds is neither the first, the last nor the mean.
+/// The figures of the four tracks and of inference. The median of three rounds is not their mean, and neither the first
+/// nor the last.
 #[test]
 fn figures_say_the_medians_of_their_tables() {
     let loaders = |workers: i32| row![("batch_size", 4), ("workers", workers)];
