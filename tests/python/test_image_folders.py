@@ -111,5 +111,7 @@ def test_splits_and_classes_are_columns(tmp_path):
     # What normalising makes of (10, 20, 30).
     expected = [(value / 255 - mean) / off for value, mean, off in zip((10, 20, 30), MEAN, DEVIATION, strict=True)]
     assert images.shape == (1, 3, 8, 8) and images[0, :, 4, 4] == pytest.approx(expected, abs=1e-5)
+    (labelled,) = list(create_dataloader(tmp_path, 4, (3, 8, 8), as_="numpy", split="val", labels="label"))
+    assert np.array_equal(labelled[0], images) and list(labelled[1]) == [0]
     with pytest.raises(wellread.ChoiceError, match="train, val"):
         create_dataloader(tmp_path, split="test")
