@@ -582,6 +582,17 @@ def test_torch_and_jax_must_agree(parquet, group, monkeypatch):
         len(loader)
 
 
+def test_jax_and_a_launcher_must_agree(parquet, told, monkeypatch):
+    told({"RANK": "1", "WORLD_SIZE": "3"})
+    monkeypatch.setattr(_ranks, "_of_jax", lambda: _ranks.Found((1, 3), "jax.distributed"))
+    loader = wr.DataLoader(parquet, 4)
+    assert loader.images == 13
+    monkeypatch.setattr(_ranks, "_of_jax", lambda: _ranks.Found((0, 2), "jax.distributed"))
+    text = "jax.distributed says rank 0 of 2, and RANK and WORLD_SIZE say rank 1 of 3"
+    with pytest.raises(wr.ChoiceError, match=re.escape(text)):
+        iter(loader)
+
+
 def test_benchmarks_measure_every_image(wellread, parquet, tmp_path, monkeypatch):
     """They may run within a job of several ranks."""
     monkeypatch.setenv("RANK", "1")
