@@ -202,6 +202,7 @@ class Dataset:
         unmatched: str | None = None,
         path_map: list[tuple[str, str]] | None = None,
         skip_null: bool = False,
+        in_color: bool = False,
     ) -> Dataset: ...
     @staticmethod
     def from_arrow(stream: Any, column: str | None = None) -> Dataset: ...

@@ -5,6 +5,7 @@
     found        torch.distributed, jax.distributed, if initialised        all that are must agree, as must RANK …
                  what the parent of a worker process has found
                  RANK and WORLD_SIZE, or the step that srun has started    what a launcher says of this process
+    SLURM_PROCID and SLURM_NTASKS without a job               the same, handed on into a container
     else         one rank
 
 Ranks are looked for when they are needed and not when a loader is made. Programs make their loaders before they start
@@ -221,7 +222,7 @@ def of_environment(variables: Mapping[str, str]) -> Found:
     if launched is None:
         return _of_slurm(variables)
     # Of torchrun and its like, which number the ranks as they please.
-    if variables.get("TORCHELASTIC_RUN_ID") or not variables.get("SLURM_STEP_NUM_TASKS"):
+    if variables.get("TORCHELASTIC_RUN_ID") or _tasks(variables) is None:
         return launched
     step = _of_slurm(variables)
     # Another launcher in each task starts several ranks.
@@ -253,12 +254,9 @@ def _of_launcher(variables: Mapping[str, str]) -> Found | None:
 def _of_slurm(variables: Mapping[str, str]) -> Found:
     """The tasks of the step that this process is one of. A process that srun has not started is the only one of its
     program, whatever number of tasks the job was given."""
-    rank, tasks = (number(variables, name) for name in ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
-    of_job = number(variables, "SLURM_NTASKS")
-    step = number(variables, "SLURM_STEP_ID")
+    rank, step = (number(variables, name) for name in ("SLURM_PROCID", "SLURM_STEP_ID"))
+    of_job, tasks = number(variables, "SLURM_NTASKS"), _tasks(variables)
     is_special = step is not None and step >= _SPECIAL_STEPS
-    if tasks is None and step is not None:
-        tasks = of_job
     if tasks is None and rank:
         raise wrong(
             f"SLURM_PROCID is {rank}, and SLURM_STEP_NUM_TASKS is not set, so that the number of ranks is not known",
@@ -276,10 +274,28 @@ def _of_slurm(variables: Mapping[str, str]) -> Found:
     if rank is None or not 0 <= rank < tasks <= MOST:
         said = "not set" if rank is None else rank
         raise wrong(
-            f"SLURM_STEP_NUM_TASKS is {tasks}, and SLURM_PROCID is {said}",
+            f"{_tasks_name(variables)} is {tasks}, and SLURM_PROCID is {said}",
             "hand on both to this process, or give shard",
         )
-    return _told((rank, tasks), "SLURM_PROCID and SLURM_STEP_NUM_TASKS")
+    return _told((rank, tasks), f"SLURM_PROCID and {_tasks_name(variables)}")
+
+
+def _tasks_name(variables: Mapping[str, str]) -> str:
+    return "SLURM_STEP_NUM_TASKS" if variables.get("SLURM_STEP_NUM_TASKS", "").strip() else "SLURM_NTASKS"
+
+
+def _tasks(variables: Mapping[str, str]) -> int | None:
+    """How many tasks the step has that this process is one of, if that is told.
+
+    ``SLURM_NTASKS`` is that number in a step. Slurm sets it in a batch script too, where one process runs, and beside
+    it the number of the job. Without a job somebody has handed on the rank and this number, as into a container.
+    """
+    is_handed_on = bool(variables.get("SLURM_PROCID", "").strip()) and not any(
+        variables.get(name, "").strip() for name in ("SLURM_JOB_ID", "SLURM_JOBID")
+    )
+    name = _tasks_name(variables)
+    is_told = name != "SLURM_NTASKS" or is_handed_on or bool(variables.get("SLURM_STEP_ID", "").strip())
+    return number(variables, name) if is_told else None
 
 
 def _told(ranks: Ranks, by: str) -> Found:

@@ -19,16 +19,20 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _check
 from ._command import program
+from ._synthetic import Synthetic
+from .errors import Error
 
 if TYPE_CHECKING:
     import pandas
+
+    from .dataset import Dataset
 
 __all__ = [
     "BenchmarkConfig",
@@ -43,6 +47,8 @@ __all__ = [
 
 # Mean and deviation of ImageNet's channels, and the share of the shorter side that is kept: what both models expect.
 MEAN, DEVIATION, KEPT = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), 224 / 256
+# So many images are looked at for one that can be read.
+_TRIED = 1000
 # Line of the command's output behind which the results stand.
 SAVED = "Results saved to: "
 
@@ -236,7 +242,8 @@ def create_dataloader(
 
     Returns:
         A :class:`wellread.DataLoader`: the centre square of 224/256 of the shorter side, resized with antialiasing,
-        scaled, normalised; images of one channel are repeated. Or an iterable of random batches.
+        scaled, normalised. Images of one channel are repeated, and so are grey pictures among coloured ones. Or an
+        iterable of random batches.
 
     Raises:
         ValueError: images that do not fit the shape: volumes, or two channels where three are asked for.
@@ -252,7 +259,7 @@ def create_dataloader(
         if options or split is not None:
             given = [*options, *(["split"] if split is not None else [])]
             raise TypeError(f"synthetic images take no {', '.join(sorted(given))}")
-        return _Synthetic(batch_size, (channels, height, width), as_, seed, 100 if batches is None else batches)
+        return Synthetic(batch_size, (channels, height, width), as_, seed, 100 if batches is None else batches)
     if batches is not None:
         raise TypeError("batches is for synthetic images; of a set, all are delivered")
     from .dataset import Dataset
@@ -261,7 +268,10 @@ def create_dataloader(
     dataset = Dataset(data_source, table=split)
     if len(dataset) == 0:
         raise ValueError(f"{dataset.path}: there are no images")
-    stored = dataset.image_shape(0)
+    if dataset.format == "image-folder" and channels <= len(MEAN) and "channels" not in options:
+        # Among pictures, grey ones may lie among coloured ones.
+        dataset = dataset._in_color()
+    stored = _first_shape(dataset, options.get("on_error") == "skip")
     if len(stored) != 3:
         raise ValueError(f"{dataset.path}: the images are volumes or series (TCZYX {stored}), and models take planes")
     if stored[0] < channels and stored[0] != 1 and "channels" not in options:
@@ -286,6 +296,15 @@ def create_dataloader(
     return DataLoader(dataset, batch_size=batch_size, as_=as_, **{**prepared, **options})
 
 
+def _first_shape(dataset: Dataset, skips: bool) -> tuple[int, ...]:
+    """The shape of the first image; with `skips`, of the first one that can be read."""
+    tried = min(len(dataset), _TRIED if skips else 1)
+    for row in range(tried - 1):
+        with contextlib.suppress(Error):
+            return dataset.image_shape(row)
+    return dataset.image_shape(tried - 1)
+
+
 def reset_memory_stats() -> None:
     """Resets the peaks of memory that torch keeps in this process, and frees unused memory.
 
@@ -298,35 +317,6 @@ def reset_memory_stats() -> None:
     if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-
-
-class _Synthetic:
-    """Seeded normal numbers in batches; each epoch the same."""
-
-    def __init__(self, batch_size: int, shape: tuple[int, int, int], as_: str, seed: int, batches: int):
-        if as_ not in ("numpy", "torch", "jax"):
-            raise ValueError(f'as_ must be "numpy", "torch" or "jax", not {as_!r}')
-        self._shape, self._as, self._seed, self._batches = (batch_size, *shape), as_, seed, batches
-
-    def __len__(self) -> int:
-        return self._batches
-
-    def __iter__(self) -> Iterator[Any]:
-        import numpy
-
-        random = numpy.random.default_rng(self._seed)
-        for _ in range(self._batches):
-            batch = random.standard_normal(self._shape, dtype=numpy.float32)
-            if self._as == "torch":
-                import torch
-
-                yield torch.from_numpy(batch)
-            elif self._as == "jax":
-                import jax.numpy
-
-                yield jax.numpy.asarray(batch)
-            else:
-                yield batch
 
 
 def _listed(name: str, values: Sequence[str]) -> list[str]:

@@ -159,6 +159,10 @@ class Dataset(OpenSet):
         self._native = native
         self._length = len(native)
 
+    def _in_color(self) -> Dataset:
+        """These pictures as red, green and blue; a grey one has three colours alike."""
+        return _reopened(self._paths, {**(self._options or {}), "in_color": True})
+
     @classmethod
     def from_arrow(cls, table: ArrowStream, *, column: str | None = None) -> Dataset:
         """The images of a table in memory: anything with ``__arrow_c_stream__``, such as a pyarrow table, a polars

@@ -1,6 +1,7 @@
 """Pictures as Pillow reads them: JPEG in four inks, pixel by pixel."""
 
 import io
+import pickle
 
 import numpy as np
 import pytest
@@ -62,6 +63,37 @@ def test_a_folder_of_inks_colours_and_grey_feeds_a_model(tmp_path):
     assert [set_[row].shape for row in range(2)] == [(3, 40, 40)] * 2
 
 
+def test_grey_pictures_lie_among_coloured_ones(tmp_path):
+    """As in ImageNet. The first one is grey, and the others stay coloured."""
+    for name, mode, color in (
+        ("a", "L", 100),
+        ("b", "RGB", (10, 20, 30)),
+        ("c", "LA", (60, 9)),
+        ("d", "RGBA", (1, 2, 3, 9)),
+    ):
+        Image.new(mode, (9, 8), color).save(tmp_path / f"{name}.png")
+    loader = create_dataloader(tmp_path, 4, (3, 8, 8), as_="numpy")
+    colors = np.array([(100, 100, 100), (10, 20, 30), (60, 60, 60), (1, 2, 3)])
+    wanted = (colors / 255 - np.array(MEAN)) / np.array(DEVIATION)
+    for found in (loader, pickle.loads(pickle.dumps(loader))):
+        (batch,) = found
+        assert batch.shape == (4, 3, 8, 8)
+        assert batch[:, :, 4, 4] == pytest.approx(wanted, abs=1e-5)
+    (red,) = create_dataloader(tmp_path, 4, (1, 8, 8), as_="numpy")
+    assert red[:, 0, 4, 4] * 255 == pytest.approx(colors[:, 0], abs=1e-3)
+
+
+def test_a_first_picture_that_is_none_is_skipped_where_that_is_asked_for(tmp_path):
+    (tmp_path / "0.png").write_bytes(b"no picture")
+    for name in ("1", "2"):
+        Image.new("RGB", (8, 8), (10, 20, 30)).save(tmp_path / f"{name}.png")
+    with pytest.raises(wellread.Error, match=r"0\.png"):
+        create_dataloader(tmp_path, 3, (3, 8, 8))
+    loader = create_dataloader(tmp_path, 3, (3, 8, 8), as_="numpy", on_error="skip")
+    assert sum(len(batch) for batch in loader) == 2
+    assert [row for row, _ in loader.skipped] == [0]
+
+
 def test_splits_and_classes_are_columns(tmp_path):
     folders = ("train.X1/n02", "train.X2/n01", "val.X/n01")
     for folder in folders:
@@ -79,5 +111,7 @@ def test_splits_and_classes_are_columns(tmp_path):
     # What normalising makes of (10, 20, 30).
     expected = [(value / 255 - mean) / off for value, mean, off in zip((10, 20, 30), MEAN, DEVIATION, strict=True)]
     assert images.shape == (1, 3, 8, 8) and images[0, :, 4, 4] == pytest.approx(expected, abs=1e-5)
+    (labelled,) = list(create_dataloader(tmp_path, 4, (3, 8, 8), as_="numpy", split="val", labels="label"))
+    assert np.array_equal(labelled[0], images) and list(labelled[1]) == [0]
     with pytest.raises(wellread.ChoiceError, match="train, val"):
         create_dataloader(tmp_path, split="test")

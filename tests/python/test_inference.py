@@ -4,6 +4,7 @@ Long because models of users are written out here, each beside its test.
 """
 
 import csv
+import datetime
 import os
 import shutil
 import signal
@@ -60,6 +61,10 @@ real.models.get_model = get_changed
 @pytest.mark.parametrize(("asked", "side", "batches"), [("both", 224, (1,)), ("resnet50", 64, (1, 4))])
 def test_four_frameworks_compute_the_same(infer, asked, side, batches):
     models = ("resnet50", "vit_b_16") if asked == "both" else (asked,)
+    # Rows have whole seconds.
+    began = datetime.datetime.now().replace(microsecond=0)
+    git = subprocess.run(["git", "-c", "safe.directory=*", "rev-parse", "HEAD"], capture_output=True, text=True)
+    commit = "" if git.returncode else git.stdout.strip()
     size = ["--input-shape", f"3,{side},{side}"] if side != 224 else []
     rows, run, said = infer(
         "--framework", "all", "--model", asked, *size, "--batch-sizes", *batches, "--iterations", 2, "--warmup", 0,
@@ -91,6 +96,9 @@ def test_four_frameworks_compute_the_same(infer, asked, side, batches):
         assert float(row["memory_mb"]) > (90 if row["model"] == "resnet50" else 300)
         assert (row["compilation_time_ms"] != "") == (row["framework"] == "jax")
         assert row["input_shape"] == f"(3, {side}, {side})" and row["device_type"] == "cpu"
+        assert (row["dtype"], row["device"].partition(":")[0]) == ("float32", "cpu"), row
+        assert began <= datetime.datetime.fromisoformat(row["timestamp"]) <= datetime.datetime.now()
+        assert row["git_commit"] == commit
 
 
 def test_a_worker_that_hangs_or_is_killed_has_a_row_and_the_rest_goes_on(infer, stub):

@@ -1,5 +1,6 @@
 """wellread.compat: programs that upstream's documents print, after one line is changed, and upstream's functions."""
 
+import json
 import os
 import pickle
 import re
@@ -151,6 +152,30 @@ def test_the_runner_is_a_command(tmp_path):
     assert said.returncode == 2 and "caffe" in said.stderr
 
 
+def test_the_runner_takes_upstreams_arguments(tmp_path, monkeypatch):
+    """The command of the document's quick check, with a framework and images that are quick; what it prints is what
+    it has written."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    said = subprocess.run(
+        [
+            sys.executable, "-m", "wellread.compat.bench.runner", "--framework", "candle", "--model", "resnet50",
+            "--batch-sizes", "1", "4", "--iterations", "3", "--warmup", "1", "--input-shape", "3,32,32",
+        ],
+        cwd=tmp_path, capture_output=True, text=True, timeout=HANGS,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    (file,) = (tmp_path / "results/raw").glob("*.csv")
+    assert re.fullmatch(r"benchmark_results_\d{8}_\d{6}\.csv", file.name)
+    rows = wellread.bench.BenchmarkLogger(file.parent, file.name).rows()
+    assert [(row["batch_size"], row["latency_samples"], row["status"]) for row in rows] == [
+        ("1", "3", "ok"), ("4", "3", "ok"),
+    ]  # fmt: skip
+    printed = [float(number) for number in re.findall(r"^  Latency \(p50\): (.*)ms$", said.stdout, re.M)]
+    assert printed == pytest.approx([float(row["latency_p50_ms"]) for row in rows], abs=0.00051)
+    for line in ("Total configurations: 2", f"Results saved to: {file.relative_to(tmp_path)}"):
+        assert line in said.stdout.splitlines()
+
+
 @pytest.fixture(scope="module")
 def noise(wellread, tmp_path_factory):
     """Images as upstream makes them: eight bits of uniform noise."""
@@ -232,18 +257,38 @@ def test_tracks_are_those_of_bench(tmp_path, monkeypatch):
         monkeypatch.setattr(upstream, name, value)
     assert upstream.get_available_formats() == []
     upstream.generate_and_write_data()
+    # Upstream's script writes them whenever it is run.
+    upstream.generate_and_write_data()
     formats = upstream.get_available_formats()
     assert {"Parquet", "TIFF", "OME-Zarr"} <= {found["name"] for found in formats}
     for found in formats:
         dataset = upstream.OMEArrowDataset(found["path"], found["type"])
         assert len(dataset) == 12 and dataset[0].shape == (1, 16, 20)
-    for number, (columns, keys) in TRACKS.items():
+    tables = {}
+    for number in TRACKS:
         with pytest.raises(FileNotFoundError, match=f"run_track{number}"):
             getattr(upstream, f"plot_track{number}_results")(None)
-        table = getattr(upstream, f"run_track{number}")()
+        run = getattr(upstream, f"run_track{number}")
+        monkeypatch.setattr(upstream, f"run_track{number}", lambda n=number, run=run: tables.setdefault(n, run()))
+    # What upstream's script does.
+    upstream.main()
+    for number, (columns, keys) in TRACKS.items():
+        table = tables[number]
         assert {"Parquet", "TIFF", "OME-Zarr"} <= set(table["format"])
         assert not table.duplicated(["format", "run", *keys]).any() and {*columns, *keys} <= {*table.columns}
         assert (table[columns].to_numpy(float) >= 0).all() and len(table[columns].dropna()) == len(table)
         pandas.testing.assert_frame_equal(pandas.read_parquet(f"data/pytorch_benchmark_track{number}.parquet"), table)
-        getattr(upstream, f"plot_track{number}_results")(table)
         assert Path(f"images/pytorch_benchmark_track{number}.png").read_bytes()[:4] == b"\x89PNG"
+    assert set(tables[1]["transform"]) == {"none", "normalize", "augment"}
+    assert set(tables[1]["access_pattern"]) == {"sequential", "random"}
+    summary = json.loads(Path("data/pytorch_benchmark_summary.json").read_text())
+    assert list(summary) == ["track1", "track2", "track3", "track4"]
+    for number, of in summary.items():
+        images = of["configuration"]["source"]["synthetic"]
+        assert (images["images"], images["shape"], images["seed"]) == (12, [1, 1, 1, 16, 20], 42), number
+        assert of["verified"] is True and of["environment"]["cpu"]["logical"] > 0
+    # A median of one run is that run's.
+    for one in [one for one in summary["track2"]["aggregates"]["dataloader"] if "samples_per_sec" in one]:
+        label = next(label for name, label, _ in upstream._FORMATS.values() if name == one["format"])
+        ((rate,),) = tables[2].loc[tables[2]["format"] == label, ["samples_per_sec"]].to_numpy()
+        assert one["samples_per_sec"]["value"] == pytest.approx(rate)

@@ -76,6 +76,13 @@ def group(tmp_path):
         # … and in the terminal of srun --pty.
         (STEP | {"SLURM_PROCID": "0", "SLURM_PTY_PORT": "40000"}, (0, 1)),
         (STEP | {"SLURM_NTASKS": "8"}, (1, 4)),
+        # Older Slurm tells the tasks of a step by this alone.
+        ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "4", "SLURM_PROCID": "3"}, (3, 4)),
+        # Handed on to where nothing else of the job is known, such as into a container.
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, (0, 4)),
+        ({"SLURM_PROCID": "3", "SLURM_NTASKS": "4"}, (3, 4)),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, (0, 1)),
+        ({"SLURM_NTASKS": "4"}, (0, 1)),
         # torchrun in each task of a step.
         (STEP | {"RANK": "5", "WORLD_SIZE": "8"} | TORCHRUN, (5, 8)),
         (STEP | {"RANK": "2", "WORLD_SIZE": "4"} | TORCHRUN, (2, 4)),
@@ -104,6 +111,11 @@ def test_launchers_tell_the_ranks(variables, ranks):
         (STEP | {"RANK": "0", "WORLD_SIZE": "4"}, "rank 0 of 4, and the step of Slurm says rank 1 of 4"),
         (STEP | {"RANK": "0", "WORLD_SIZE": "1"}, "rank 0 of 1, and the step of Slurm says rank 1 of 4"),
         (STEP | {"RANK": "1", "WORLD_SIZE": "6"}, "rank 1 of 6, and the step of Slurm says rank 1 of 4"),
+        (
+            {"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "RANK": "0", "WORLD_SIZE": "2"},
+            "rank 0 of 2, and the step of Slurm says rank 1 of 2",
+        ),
+        ({"SLURM_PROCID": "2", "SLURM_NTASKS": "2"}, "SLURM_NTASKS is 2, and SLURM_PROCID is 2"),
         (JOB | {"SLURM_PROCID": "3"}, "SLURM_PROCID is 3, and SLURM_STEP_NUM_TASKS is not set"),
         (STEP | {"SLURM_PROCID": ""}, "SLURM_STEP_NUM_TASKS is 4, and SLURM_PROCID is not set"),
         (STEP | {"SLURM_PROCID": "4"}, "SLURM_STEP_NUM_TASKS is 4, and SLURM_PROCID is 4"),
@@ -153,6 +165,18 @@ def test_the_tasks_of_a_step_divide_the_images(parquet, told, caplog):
         seen += sum((labels.tolist() for _, labels in loader), [])
     assert sorted(seen) == ROWS
     assert len(caplog.messages) == 4 and "SLURM_STEP_NUM_TASKS" in caplog.messages[0]
+
+
+def test_ranks_that_are_handed_on_alone_divide_the_images(parquet, told, caplog):
+    """`SLURM_PROCID` and `SLURM_NTASKS`, without the job that they are of."""
+    seen = []
+    for task in range(2):
+        told({"SLURM_PROCID": str(task), "SLURM_NTASKS": "2"})
+        loader = wr.DataLoader(parquet, 4, shuffle=True, seed=5, labels=ROWS)
+        assert (loader.images, len(loader)) == (20, 5)
+        seen += sum((labels.tolist() for _, labels in loader), [])
+    assert sorted(seen) == ROWS
+    assert caplog.messages[1].startswith("wellread: rank 1 of 2 by SLURM_PROCID and SLURM_NTASKS: this process")
 
 
 def test_ranks_may_come_and_go(parquet, told, tmp_path):
@@ -556,6 +580,17 @@ def test_torch_and_jax_must_agree(parquet, group, monkeypatch):
     monkeypatch.setattr(_ranks, "_of_jax", lambda: _ranks.Found((0, 4), "jax.distributed"))
     with pytest.raises(wr.ChoiceError, match=r"rank 1 of 2, and jax\.distributed says rank 0 of 4"):
         len(loader)
+
+
+def test_jax_and_a_launcher_must_agree(parquet, told, monkeypatch):
+    told({"RANK": "1", "WORLD_SIZE": "3"})
+    monkeypatch.setattr(_ranks, "_of_jax", lambda: _ranks.Found((1, 3), "jax.distributed"))
+    loader = wr.DataLoader(parquet, 4)
+    assert loader.images == 13
+    monkeypatch.setattr(_ranks, "_of_jax", lambda: _ranks.Found((0, 2), "jax.distributed"))
+    text = "jax.distributed says rank 0 of 2, and RANK and WORLD_SIZE say rank 1 of 3"
+    with pytest.raises(wr.ChoiceError, match=re.escape(text)):
+        iter(loader)
 
 
 def test_benchmarks_measure_every_image(wellread, parquet, tmp_path, monkeypatch):

@@ -257,8 +257,10 @@ def test_a_run_in_spawned_processes_is_measured_by_the_copy_of_the_callback(run)
     assert ran.code == 0 and not ran.errors, ran.log
     assert {"trainer=ddp_sim", "data.batch_size=2"} <= set(ran.info["set"])
     assert (ran.info["ranks"], ran.info["strategy"], ran.info["device"]) == (2, "DDPStrategy", "cpu")
-    # Each rank has half of the twelve images; rank 0 alone tells, and nothing twice.
-    assert (ran.info["num_batches"], ran.info["num_samples"], ran.info["batch_size"]) == (3, 6, 2)
+    # Each rank has half of the twelve images, and rank 0 alone tells. The throughput is that of both.
+    assert (ran.info["num_batches"], ran.info["num_samples"], ran.info["batch_size"]) == (3, 12, 2)
+    rate, batch = (ran.info[name] for name in ("throughput_samples_per_sec", "avg_time_per_batch"))
+    assert rate * batch == pytest.approx(12 / 3)
     assert [len(ran.samples(name)[0]) for name in ("batch_loading", "batch_step", "epoch")] == [6, 6, 2]
     assert len(ran.phases) == sum("phase" in line for line in ran.lines)
     assert {"first_epoch", "full_training", "model_initialization", "test"} <= set(ran.phases)

@@ -232,6 +232,7 @@ mod tests {
     fn advice_has_upstreams_thresholds() {
         assert!(advice(9.9).contains("negligible"));
         assert!(advice(10.0).contains("acceptable"));
+        assert!(advice(30.0).contains("acceptable"));
         assert!(advice(30.1).contains("significant"));
     }
 }

@@ -24,7 +24,6 @@
 //! | [`protocol`] | requests and answers |
 //! | [`serve`] | the worker's side of it for backends in Rust |
 //! | [`runner`] | a framework's process, asked |
-//! | `colors` | grey pictures among coloured ones |
 //! | [`source`] | images: synthetic, or any set of images with the model's preprocessing |
 //! | [`measure`] | warm-up and rounds of one configuration |
 //! | [`check`] | outputs compared |
@@ -40,7 +39,6 @@
 pub mod backend;
 pub mod check;
 mod check_config;
-mod colors;
 pub mod config;
 pub mod embed;
 mod launch;

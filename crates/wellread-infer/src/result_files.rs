@@ -145,6 +145,38 @@ mod tests {
         assert_eq!(back.records, run.records);
     }
 
+    /// Each of upstream's columns has its value, as pandas reads it in upstream's programs.
+    #[test]
+    fn every_column_of_upstream_has_its_value() {
+        let row = Row {
+            framework: "jax".into(),
+            model: "vit_b_16".into(),
+            device: "cuda:1".into(),
+            device_type: "cuda".into(),
+            batch_size: 8,
+            input_shape: "(3, 224, 224)".into(),
+            dtype: "float16".into(),
+            latency_p50_ms: Some(2.5),
+            latency_p95_ms: Some(3.5),
+            latency_p99_ms: Some(4.5),
+            latency_mean_ms: Some(2.75),
+            latency_std_ms: Some(0.25),
+            latency_min_ms: Some(2.125),
+            latency_max_ms: Some(5.5),
+            throughput_ips: Some(3200.5),
+            memory_mb: Some(512.75),
+            compilation_time_ms: Some(1500.25),
+            timestamp: "2025-01-01T12:00:00".into(),
+            git_commit: Some("abc123".into()),
+            status: Status::Ok,
+            ..Row::default()
+        };
+        let text = String::from_utf8(table(std::iter::once(&row)).unwrap()).unwrap();
+        let values = "jax,vit_b_16,cuda:1,cuda,8,\"(3, 224, 224)\",float16,2.5,3.5,4.5,2.75,0.25,2.125,5.5,\
+                      3200.5,512.75,1500.25,2025-01-01T12:00:00,abc123,ok,";
+        assert!(text.lines().nth(1).unwrap().starts_with(values), "{text}");
+    }
+
     #[test]
     fn a_folder_that_cannot_be_written_is_told_at_once() {
         let dir = tempfile::tempdir().unwrap();

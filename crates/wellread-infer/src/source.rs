@@ -4,7 +4,6 @@
 //! less the mean and by the deviation of ImageNet. Crop and resize are one step here: the centre square whose side is
 //! 224 / 256 of the shorter one, resized with antialiasing. An image of one channel is repeated.
 
-use crate::colors::Colors;
 use crate::config::Config;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -14,6 +13,7 @@ use std::path::Path;
 use wellread_loader::{Batches, Dataset, Filter, Loader, OnError, Resize, Skipped, Transform};
 use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
+use wellread_store::colors::Colors;
 use wellread_store::{OpenOptions, RowInfo, Store};
 
 /// The share of the shorter side that is left.

@@ -68,6 +68,7 @@ impl Dataset {
     #[pyo3(signature = (
         path, *, format=None, table=None, column=None, level=0, cache=None,
         layout=None, pattern=None, missing=None, unmatched=None, path_map=None, skip_null=false,
+        in_color=false,
     ))]
     fn open(
         py: Python<'_>,
@@ -83,6 +84,7 @@ impl Dataset {
         unmatched: Option<&str>,
         path_map: Option<Vec<(String, String)>>,
         skip_null: bool,
+        in_color: bool,
     ) -> PyResult<Self> {
         let wrong =
             |what: &str, why: String| pyo3::exceptions::PyValueError::new_err(format!("{what}: {why}"));
@@ -97,6 +99,7 @@ impl Dataset {
         let open = move |_: &AtomicBool| {
             cache.begin(path.first())?;
             let set = match path {
+                Paths::One(path) if in_color => wellread::Dataset::open_in_color(path, &options)?,
                 Paths::One(path) => wellread::Dataset::open_with(path, &options)?,
                 Paths::Several(paths) => wellread::Dataset::open_all(paths, &options)?,
             };

@@ -67,6 +67,7 @@
 //! | [`mixed_channels`] | images that have other channels at the same numbers |
 //! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
+//! | [`colors`] | pictures of any colours as red, green and blue |
 //! | [`row_location`] | where rows lie, in errors about them |
 //! | `outer_rows` | rows in the errors of a set that is read through another one |
 //! | [`with_columns`] | a set with the columns of a table in memory beside its images |
@@ -86,6 +87,7 @@ mod amount;
 pub mod bare_codec;
 pub mod cells;
 pub mod checksum;
+pub mod colors;
 pub mod concat;
 pub mod convert;
 pub mod cover;

@@ -98,6 +98,9 @@ fn plan_on(
             .entry(row.branch.clone())
             .or_insert_with(|| repository.branch(&row.branch).map_err(|error| format!("{error:#}")));
         let ready = known.entry(Row { line: 0, ..row.clone() }).or_insert_with(|| {
+            if let Some(problem) = &row.problem {
+                return Err(problem.clone());
+            }
             let branch = found.clone()?;
             ready(config, &row, branch, pythons, search_path, gpu).map_err(|error| format!("{error:#}"))
         });

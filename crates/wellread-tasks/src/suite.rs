@@ -70,7 +70,7 @@ pub struct Outcome {
 /// Runs everything that `config` asks for.
 ///
 /// # Errors
-/// An error of the whole run, before anything runs: a table with mistakes, no repository, results that cannot be
+/// An error of the whole run, before anything runs: a table that cannot be read, no repository, results that cannot be
 /// written. Without `skip_failed`, every row that cannot run. A task that fails is in the results, and with
 /// `skip_failed` so is one that cannot run, whatever the reason.
 pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
@@ -133,7 +133,11 @@ fn refuse(config: &Config, planned: &[Planned]) -> Result<()> {
         .iter()
         .filter_map(|task| {
             let why = task.ready.as_ref().err()?;
-            Some(format!("{}, line {}: {why}", config.table.display(), task.row.line))
+            let table = config.table.display();
+            Some(match &task.row.problem {
+                Some(problem) => format!("{table}, {problem}"),
+                None => format!("{table}, line {}: {why}", task.row.line),
+            })
         })
         .collect();
     // A dry run writes nothing that could hold them.

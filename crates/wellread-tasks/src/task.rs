@@ -101,6 +101,9 @@ pub struct Row {
     pub data_path: Option<String>,
     /// Settings of the experiment that are changed, each `key=value`.
     pub overrides: Vec<String>,
+    /// Line, column and what is wrong there, of a row that cannot be understood but for branch and experiment.
+    #[serde(skip)]
+    pub problem: Option<String>,
 }
 
 /// The input of the process of a task: the content of the file that `WELLREAD_TASK` names.

@@ -51,10 +51,10 @@ class PhaseTimer(pl.Callback):
       ``model_forward_first_batch``;
     - ``full_training``: all epochs;
     - ``sanity_check``: the batches that Lightning validates before it trains;
-    - ``dataset_info``: batches of an epoch (``num_batches``, ``num_train_batches``), images of a batch and of the
-      first epoch. It also has throughput and time per batch of one pass over the data. The pass is the median epoch
-      after the first, without validation, or the first if it is the only one. Under ``test`` and ``predict`` it is
-      the whole run;
+    - ``dataset_info``: batches of an epoch (``num_batches``, ``num_train_batches``), images of a batch, and images of
+      the first epoch in all ranks. It also has throughput and time per batch of one pass over the data. The pass is
+      the median epoch after the first, without validation, or the first if it is the only one. Under ``test`` and
+      ``predict`` it is the whole run;
     - ``steady_state``: all steps but the first: ``step_seconds`` and ``data_wait_seconds`` (mean, p50, and p95
       from 20 steps on) and ``data_wait_fraction``. A step is from asking for its batch to its end, without
       validation;
@@ -397,7 +397,9 @@ class PhaseTimer(pl.Callback):
         if batches == float("inf"):
             # A loader without a length: as many as an epoch had.
             batches = self._steps.batches // max(len(self._steps.seconds["epoch"]), 1)
-        images, seconds = self._images_of_epoch or self._images, self._seconds_of_pass()
+        # Each rank has as many: the throughput is that of all.
+        images = (self._images_of_epoch or self._images) * trainer.world_size
+        seconds = self._seconds_of_pass()
         about = {
             "num_batches": batches,
             "num_samples": images,

@@ -4,10 +4,13 @@ Names, arguments, keys and units (seconds) are upstream's. Where its figures mis
 ``wellread bench`` does. Formats are read and not copied from one list, and a batch's time begins when it is asked
 for. The constants may be changed before a function is called, as upstream's were edited:
 ``pytorch_benchmark.N_ROWS = 200``.
+
+``python -m wellread.compat.pytorch_benchmark`` does what upstream's script does: :func:`main`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -168,10 +171,11 @@ class SimpleEmbeddingModel(nn.Module):
 
 
 def generate_and_write_data() -> None:
-    """Writes ``N_ROWS`` images of uniform noise in every format of this build, by ``wellread generate``."""
+    """Writes ``N_ROWS`` images of uniform noise in every format of this build, by ``wellread generate``. Images that
+    are there already are replaced."""
     names = dict.fromkeys(name for name, _, _ in _FORMATS.values() if name in wellread.formats())
     names.pop("parquet-duckdb", None)
-    _run("generate", _folder(), "--formats", ",".join(names), *_of_images())
+    _run("generate", _folder(), "--formats", ",".join(names), *_of_images(), "--overwrite")
 
 
 def get_available_formats() -> list[dict[str, Any]]:
@@ -240,8 +244,8 @@ def benchmark_numpy_vs_torch(
 
 def run_track1() -> pandas.DataFrame:
     """Single images, by ``wellread bench dataset``: a row for each format, access pattern, transform and run."""
-    arguments: list[Any] = ["--access", "sequential,random", "--transform", "none,normalize", "--cache", "none"]
-    arguments += ["--samples", TRACK1_BENCHMARK_SAMPLES, "--repeats", TRACK1_REPEATS]
+    arguments: list[Any] = ["--access", "sequential,random", "--transform", "none,normalize,augment"]
+    arguments += ["--cache", "none", "--samples", TRACK1_BENCHMARK_SAMPLES, "--repeats", TRACK1_REPEATS]
     renamed = {"access": "access_pattern"} | {f"{name}_s": name for name in _STATISTICS}
     return _track(1, "dataset", arguments, renamed)
 
@@ -290,6 +294,18 @@ def plot_track4_results(df: pandas.DataFrame) -> None:
     _plot(4, "conversion")
 
 
+def main() -> None:
+    """Writes the images, runs all four tracks, and draws their plots."""
+    generate_and_write_data()
+    for run, plot in (
+        (run_track1, plot_track1_results),
+        (run_track2, plot_track2_results),
+        (run_track3, plot_track3_results),
+        (run_track4, plot_track4_results),
+    ):
+        plot(run())
+
+
 _STATISTICS = ("mean", "std", "p50", "p95", "p99", "min", "max")
 
 
@@ -335,7 +351,16 @@ def _track(number: int, what: str, arguments: list[Any], renamed: dict[str, str]
     # Without the rows that were not measured, columns have one type again.
     table = table.reset_index(drop=True).infer_objects().assign(**more)
     table.to_parquet(Path(DATA_DIR) / f"pytorch_benchmark_track{number}.parquet")
+    _summarise(number, results / "summary.json")
     return table
+
+
+def _summarise(number: int, of: Path) -> None:
+    """Puts the aggregates and metadata of a track beside those of the others, into upstream's file."""
+    path = Path(DATA_DIR) / "pytorch_benchmark_summary.json"
+    summary = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    summary[f"track{number}"] = json.loads(of.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
 
 
 def _results(what: str) -> Path:
@@ -348,3 +373,7 @@ def _plot(number: int, what: str) -> None:
         raise FileNotFoundError(f"{drawn}: run_track{number}() draws it")
     Path(IMAGES_DIR).mkdir(parents=True, exist_ok=True)
     shutil.copyfile(drawn, Path(IMAGES_DIR) / f"pytorch_benchmark_track{number}.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -10,11 +10,11 @@ use super::fingerprint::{ModelRecord, fingerprint};
 use super::model::Chosen;
 use super::options::EmbedOptions;
 use super::table::check_columns;
-use crate::colors::Colors;
 use crate::source::PREFETCH_BATCHES;
 use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 use wellread_loader::{Dataset, Loader, OnError};
+use wellread_store::colors::Colors;
 use wellread_store::surface::option;
 use wellread_store::{Error, Store};
 

@@ -10,8 +10,10 @@
 use super::{Dataset, View, chosen_of};
 use crate::cache::{Cache, CacheReport};
 use crate::draw::{Digest, key};
+use std::path::Path;
 use std::sync::Arc;
 use wellread_store::cells::CellsReport;
+use wellread_store::colors::Colors;
 use wellread_store::concat::Concat;
 use wellread_store::subset::Subset;
 use wellread_store::words::{counted, there_are};
@@ -113,6 +115,20 @@ impl Dataset {
         let options = options.clone();
         let chosen = chosen_of(&options);
         Ok(Self { chosen, ..Self::from_fn(move || wellread_store::open_all(&paths, &options))? })
+    }
+
+    /// As [`Self::open_with`], of pictures as red, green and blue: see [`Colors`].
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_in_color(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        let (path, options) = (path.as_ref().to_owned(), options.clone());
+        // Other pixels of the same files: caches tell them apart by this.
+        let chosen = Some(format!("in color {options:?}").into());
+        let open = move || -> Result<Box<dyn Store>> {
+            Ok(Box::new(Colors::new(wellread_store::open(&path, &options)?)))
+        };
+        Ok(Self { chosen, ..Self::from_fn(open)? })
     }
 
     /// Some rows of this set, in this order, as a set; a row given twice comes twice. Nothing is read.

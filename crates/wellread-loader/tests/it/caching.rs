@@ -11,6 +11,7 @@ fn cached_images_are_read_once() {
     let blocks = store.blocks.clone();
     let plain = store.dataset();
     let cached = plain.clone().with_cache(&Cache::MEMORY).unwrap();
+    assert_eq!(blocks.load(Ordering::Relaxed), 0, "nothing is read before it is asked for");
     let loader = |dataset, workers| {
         Loader::builder(dataset)
             .batch_size(6)

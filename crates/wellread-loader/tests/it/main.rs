@@ -4,6 +4,7 @@ mod cache_policies;
 mod caching;
 mod cells;
 mod channels;
+mod colors;
 mod crops;
 mod errors;
 #[cfg(target_os = "linux")]

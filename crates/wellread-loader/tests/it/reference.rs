@@ -313,8 +313,10 @@ fn nan_and_infinity_pass_through() {
 fn presets_exist_and_run() {
     let mut store = MemoryStore::new("squares");
     let shape = Shape::plane(20, 20);
-    store.push("a", shape, PixelType::U8, pixels(shape, PixelType::U8, 1)).unwrap();
+    let stored = pixels(shape, PixelType::U8, 1);
+    store.push("a", shape, PixelType::U8, stored.clone()).unwrap();
     let dataset = wellread_loader::Dataset::from_store(Box::new(store));
+    let unit: Vec<f32> = stored.iter().map(|&value| f32::from(value) / 255.0).collect();
     for name in Transform::PRESETS {
         let transform = Transform::preset(name).unwrap();
         assert_eq!(transform.is_random(), name == "augment");
@@ -322,6 +324,15 @@ fn presets_exist_and_run() {
             Loader::builder(&dataset).transform(transform).build().unwrap().iter().next().unwrap().unwrap();
         let low = if name == "normalize" { -1.0 } else { 0.0 };
         assert!(batch.pixels().iter().all(|v| (low - 1e-6..=1.0 + 1e-6).contains(v)), "{name}");
+        let differ = |wanted: &dyn Fn(f32) -> f32| {
+            batch.pixels().iter().zip(&unit).any(|(found, &value)| (found - wanted(value)).abs() > 1e-6)
+        };
+        match name {
+            "none" => assert!(!differ(&|value| value)),
+            "normalize" => assert!(!differ(&|value| (value - 0.5) / 0.5)),
+            // Flipped, turned and rotated.
+            _ => assert!(differ(&|value| value)),
+        }
     }
     assert!(Transform::preset("blur").is_none());
 }

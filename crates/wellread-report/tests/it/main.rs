@@ -5,3 +5,4 @@ mod figures;
 mod report;
 mod sample;
 mod tables;
+mod values;

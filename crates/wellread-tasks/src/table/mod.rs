@@ -37,10 +37,11 @@ const MAX_TASKS: usize = 10_000;
 /// Largest number of epochs or images per batch.
 const MAX_COUNT: u32 = 1_000_000;
 
-/// Reads a table.
+/// Reads a table. A row of which branch and experiment are known keeps what is wrong with it as its
+/// [`problem`](Row::problem).
 ///
 /// # Errors
-/// A file that cannot be read; line and column of what is wrong in it.
+/// A file that cannot be read; line and column of what is wrong in it otherwise.
 pub fn read(path: &Path) -> Result<Vec<Row>> {
     let name = path.display();
     let about = path.metadata().with_context(|| format!("cannot read the table {name}"))?;
@@ -58,15 +59,19 @@ pub fn read(path: &Path) -> Result<Vec<Row>> {
         let column = String::from_utf8_lossy(begun).chars().count() + 1;
         anyhow!("{name}, line {line}, column {column}: not UTF-8 text; save the table as CSV in UTF-8")
     })?;
-    parse(text).map_err(|problem| anyhow!("{name}, {problem}"))
+    rows(text).map_err(|problem| anyhow!("{name}, {problem}"))
 }
 
-/// The rows of a table's text; else line, column and what is wrong.
+/// The rows of a table's text, all of them understood; else line, column and what is wrong.
 ///
 /// # Errors
 /// As said.
 pub fn parse(text: &str) -> Result<Vec<Row>, String> {
-    rows(text).map_err(|problem| problem.to_string())
+    let rows = rows(text).map_err(|problem| problem.to_string())?;
+    match rows.iter().find_map(|row| row.problem.clone()) {
+        Some(problem) => Err(problem),
+        None => Ok(rows),
+    }
 }
 
 fn rows(text: &str) -> Result<Vec<Row>, Problem> {
@@ -77,7 +82,9 @@ fn rows(text: &str) -> Result<Vec<Row>, Problem> {
         what: format!("the table is empty; its first row names the columns: {}", COLUMNS.join(",")),
     })?;
     let columns = columns(&header)?;
-    let rows: Vec<Row> = records.map(|record| row(&columns, &record)).collect::<Result<_, _>>()?;
+    let rows: Vec<Row> = records
+        .map(|record| row(&columns, &record).or_else(|problem| misunderstood(&columns, &record, problem)))
+        .collect::<Result<_, _>>()?;
     let problem = |what: String| Problem { line: header.line, column: 1, what };
     if rows.is_empty() {
         return Err(problem("the table has no tasks below its header".into()));
@@ -166,6 +173,28 @@ fn row(columns: &[&'static str], record: &Record) -> Result<Row, Problem> {
         checkpoint_path: field("checkpoint_path").map(|field| field.text.clone()),
         data_path: field("data_path").map(|field| field.text.clone()),
         overrides: overrides(columns.len(), field("overrides"), record)?,
+        problem: None,
+    })
+}
+
+/// A row with a mistake, of which branch and experiment are known; else the mistake.
+fn misunderstood(columns: &[&'static str], record: &Record, problem: Problem) -> Result<Row, Problem> {
+    let text = |name: &str| {
+        let at = columns.iter().position(|column| *column == name)?;
+        record.fields.get(at).map(|field| field.text.clone()).filter(|text| !text.is_empty())
+    };
+    let (Some(branch), Some(experiment)) = (text("branch"), text("experiment")) else { return Err(problem) };
+    Ok(Row {
+        line: record.line,
+        branch,
+        experiment,
+        trainer: None,
+        max_epochs: None,
+        batch_size: None,
+        checkpoint_path: text("checkpoint_path"),
+        data_path: text("data_path"),
+        overrides: Vec::new(),
+        problem: Some(problem.to_string()),
     })
 }
 

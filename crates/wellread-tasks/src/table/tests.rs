@@ -50,6 +50,18 @@ fn the_same_is_written_in_many_ways() {
 }
 
 #[test]
+fn a_row_with_a_mistake_is_a_row_where_it_is_known_which() {
+    let text = "branch,experiment,trainer,batch_size\nmain,e,tpu,4\nmain,e,cpu,4\n";
+    let rows = super::rows(text).unwrap();
+    let problem = "line 2, column 8: trainer: \"tpu\" is no trainer; there are gpu, cpu, ddp";
+    assert_eq!((rows[0].line, rows[0].experiment.as_str()), (2, "e"));
+    assert_eq!(rows[0].problem.as_deref(), Some(problem));
+    assert_eq!((rows[1].batch_size, &rows[1].problem), (Some(4), &None));
+    assert_eq!(parse(text), Err(problem.to_owned()));
+    assert!(super::rows("branch,experiment,trainer\n,e,tpu\n").is_err(), "nobody knows of which branch");
+}
+
+#[test]
 fn what_is_wrong_is_said_with_line_and_column() {
     let header = "branch,experiment,trainer,max_epochs,batch_size,overrides\n";
     let cases = [

@@ -69,7 +69,8 @@ fn what_keeps_every_task_from_running_is_in_the_results() {
     let plain = sandbox.path("plain");
     std::fs::create_dir_all(&plain).unwrap();
     type Change<'a> = &'a dyn Fn(&mut Config);
-    let cases: [(&str, Change<'_>, &str); 5] = [
+    let cases: [(&str, Change<'_>, &str); 6] = [
+        ("main,unet,,width", &|_| (), "overrides: \"width\" is not key=value"),
         ("nowhere,unet,", &|_| (), "there is no branch, tag or commit \"nowhere\""),
         ("incomplete,unet,", &|_| (), "cannot get the submodules of incomplete"),
         ("main,unet,", &|c| c.repository.clone_from(&plain), "not in a git repository"),

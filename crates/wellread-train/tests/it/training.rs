@@ -145,7 +145,8 @@ fn one_channel_is_predicted_from_another() {
         "optimizer.schedule=cosine",
         "data.normalize=set",
     ];
-    let mut task = world.task("im2im/labelfree", "out", &overrides);
+    // As upstream's documents call it.
+    let mut task = world.task("im2im/label_free", "out", &overrides);
     let lines = world.run(&task).unwrap();
     assert!(metrics(&lines)["best_val_pearson"].as_f64().unwrap() > 0.5, "{}", metrics(&lines));
     let table = fs::read_to_string(world.path("out/metrics.csv")).unwrap();

@@ -1,18 +1,18 @@
 //! Pictures of any colours as red, green and blue: a grey one is all three alike, transparency is left out. A model of
 //! photographs needs it for a folder in which grey pictures lie among coloured ones, as in ImageNet.
 
-use wellread_image::{Region, Shape};
-use wellread_store::place::Wanted;
-use wellread_store::{
+use crate::place::Wanted;
+use crate::{
     Block, Hints, PixelSink, Request, Result, RowInfo, Scratch, Store, check_request, default_answers,
     delegate_store,
 };
+use wellread_image::{Region, Shape};
 
 /// Red, green and blue.
 const COLORS: usize = 3;
 
 /// A store whose images all have three channels.
-pub(crate) struct Colors(Box<dyn Store>);
+pub struct Colors(Box<dyn Store>);
 
 impl Colors {
     /// The view. Reads nothing.
@@ -102,33 +102,5 @@ impl Store for Colors {
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         let (inner, asked) = self.inner_requests(requests)?;
         self.0.read(&inner, scratch, &mut Repeated { asked: &asked, sink })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wellread_image::PixelType;
-    use wellread_loader::MemoryStore;
-
-    #[test]
-    fn grey_becomes_three_colours_and_colours_stay() {
-        let mut store = MemoryStore::new("mixed");
-        for (name, channels) in [("grey", 1), ("alpha", 2), ("rgb", 3), ("rgba", 4)] {
-            let shape = Shape([1, channels, 1, 2, 2]);
-            let pixels = (0..shape.pixels()).map(|i| i as u8).collect();
-            store.push(name.to_owned(), shape, PixelType::U8, pixels).unwrap();
-        }
-        let colors = Colors::new(Box::new(store));
-        let read = |row| wellread_store::read_image(&colors, row).unwrap();
-        for row in [0, 1] {
-            let (info, pixels) = read(row);
-            assert_eq!(
-                (info.shape, &pixels[..]),
-                (Shape([1, 3, 1, 2, 2]), &[0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3][..])
-            );
-        }
-        let first: Vec<u8> = (0..12).collect();
-        assert_eq!((read(2).1, read(3).1), (first.clone(), first));
     }
 }
