@@ -276,6 +276,53 @@ fn a_table_of_comparisons_says_its_own_runs_and_its_reasons_once() {
     assert_eq!(page.matches("it did not run").count(), 1, "not among the notes too");
 }
 
+/// A light build lacks three engines in each configuration of each benchmark, for one reason.
+#[test]
+fn what_is_missing_is_one_note_for_each_reason() {
+    let mut input = ReportInput::default();
+    for (name, key) in [("storage", "operation"), ("dataset", "access")] {
+        let mut table = Table::new(name);
+        for value in ["first", "second", "third"] {
+            for format in ["duckdb", "lance", "vortex"] {
+                table.push(row![
+                    ("format", format),
+                    (key, value),
+                    ("status", "unavailable"),
+                    ("reason", format!("left out of this build; build with --features {format}"))
+                ]);
+            }
+            table.push(row![
+                ("format", "tiff"),
+                (key, value),
+                ("run", 0),
+                ("status", "ok"),
+                ("seconds", 1.0)
+            ]);
+        }
+        input.tables.push(table);
+    }
+    input.tables[0].push(row![
+        ("format", "tiff"),
+        ("operation", "write"),
+        ("status", "unavailable"),
+        ("reason", "the disk is full")
+    ]);
+    let page = html::page(&input);
+    let (_, notes) = page.split_once("<ul class=\"notes\">").unwrap();
+    let said: Vec<&str> = notes
+        .lines()
+        .take_while(|line| *line != "</ul>")
+        .filter(|line| line.contains("this build") || line.contains("disk"))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "<li>Storage, Dataset: single images: duckdb; lance; vortex: left out of this build</li>",
+            "<li>Storage: tiff, write: the disk is full</li>"
+        ]
+    );
+}
+
 /// Each benchmark has a noise floor of its own: the largest of all says nothing of the others.
 #[test]
 fn notes_give_each_benchmark_its_noise_floor_and_name_the_noisy_ones() {
