@@ -161,6 +161,40 @@ fn a_batch_size_that_is_impossible_is_not_a_format_that_is_missing() {
     assert!(last.detail.contains("lance: left out of this build"), "{}", last.detail);
 }
 
+/// A light build lacks formats, and its Python lacks a framework: each is named once, and a framework that was measured is not named.
+#[test]
+fn what_a_build_and_a_python_lack_is_named_once() {
+    let mut table = Table::new("dataset");
+    for (framework, loader) in [("rust", "wellread"), ("pytorch", "tifffile")] {
+        table.push(row![("format", "tiff"), ("framework", framework), ("loader", loader), ("status", "ok")]);
+    }
+    let left_out = "left out of this build";
+    for format in ["tiff", "lance", "vortex"] {
+        if format != "tiff" {
+            table.push(row![
+                ("format", format),
+                ("framework", "rust"),
+                ("loader", "wellread"),
+                ("status", "unavailable"),
+                ("reason", left_out)
+            ]);
+        }
+        for (framework, lacking) in [("pytorch", left_out), ("jax", "pip install jax")] {
+            if (format, framework) != ("tiff", "pytorch") {
+                table.push(row![
+                    ("format", format),
+                    ("framework", framework),
+                    ("status", "unavailable"),
+                    ("reason", lacking)
+                ]);
+            }
+        }
+    }
+    let last = all(&[table], &BTreeMap::new(), 1, "").pop().unwrap();
+    assert_eq!(last.text, "Not measured: jax, lance, vortex");
+    assert_eq!(last.detail, "jax: pip install jax; lance, vortex: left out of this build");
+}
+
 #[test]
 fn a_page_cache_that_stays_full_is_not_a_format_that_is_missing() {
     let mut table = Table::new("storage");
