@@ -52,6 +52,29 @@ fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
     assert!(all(&[unclear], &BTreeMap::new(), 1, "")[0].text.contains("cannot be told apart"));
 }
 
+/// The answer leads with what binds: where the model does, the fastest format makes nothing faster.
+#[test]
+fn what_binds_comes_before_the_fastest_format() {
+    for (share, binds) in [(0.01, "The model binds here"), (0.7, "Loading binds here")] {
+        let mut steps = Table::new("loop");
+        for run in 0..7 {
+            steps.push(row![
+                ("format", "tiff"),
+                ("model", "small-cnn"),
+                ("mode", "train"),
+                ("run", run),
+                ("images_per_sec", 100.0),
+                ("steps", 12),
+                ("batches_ahead", 4),
+                ("data_wait_fraction", share + 1e-4 * f64::from(run))
+            ]);
+        }
+        let found = all(&[two_formats(7, &[("epoch_s", 1.0)]), steps], &BTreeMap::new(), 1, "");
+        assert!(found[0].text.starts_with(binds), "{}", found[0].text);
+        assert!(found[1].text.contains("tiff is the fastest format here"), "{}", found[1].text);
+    }
+}
+
 #[test]
 fn two_rounds_give_no_interval_and_no_verdict() {
     let found = all(&[two_formats(2, &[])], &BTreeMap::new(), 1, "");

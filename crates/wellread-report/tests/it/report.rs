@@ -48,6 +48,17 @@ fn the_report_has_every_section_and_needs_nothing_else() {
         drawn.contains("id=\"plot-dataset_distribution\"")
             && drawn.contains("id=\"plot-dataloader_timeline\"")
     );
+    // It begins with the one chart that decides, and the sentences follow.
+    let (before, after) = drawn.split_once("id=\"plot-decision\"").unwrap();
+    assert!(!before.contains("<figure class=\"chart\"") && !before.contains("class=\"findings\""));
+    let (chart, _) = after.split_once("class=\"findings\"").unwrap();
+    assert_eq!(chart.matches("<figure class=\"chart\"").count(), 1);
+    // Single times are folded away.
+    for folded in ["dataset_distribution", "dataloader_timeline"] {
+        let (before, _) = drawn.split_once(&format!("id=\"plot-{folded}\"")).unwrap();
+        let (_, opened) = before.rsplit_once("<details class=\"more\">").unwrap();
+        assert!(!opened.contains("</details>"), "{folded}");
+    }
     // Nothing is loaded: the only addresses are names of files beside it, anchors and the SVG namespace.
     let rest = page.replace("http://www.w3.org/2000/svg", "");
     for outside in ["http:", "https:", "//cdn", "@import", "url(", "<link", "<iframe"] {
