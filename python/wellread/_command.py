@@ -9,8 +9,8 @@ import sysconfig
 from collections.abc import Mapping
 
 MISSING = (
-    "the command wellread is not installed: pip install 'wellread[bench]', or `make install` in a clone; "
-    "the variable WELLREAD can name the program, too"
+    "the command wellread is not installed: pip install ./crates/wellread-cli, or make install, in a clone of "
+    "wellread; the variable WELLREAD can name the program, too"
 )
 
 

@@ -196,12 +196,12 @@ def test_feature_maps_are_refused_or_pooled_and_outputs_chosen(embed, wanted, tm
     model = onnx_file(tmp_path / "maps.onnx", [pool, mean, flat], ["n", "c", "h", "w"], outputs)
     refused = embed(model, code=1)
     assert "64 x 2 x 24 x 28" in refused or "40 x 2 x 24 x 28" in refused
-    assert "--pool mean" in refused and "--output" in refused
+    assert "--pool mean" in refused and "--model-output" in refused
     assert not list(tmp_path.glob(".wellread-*"))
-    for args in [("--pool", "mean"), ("--output", "features"), ("--output", "squares")]:
+    for args in [("--pool", "mean"), ("--model-output", "features"), ("--model-output", "squares")]:
         table, _ = embed(model, *args, "--overwrite")
         np.testing.assert_allclose(features(table), wanted, atol=1e-5)
-    unknown = embed(model, "--output", "layer4", "--overwrite", code=1)
+    unknown = embed(model, "--model-output", "layer4", "--overwrite", code=1)
     assert "layer4" in unknown and "maps, squares, features" in unknown
 
 

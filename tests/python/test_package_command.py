@@ -72,7 +72,7 @@ def test_the_command_is_looked_for_where_it_may_be(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert _command.program() == str(tmp_path / "wellread")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    with pytest.raises(FileNotFoundError, match=r"pip install 'wellread\[bench\]'"):
+    with pytest.raises(FileNotFoundError, match=r"pip install ./crates/wellread-cli, or make install, in a clone"):
         _command.program()
     monkeypatch.delenv("WELLREAD_PYTHON", raising=False)
     assert _command.environment()["WELLREAD_PYTHON"] == sys.executable

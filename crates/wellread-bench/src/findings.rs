@@ -114,11 +114,18 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
         .filter(|&(t, r)| !is_missing(t, r) && !in_python(t, r))
         .filter_map(|(t, r)| t.str("format", r))
         .collect();
+    let is_seen = |column: &str, value: Option<&str>| {
+        rows().any(|(t, r)| !is_missing(t, r) && t.str(column, r) == value)
+    };
     let mut seen: Vec<(String, String)> = Vec::new();
     for (table, row) in rows().filter(|&(t, r)| is_missing(t, r)) {
         let format = table.str("format", row).unwrap_or_default();
+        // A framework that was measured with another format does not lack this one: nobody could read it.
+        let is_of_format =
+            || is_seen("framework", table.str("framework", row)) && !is_seen("format", Some(format));
         // That a set is smaller than a batch is the same for all formats.
         let name = match table.cell("batch_size", row) {
+            _ if in_python(table, row) && is_of_format() => format.to_owned(),
             _ if in_python(table, row) => {
                 let columns =
                     ["framework", "loader", "mode", "path"].map(|name| table.cell(name, row).text());

@@ -126,24 +126,31 @@ fn without_hidden(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// The error of an option for images, such as `--data` of `bench`, where a command takes their path without one. The option that is
-/// spelled most like it is about something else.
+/// The error of an option for images or for results, such as `--data` and `--out` of `bench`, where a command takes that path without
+/// one. The option that is spelled most like it is about something else.
 fn without_option(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let is_for_images = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(name)) => ["--data", "--input", "--data-source"].contains(&name.as_str()),
-        _ => false,
-    };
-    let usage = match error.get(ContextKind::Usage) {
-        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::StyledStr(text)) => text.to_string(),
         _ => String::new(),
     };
+    let (option, usage) = (text(ContextKind::InvalidArg), text(ContextKind::Usage));
+    // What it names, and a word of a command's usage with the words that are typed instead.
+    let (what, places) = match option.as_str() {
+        "--data" | "--input" | "--data-source" => {
+            ("path of images", [("<PATH>", "PATH"), ("<SOURCE>", "SOURCE TARGET")])
+        }
+        "--out" | "--output" => {
+            ("path of what is written", [("<OUT>", "OUT"), ("<TARGET>", "SOURCE TARGET")])
+        }
+        _ => return error,
+    };
     let words: Vec<&str> = usage.split_whitespace().collect();
-    let path = words.iter().find(|word| ["<PATH>", "<SOURCE>"].contains(word));
-    if let (ErrorKind::UnknownArgument, true, Some(path)) = (error.kind(), is_for_images, path) {
+    let place = places.iter().find(|(word, _)| words.contains(word));
+    if let (ErrorKind::UnknownArgument, Some((_, typed))) = (error.kind(), place) {
         let command = words.get(2).copied().unwrap_or_default();
-        let path = path.trim_matches(['<', '>']);
-        let tip = format!("the path of images has no option here: wellread {command} {path}");
+        let tip = format!("the {what} has no option here: wellread {command} {typed}");
         error.remove(ContextKind::SuggestedArg);
         error.remove(ContextKind::Usage);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));

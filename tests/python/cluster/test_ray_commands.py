@@ -179,7 +179,7 @@ def test_without_ray_an_error_says_how_to_get_it(wellread, parquet, monkeypatch,
     python.chmod(0o755)
     monkeypatch.setenv("WELLREAD_PYTHON", str(python))
     said = wellread("checksum", parquet, "--on", "ray", code=1)
-    assert "has no ray" in said and "pip install 'wellread[ray]'" in said
+    assert "has no ray" in said and "pip install '.[ray]' in a clone of wellread" in said
 
 
 def test_commands_that_measure_are_alone_on_their_nodes(cluster, tmp_path):

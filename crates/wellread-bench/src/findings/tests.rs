@@ -52,6 +52,58 @@ fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
     assert!(all(&[unclear], &BTreeMap::new(), 1, "")[0].text.contains("cannot be told apart"));
 }
 
+/// So many rounds of a model loop of 12 steps, which wait this share of their time for batches that were partly read ahead.
+fn steps(runs: i32, share: f64, ahead: i64) -> Table {
+    let mut table = Table::new("loop");
+    for run in 0..runs {
+        table.push(row![
+            ("format", "tiff"),
+            ("model", "small-cnn"),
+            ("mode", "train"),
+            ("run", run),
+            ("images_per_sec", 100.0),
+            ("steps", 12),
+            ("batches_ahead", ahead),
+            ("data_wait_fraction", share + 1e-4 * f64::from(run))
+        ]);
+    }
+    table
+}
+
+/// The answer leads with what binds: where the model does, the fastest format makes nothing faster.
+#[test]
+fn what_binds_comes_before_the_fastest_format() {
+    for (share, binds) in [(0.01, "The model binds here"), (0.7, "Loading binds here")] {
+        let tables = [two_formats(7, &[("epoch_s", 1.0)]), steps(7, share, 4)];
+        let found = all(&tables, &BTreeMap::new(), 1, "");
+        assert!(found[0].text.starts_with(binds), "{}", found[0].text);
+        assert!(found[1].text.contains("tiff is the fastest format here"), "{}", found[1].text);
+    }
+}
+
+/// Few rounds, short epochs, steps that were read ahead and a share at a threshold ask for more. None of them is good news.
+#[test]
+fn no_card_that_asks_for_more_is_good() {
+    let mut asking = 0;
+    for runs in [1, 2, 5, 6, 7] {
+        for epoch_s in [0.01, 1.0] {
+            for (share, ahead) in [(0.01, 4), (0.01, 12), (0.2998, 4), (0.7, 4)] {
+                let loader = two_formats(runs, &[("epoch_s", epoch_s)]);
+                let tables = [loader, steps(runs as i32, share, ahead)];
+                for card in all(&tables, &BTreeMap::new(), 1, &more_rounds(runs, "--repeats")) {
+                    let said = format!("{} {}", card.text, card.detail).to_lowercase();
+                    let asks = ["measure more", "more rounds", "--repeats", "--steps", "measure loop again"];
+                    if asks.iter().any(|words| said.contains(words)) {
+                        asking += 1;
+                        assert_ne!(card.severity, Severity::Good, "{said}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(asking > 40, "{asking}");
+}
+
 #[test]
 fn two_rounds_give_no_interval_and_no_verdict() {
     let found = all(&[two_formats(2, &[])], &BTreeMap::new(), 1, "");
@@ -159,6 +211,40 @@ fn a_batch_size_that_is_impossible_is_not_a_format_that_is_missing() {
     assert_eq!(last.text, "Not measured: batches of 32, batches of 64, lance");
     assert!(last.detail.contains("batches of 64: the set has only 20 images"), "{}", last.detail);
     assert!(last.detail.contains("lance: left out of this build"), "{}", last.detail);
+}
+
+/// A light build lacks formats, and its Python lacks a framework: each is named once, and a framework that was measured is not named.
+#[test]
+fn what_a_build_and_a_python_lack_is_named_once() {
+    let mut table = Table::new("dataset");
+    for (framework, loader) in [("rust", "wellread"), ("pytorch", "tifffile")] {
+        table.push(row![("format", "tiff"), ("framework", framework), ("loader", loader), ("status", "ok")]);
+    }
+    let left_out = "left out of this build";
+    for format in ["tiff", "lance", "vortex"] {
+        if format != "tiff" {
+            table.push(row![
+                ("format", format),
+                ("framework", "rust"),
+                ("loader", "wellread"),
+                ("status", "unavailable"),
+                ("reason", left_out)
+            ]);
+        }
+        for (framework, lacking) in [("pytorch", left_out), ("jax", "pip install jax")] {
+            if (format, framework) != ("tiff", "pytorch") {
+                table.push(row![
+                    ("format", format),
+                    ("framework", framework),
+                    ("status", "unavailable"),
+                    ("reason", lacking)
+                ]);
+            }
+        }
+    }
+    let last = all(&[table], &BTreeMap::new(), 1, "").pop().unwrap();
+    assert_eq!(last.text, "Not measured: jax, lance, vortex");
+    assert_eq!(last.detail, "jax: pip install jax; lance, vortex: left out of this build");
 }
 
 #[test]

@@ -43,7 +43,7 @@ Examples:
       --resize 224x224 --channels DNA,ER,AGP
   wellread embed plate-tiff --cells cells.csv --cells-size 96x96 \\
       --model cells.onnx --out cells-profiles.parquet
-  wellread embed plate.parquet --model resnet.onnx --output layer4 --pool mean \\
+  wellread embed plate.parquet --model resnet.onnx --model-output layer4 --pool mean \\
       --normalize imagenet --out profiles.parquet
   wellread embed plate.parquet --model python:mypackage.models:Encoder \\
       --out profiles.parquet --resume
@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "MODEL")]
     model: ModelName,
     /// Table to write (Parquet).
-    #[arg(long, value_name = "FILE", value_parser = local_path())]
+    #[arg(long, visible_alias = "output", value_name = "FILE", value_parser = local_path())]
     out: PathBuf,
     #[command(flatten)]
     open: OpenArgs,
@@ -75,7 +75,7 @@ pub struct Args {
     input: InputArgs,
     /// Output of the ONNX file to take; by default the first.
     #[arg(help_heading = "Model", long, value_name = "NAME")]
-    output: Option<String>,
+    model_output: Option<String>,
     /// Feature maps (N x C x H x W) and tokens (N x T x F): none refuses them, mean takes their mean.
     #[arg(help_heading = "Model", long, default_value = "none", value_name = "none|mean")]
     pool: Pool,
@@ -153,7 +153,7 @@ impl Args {
         Ok(EmbedOptions {
             model: self.model.clone(),
             weights: self.weights.clone(),
-            output: self.output.clone(),
+            output: self.model_output.clone(),
             pool: self.pool,
             transform: self.input.transform(store)?,
             batch_size: self.batch_size,

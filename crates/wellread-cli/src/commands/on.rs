@@ -23,7 +23,7 @@ use wellread_worker::{python, python_command, question};
 /// The code that the Python runs.
 const CODE: &str = "from wellread.ray.__main__ import main; sys.exit(main())";
 /// How what is missing can be had.
-const HINT: &str = "pip install 'wellread[ray]'; the variable WELLREAD_PYTHON names the Python that has it, if it is not that of this program";
+const HINT: &str = "pip install '.[ray]' in a clone of wellread; the variable WELLREAD_PYTHON names the Python that has it, if it is not that of this program";
 
 /// Where a whole-set command is done.
 #[derive(clap::Args, Clone, Debug, Default)]

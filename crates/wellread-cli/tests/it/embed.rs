@@ -316,7 +316,7 @@ fn what_cannot_be_is_refused_with_what_can() {
         (&["--model", "python:module"], 2, "python:package.module:Class"),
         (&["--model", arg(&missing)], 1, "no such file"),
         (&["--model", "resnet50", "--weights", arg(&missing)], 1, "no such file"),
-        (&["--model", "resnet50", "--output", "layer4"], 2, "ONNX"),
+        (&["--model", "resnet50", "--model-output", "layer4"], 2, "--model-output names an output"),
         (&["--model", "resnet50", "--pool", "median"], 2, "mean"),
         (&["--model", "resnet50", "--batch-size", "0"], 2, "at least one"),
         (&["--model", "resnet50", "--scale", "much"], 2, "percentiles"),

@@ -17,12 +17,14 @@ mod false_alarms;
 mod infer;
 mod left_out;
 mod limits;
+mod missing;
 mod names;
 mod new_set;
 mod new_user;
 mod nodes;
 #[cfg(target_os = "linux")]
 mod odd_paths;
+mod option_names;
 mod plate;
 mod processes;
 mod recipe;

@@ -1,7 +1,8 @@
-//! Problems of a new user. There are a short time budget, an interruption, nothing to measure, options by their other names,
-//! addresses and places that cannot be written. [`crate::new_set`] has those with a set of images.
+//! Problems of a new user. There are a short time budget, an interruption, nothing to measure, addresses and places
+//! that cannot be written. [`crate::new_set`] has those with a set of images, [`crate::option_names`] those with options.
 
 use crate::support::{arg, files_below, generate, json, leftovers, wellread, wellread_in};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -85,11 +86,24 @@ fn three_large_images_keep_to_ten_seconds_and_say_what_was_cut() {
     let said = done.stderr.lines().filter_map(|line| line.split([' ', ':']).next());
     let said: Vec<&str> = said.filter(|word| PHASES.contains(word)).collect();
     assert_eq!(said, PHASES, "{}", done.stderr);
+    let warnings = ReportInput::from_dir(&out).unwrap().warnings;
     for phase in PHASES {
         let table = Table::read_parquet(out.join(format!("{phase}.parquet"))).unwrap();
         assert!(table.rows() > 0, "{phase}");
+        // Its line tells the rounds that were measured, and a note why they are fewer than were asked for.
+        let start = format!("{phase}: ");
+        let line = done.stderr.lines().find_map(|line| line.strip_prefix(&start)).unwrap();
+        let (told, _) = line.split_once(" round").unwrap();
+        let (rounds, asked) = told.split_once(" of ").unwrap_or((told, told));
+        let rounds: usize = rounds.parse().unwrap();
+        let runs = (0..table.rows()).filter_map(|row| table.f64("run", row));
+        assert_eq!(runs.map(f64::to_bits).collect::<BTreeSet<_>>().len(), rounds, "{line}");
+        assert_eq!(asked, "7", "{line}");
+        let is_why = |said: &str| {
+            said.starts_with(&start) && (said.contains("time budget") || said.contains("counted as warm-up"))
+        };
+        assert!(rounds == 0 || rounds == 7 || warnings.iter().any(|said| is_why(said)), "{warnings:?}");
     }
-    let warnings = ReportInput::from_dir(&out).unwrap().warnings;
     let table = Table::read_parquet(out.join("loop.parquet")).unwrap();
     let Some(cut) = warnings.iter().find_map(|said| said.strip_prefix("loop: cut to fit its ")) else {
         let late = |row| {
@@ -233,33 +247,6 @@ fn too_few_rounds_claim_no_interval() {
         "{enough}"
     );
     assert!(noted.contains("to compare results, measure several with --processes 5"), "{noted}");
-}
-
-#[test]
-fn options_have_one_name_everywhere() {
-    let dir = tempfile::tempdir().unwrap();
-    let set = dir.path().join("set");
-    generate(&set, 4, &["--formats", "tiff"]);
-    let (tiff, out) = (set.join("tiff"), dir.path().join("results"));
-    let few = ["--in-place", "--no-cold", "--repeats", "1"];
-    json(&[&["bench", "storage", "--data", arg(&tiff), "--output", arg(&out)], &few[..]].concat());
-    assert!(out.join("storage.parquet").exists());
-    let (stats, view) = (dir.path().join("stats.json"), dir.path().join("view.png"));
-    json(&["stats", arg(&tiff), "--output", arg(&stats)]);
-    json(&["view", arg(&tiff), "--output", arg(&view)]);
-    assert!(stats.exists() && view.exists());
-    // Where a path has no option, the error says so, and names no other option.
-    for (command, option, shown) in
-        [("verify", "--data", "PATH"), ("stats", "--input", "PATH"), ("convert", "--data", "SOURCE")]
-    {
-        let wrong = wellread(&[command, option, arg(&tiff)]);
-        let said = format!("the path of images has no option here: wellread {command} {shown}");
-        assert!(wrong.code == 2 && wrong.stderr.contains(&said), "{}", wrong.stderr);
-        assert!(!wrong.stderr.contains("--path-map"), "{}", wrong.stderr);
-    }
-    // Other options are compared by their spelling as before.
-    let wrong = wellread(&["verify", "--agains", "x", arg(&tiff)]);
-    assert!(wrong.code == 2 && wrong.stderr.contains("'--against'"), "{}", wrong.stderr);
 }
 
 #[cfg(unix)]

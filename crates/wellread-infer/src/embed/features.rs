@@ -81,7 +81,7 @@ impl Features {
             (_, _) if wide <= 1 => Ok(Self { width: all, values }),
             (Pool::None, _) => bail!(
                 "the model gives {} for {}: feature maps or tokens, not a row of features per image (hint: --pool mean \
-                 takes their mean, --output names another output of an ONNX file)",
+                 takes their mean, --model-output names another output of an ONNX file)",
                 shape(axes),
                 counted(batch, "image")
             ),

@@ -103,7 +103,7 @@ impl EmbedOptions {
         let is_built_in = matches!(self.model, ModelName::BuiltIn(_));
         ensure!(
             self.output.is_none() || is_onnx,
-            "--output names an output of an ONNX file, and {} is none",
+            "--model-output names an output of an ONNX file, and {} is none",
             self.model
         );
         ensure!(

@@ -114,15 +114,20 @@ fn with_demand(axis: &mut Axis, demand: &Demand, most: f64) -> String {
     format!("Dashed line: the rate of the model ({model}, {work}) without waiting, {takes}.")
 }
 
-/// The figure; `None` where nothing was measured that compares several formats.
+/// The figure; `None` where nothing that decides was measured.
 pub(crate) fn figure(input: &ReportInput) -> Option<Figure> {
-    CHOICES.iter().find_map(|choice| {
-        let table = input.tables.iter().find(|table| table.name() == choice.table)?;
-        draw(choice, table, input)
-    })
+    let of = |least: usize| {
+        CHOICES.iter().find_map(|choice| {
+            let table = input.tables.iter().find(|table| table.name() == choice.table)?;
+            draw(choice, table, input, least)
+        })
+    };
+    // One that compares formats, where several were measured.
+    of(2).or_else(|| of(1))
 }
 
-fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
+/// The figure of a choice of which `least` formats at least were measured.
+fn draw(choice: &Choice, table: &Table, input: &ReportInput, least: usize) -> Option<Figure> {
     let batch = telling_batch_size(table);
     let batch = sorted(table, "batch_size", &[]).into_iter().find(|size| size.as_f64() == batch);
     let mut common: Vec<(&'static str, Cell)> =
@@ -152,7 +157,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
         })
         .partition(|(_, mark)| matches!(mark, Mark::Value(_)));
     let (shown, marks): (Vec<(Series, Vec<_>)>, Vec<Mark>) = measured.into_iter().unzip();
-    if shown.len() < 2 {
+    if shown.len() < least {
         return None;
     }
     let is_unverified = |(_, which): &&(Series, Vec<(&'static str, Cell)>)| {

@@ -37,6 +37,27 @@ fn rows_that_panels_share_are_sorted_by_the_first_of_them() {
     assert_eq!((values(0), values(1)), (vec![300.0, 200.0, 100.0], vec![100.0, 500.0, 900.0]));
 }
 
+/// A set that is measured as it lies there has one format, and its report begins with a chart all the same.
+#[test]
+fn a_report_of_one_format_begins_with_its_bar() {
+    let mut table = Table::new("dataloader");
+    for (workers, rate) in [(0, 10.0), (2, 12.0)] {
+        table.push(row![
+            ("format", "tiff"),
+            ("batch_size", 4),
+            ("workers", workers),
+            ("num_samples", 20),
+            ("status", "ok"),
+            ("samples_per_sec", rate)
+        ]);
+    }
+    let drawn =
+        super::decision::figure(&ReportInput { tables: vec![table], ..ReportInput::default() }).unwrap();
+    let bars = drawn.sections[0].panels[0].marks.iter().filter_map(value_of).collect::<Vec<_>>();
+    assert_eq!((drawn.sections.len(), bars), (1, vec![12.0]));
+    assert!(drawn.png(1.0).is_ok());
+}
+
 #[test]
 fn a_row_without_a_result_in_the_first_panel_comes_after_those_with_one() {
     let mut table = storage();

@@ -247,22 +247,28 @@ fn notes(input: &ReportInput) -> String {
         ));
     }
     items.extend(input.warnings.iter().map(|w| format!("Warning: {w}")));
-    // The problems of a derived table stand with the table it is from.
+    // The problems of a derived table stand with the table it is from. A reason that several tables give is one line.
+    let mut missing: Vec<((String, String), Vec<String>)> = vec![];
     for table in input.tables.iter().filter(|table| !columns::is_derived(table.name())) {
         let keys = columns::keys(table);
         let heading = figures::heading(table.name());
-        let mut said: Vec<String> = vec![];
-        for c in columns::configurations(table, &keys, &[]) {
-            let name = figures::configuration_name(&c.group.key);
-            if let Some(why) = &c.unavailable {
-                said.push(format!("{heading}: {name}: {why}"));
-            }
-            if c.unverified {
-                said.push(format!("{heading}: {name}: pixels not verified; do not use its figures"));
+        let all = columns::configurations(table, &keys, &[]);
+        for told in figures::missing(&keys, &all) {
+            match missing.iter_mut().find(|(known, _)| *known == told) {
+                Some((_, headings)) => headings.push(heading.clone()),
+                None => missing.push((told, vec![heading.clone()])),
             }
         }
-        items.extend(said);
+        let unverified = all.iter().filter(|c| c.unverified).map(|c| {
+            let name = figures::configuration_name(&c.group.key);
+            format!("{heading}: {name}: pixels not verified; do not use its figures")
+        });
+        items.extend(unverified);
     }
+    let told = |((who, why), headings): &((String, String), Vec<String>)| {
+        format!("{}: {who}: {why}", headings.join(", "))
+    };
+    items.extend(missing.iter().map(told));
     let items: Vec<_> = items.iter().map(|i| format!("<li>{}</li>\n", escape(i))).collect();
     section("notes", "Notes", &format!("<ul class=\"notes\">\n{}</ul>\n", items.concat()))
 }

@@ -48,6 +48,17 @@ fn the_report_has_every_section_and_needs_nothing_else() {
         drawn.contains("id=\"plot-dataset_distribution\"")
             && drawn.contains("id=\"plot-dataloader_timeline\"")
     );
+    // It begins with the one chart that decides, and the sentences follow.
+    let (before, after) = drawn.split_once("id=\"plot-decision\"").unwrap();
+    assert!(!before.contains("<figure class=\"chart\"") && !before.contains("class=\"findings\""));
+    let (chart, _) = after.split_once("class=\"findings\"").unwrap();
+    assert_eq!(chart.matches("<figure class=\"chart\"").count(), 1);
+    // Single times are folded away.
+    for folded in ["dataset_distribution", "dataloader_timeline"] {
+        let (before, _) = drawn.split_once(&format!("id=\"plot-{folded}\"")).unwrap();
+        let (_, opened) = before.rsplit_once("<details class=\"more\">").unwrap();
+        assert!(!opened.contains("</details>"), "{folded}");
+    }
     // Nothing is loaded: the only addresses are names of files beside it, anchors and the SVG namespace.
     let rest = page.replace("http://www.w3.org/2000/svg", "");
     for outside in ["http:", "https:", "//cdn", "@import", "url(", "<link", "<iframe"] {
@@ -274,6 +285,53 @@ fn a_table_of_comparisons_says_its_own_runs_and_its_reasons_once() {
     assert!(page.contains("<p class=\"how\">A ratio below 1 is faster"), "words without a figure");
     assert!(!page.contains("id=\"plot-tasks_compared\""));
     assert_eq!(page.matches("it did not run").count(), 1, "not among the notes too");
+}
+
+/// A light build lacks three engines in each configuration of each benchmark, for one reason.
+#[test]
+fn what_is_missing_is_one_note_for_each_reason() {
+    let mut input = ReportInput::default();
+    for (name, key) in [("storage", "operation"), ("dataset", "access")] {
+        let mut table = Table::new(name);
+        for value in ["first", "second", "third"] {
+            for format in ["duckdb", "lance", "vortex"] {
+                table.push(row![
+                    ("format", format),
+                    (key, value),
+                    ("status", "unavailable"),
+                    ("reason", format!("left out of this build; build with --features {format}"))
+                ]);
+            }
+            table.push(row![
+                ("format", "tiff"),
+                (key, value),
+                ("run", 0),
+                ("status", "ok"),
+                ("seconds", 1.0)
+            ]);
+        }
+        input.tables.push(table);
+    }
+    input.tables[0].push(row![
+        ("format", "tiff"),
+        ("operation", "write"),
+        ("status", "unavailable"),
+        ("reason", "the disk is full")
+    ]);
+    let page = html::page(&input);
+    let (_, notes) = page.split_once("<ul class=\"notes\">").unwrap();
+    let said: Vec<&str> = notes
+        .lines()
+        .take_while(|line| *line != "</ul>")
+        .filter(|line| line.contains("this build") || line.contains("disk"))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "<li>Storage, Dataset: single images: duckdb; lance; vortex: left out of this build</li>",
+            "<li>Storage: tiff, write: the disk is full</li>"
+        ]
+    );
 }
 
 /// Each benchmark has a noise floor of its own: the largest of all says nothing of the others.

@@ -122,3 +122,20 @@ fn what_is_not_there_and_schemes_that_nobody_registered_are_errors() {
     let error = create("elsewhere://bucket/a", "tiff", &WriteOptions::default()).err().unwrap().to_string();
     assert!(error.contains("this build cannot write elsewhere:// addresses"), "{error}");
 }
+
+// As the crate `wellread` has it where its feature is off.
+wellread_store::absent_place!("s3", "remote");
+
+/// A light build has no buckets: it says so, and how a build has them, whether it reads or writes.
+#[test]
+fn a_bucket_is_refused_with_the_feature_that_reads_it() {
+    let address = "s3://bucket/plate.parquet";
+    let read = open(address, &OpenOptions::default()).err().unwrap().to_string();
+    let written = create(address, "parquet", &WriteOptions::default()).err().unwrap().to_string();
+    for (error, verb) in [(read, "read"), (written, "write")] {
+        let said = format!("{address}: this build cannot {verb} s3:// addresses");
+        assert!(error.starts_with(&said), "{error}");
+        assert!(error.contains("left out of this build; build with --features remote"), "{error}");
+        assert!(error.contains("copy the data to a local folder"), "{error}");
+    }
+}

@@ -32,7 +32,7 @@ class Reader:
 
 PYARROW = ("pyarrow.parquet", "pip install pyarrow")
 PARQUET = ("parquet", "parquet-default")
-WELLREAD = (("wellread", "pip install wellread"),)
+WELLREAD = (("wellread", "pip install . (in a clone of wellread)"),)
 
 READERS = (
     Reader("wellread", None, "own:Loader", WELLREAD, "wellread.DataLoader, its own threads; single images: Dataset"),

@@ -1,0 +1,64 @@
+//! Options that have two names: the path of images is `--data` and `--input`, that of results `--out` and `--output`.
+
+use crate::support::{arg, generate, json, wellread};
+use std::path::Path;
+
+/// Runs a command that fails, and names this path.
+fn fails(command: &[&str], path: &Path) {
+    let done = wellread(command);
+    assert_eq!(done.code, 1, "{command:?}: {}", done.stderr);
+    assert!(done.stderr.contains(arg(path)), "{command:?}: {}", done.stderr);
+}
+
+#[test]
+fn options_have_one_name_everywhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 4, &["--formats", "tiff"]);
+    let (tiff, out) = (set.join("tiff"), dir.path().join("results"));
+    let few = ["--in-place", "--no-cold", "--repeats", "1"];
+    json(&[&["bench", "storage", "--data", arg(&tiff), "--output", arg(&out)], &few[..]].concat());
+    assert!(out.join("storage.parquet").exists());
+    // Both names of the images are read, and what is not there is named.
+    let missing = dir.path().join("missing");
+    for command in [&["bench", "storage", "--data"][..], &["bench", "storage", "--input"]] {
+        fails(
+            &[command, &[arg(&missing), "--in-place", "--out", arg(&dir.path().join("new"))]].concat(),
+            &missing,
+        );
+    }
+    for option in ["--data", "--input"] {
+        fails(&["doctor", option, arg(&missing)], &missing);
+    }
+    let (stats, view) = (dir.path().join("stats.json"), dir.path().join("view.png"));
+    json(&["stats", arg(&tiff), "--output", arg(&stats)]);
+    json(&["view", arg(&tiff), "--output", arg(&view)]);
+    assert!(stats.exists() && view.exists());
+    // Where a path has no option, the error says so, and names no other option.
+    for (command, option, shown) in
+        [("verify", "--data", "PATH"), ("stats", "--input", "PATH"), ("convert", "--data", "SOURCE")]
+    {
+        let wrong = wellread(&[command, option, arg(&tiff)]);
+        let said = format!("the path of images has no option here: wellread {command} {shown}");
+        assert!(wrong.code == 2 && wrong.stderr.contains(&said), "{}", wrong.stderr);
+        assert!(!wrong.stderr.contains("--path-map"), "{}", wrong.stderr);
+    }
+    for (command, option, shown) in [
+        ("generate", "--out", "OUT"),
+        ("generate", "--output", "OUT"),
+        ("convert", "--out", "SOURCE TARGET"),
+        ("convert", "--output", "SOURCE TARGET"),
+    ] {
+        let wrong = wellread(&[command, option, arg(&tiff)]);
+        let said = format!("the path of what is written has no option here: wellread {command} {shown}");
+        assert!(wrong.code == 2 && wrong.stderr.contains(&said), "{}", wrong.stderr);
+        assert!(!wrong.stderr.contains("similar"), "{}", wrong.stderr);
+    }
+    // The output of a model is no place to write to.
+    let embed = ["embed", arg(&tiff), "--model", "resnet50"];
+    let folder = wellread(&[&embed[..], &["--output", arg(dir.path())]].concat());
+    assert!(folder.code == 2 && folder.stderr.contains("is a folder"), "{}", folder.stderr);
+    // Other options are compared by their spelling as before.
+    let wrong = wellread(&["verify", "--agains", "x", arg(&tiff)]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("'--against'"), "{}", wrong.stderr);
+}
