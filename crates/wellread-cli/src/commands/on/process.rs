@@ -83,7 +83,9 @@ impl Process {
     ///
     /// # Errors
     /// It cannot be started; this program is about to end.
-    pub(super) fn start(command: &mut Command) -> io::Result<(Self, Option<ChildStdin>, Option<ChildStdout>)> {
+    pub(super) fn start(
+        command: &mut Command,
+    ) -> io::Result<(Self, Option<ChildStdin>, Option<ChildStdout>)> {
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(command, 0);
         // In one step with its start, or one that is begun just now would not be ended.
