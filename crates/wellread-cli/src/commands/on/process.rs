@@ -75,6 +75,18 @@ pub fn kill() {
     }
 }
 
+/// Waits for the process. Whoever wants it to end takes the lock between two looks.
+fn wait() -> io::Result<ExitStatus> {
+    loop {
+        if let Some(child) = running().as_mut()
+            && let Some(status) = child.try_wait()?
+        {
+            return Ok(status);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// The process, which ends when this is dropped.
 pub(super) struct Process(());
 
@@ -104,14 +116,9 @@ impl Process {
     /// # Errors
     /// As the system says.
     pub(super) fn wait(self) -> io::Result<ExitStatus> {
-        loop {
-            if let Some(child) = running().as_mut()
-                && let Some(status) = child.try_wait()?
-            {
-                return Ok(status);
-            }
-            std::thread::sleep(PAUSE);
-        }
+        let status = wait();
+        drop(self);
+        status
     }
 }
 
