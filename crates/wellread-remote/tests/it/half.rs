@@ -12,7 +12,7 @@ fn objects(prefix: &str) -> Objects {
     keys.into_iter().filter_map(|key| server::get(&key).map(|bytes| (key, bytes))).collect()
 }
 
-/// The objects whose names begin with `prefix` before `replace`, and after each of its changes to them. It writes each once, or removes it.
+/// The objects whose names begin with `prefix` before `replace`, and after each of its changes to them. It writes each once.
 pub(crate) fn states(prefix: &str, replace: impl FnOnce()) -> Vec<Objects> {
     let before = server::changes(prefix).len();
     let mut now = objects(prefix);
@@ -22,7 +22,8 @@ pub(crate) fn states(prefix: &str, replace: impl FnOnce()) -> Vec<Objects> {
     for change in server::changes(prefix).split_off(before) {
         match change.split_once(' ').unwrap() {
             ("DELETE", key) => drop(now.remove(key)),
-            (_, key) => drop(now.insert(key.to_owned(), after[key].clone())),
+            // A note has gone since.
+            (_, key) => drop(now.insert(key.to_owned(), after.get(key).cloned().unwrap_or_default())),
         }
         states.push(now.clone());
     }

@@ -36,9 +36,11 @@ impl Staged {
         });
         self.keep_half_placed(placed)?;
         // A version of the old set that is the newest would be without its data.
-        let (first, then): (Vec<_>, Vec<_>) = old.rest.into_iter().partition(|file| file.starts_with(last));
+        let (first, then): (Vec<_>, Vec<_>) =
+            old.rest.iter().cloned().partition(|file| file.starts_with(last));
         remote::remove_old(&self.target, &first)?;
-        remote::remove_old(&self.target, &then)
+        remote::remove_old(&self.target, &then)?;
+        remote::end_replacing(&self.target, &old)
     }
 }
 

@@ -2,7 +2,8 @@
 //! in place.
 //!
 //! ```text
-//!  NAME/ ── metadata of the old set, above its other files, go: its files are no images any more
+//!  NAME/ ── a list of what may lie there, for the writer that comes after one that was killed
+//!      │    ── metadata of the old set, above its other files, go: its files are no images any more
 //!  .wellread-partial-…/ or .wellread-resume-NAME/   whole and read back
 //!      │ rename: what lies deepest first, metadata of the set last (a list of parts before these), each object whole
 //!      ▼
@@ -23,6 +24,8 @@ use std::path::{Path, PathBuf};
 
 /// Files that are removed at once.
 const AT_ONCE: usize = 8;
+/// The name of that list. No listing of a set shows it.
+const LISTED: &str = ".wellread-partial-replaced";
 
 /// Whether the output may be put at `target`, for all that is there now.
 pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
@@ -35,7 +38,16 @@ pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if !overwrite {
         return Err(Error::new(target, "already exists").hint(overwrite_hint()));
     }
-    if there.is_folder() { folder_may_be_replaced(target) } else { Ok(()) }
+    if there.is_folder() && !is_half_replaced(target) { folder_may_be_replaced(target) } else { Ok(()) }
+}
+
+/// Whether a writer has begun to replace the set at `target` and was killed, and nothing else lies there.
+fn is_half_replaced(target: &Path) -> bool {
+    let Ok(text) = place::read(&target.join(LISTED)) else { return false };
+    let text = String::from_utf8_lossy(&text);
+    let listed: HashSet<&Path> = text.lines().map(Path::new).collect();
+    let files = place::of(target).files_below(target);
+    files.is_ok_and(|files| files.iter().all(|file| listed.contains(file.as_path())))
 }
 
 /// Whether nothing is at a target, as the error of looking there has it. A user who may write need not be allowed to
@@ -54,20 +66,32 @@ pub(super) struct Old {
     heads: Vec<PathBuf>,
     /// The others that the new set has not. They go last.
     pub(super) rest: Vec<PathBuf>,
+    /// Lines with the files of both sets, where some go first or went before.
+    listed: Option<String>,
 }
 
 impl Old {
-    /// Sorts all the files of a set.
-    fn new(files: Vec<PathBuf>) -> Self {
+    /// Sorts all the files of a set, which those of another replace.
+    fn new(files: Vec<PathBuf>, new: &[PathBuf]) -> Self {
         let above: HashSet<PathBuf> =
             files.iter().flat_map(|file| file.ancestors().skip(2)).map(Path::to_owned).collect();
         // Without a list of parts, those that are there would be the set.
-        let is_head = |file: &PathBuf| {
-            file.file_name() != Some(LIST.as_ref())
-                && file.parent().is_some_and(|folder| above.contains(folder))
-        };
-        let (heads, rest) = files.into_iter().partition(is_head);
-        Self { heads, rest }
+        let is_list = |file: &Path| file.file_name().is_some_and(|name| name == LIST || name == LISTED);
+        let is_head =
+            |file: &PathBuf| !is_list(file) && file.parent().is_some_and(|folder| above.contains(folder));
+        let (heads, mut rest): (Vec<_>, Vec<_>) = files.into_iter().partition(is_head);
+        let is_listed = !heads.is_empty() || rest.iter().any(|file| file == Path::new(LISTED));
+        let listed = is_listed.then(|| {
+            let mut lines = format!("{LISTED}\n");
+            for file in heads.iter().chain(&rest).chain(new) {
+                lines.push_str(&file.to_string_lossy());
+                lines.push('\n');
+            }
+            lines
+        });
+        let new: HashSet<&Path> = new.iter().map(PathBuf::as_path).chain([Path::new(LISTED)]).collect();
+        rest.retain(|file| !new.contains(file.as_path()));
+        Self { heads, rest, listed }
     }
 }
 
@@ -89,12 +113,11 @@ pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Old> 
         let cannot = |e| Error::io(target, "cannot list what is to be replaced", &e);
         place::of(path).files_below(path).map_err(cannot)
     };
-    let mut old = Old::new(files(target)?);
-    if !old.rest.is_empty() {
-        let new: HashSet<PathBuf> = files(from)?.into_iter().collect();
-        old.rest.retain(|file| !new.contains(file));
+    let old = files(target)?;
+    if old.is_empty() {
+        return Ok(Old::default());
     }
-    Ok(old)
+    Ok(Old::new(old, &files(from)?))
 }
 
 /// Begins to put the output that has `from` in the place of a set. An image whose files are replaced one by one would be of both: so it
@@ -104,7 +127,20 @@ pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Old> 
 /// A file of the old set cannot be removed.
 pub(super) fn begin_to_replace(from: &Path, target: &Path, old: &Old) -> Result<()> {
     keep_on_signals(from);
+    if let Some(listed) = &old.listed {
+        let list = target.join(LISTED);
+        place::write(&list, listed.as_bytes())
+            .map_err(|e| Error::io(&list, "cannot write the list of what is replaced", &e))?;
+    }
     remove(target, &old.heads, "the old set is still there, and cannot be removed")
+}
+
+/// Ends that: all of the new set is there, and nothing of the old one.
+///
+/// # Errors
+/// The list cannot be removed.
+pub(super) fn end_replacing(target: &Path, old: &Old) -> Result<()> {
+    old.listed.as_ref().map_or(Ok(()), |_| remove_old(target, &[LISTED.into()]))
 }
 
 /// Removes those files of `target`.
@@ -143,7 +179,8 @@ pub(super) fn put_in_place(from: &Path, target: &Path, overwrite: bool) -> Resul
     }
     place::rename(from, target)
         .map_err(|e| Error::io(target, "cannot move the finished output into place", &e))?;
-    remove_old(target, &old.rest)
+    remove_old(target, &old.rest)?;
+    end_replacing(target, &old)
 }
 
 /// Removes all files of a folder but the one called `kept`.
@@ -169,13 +206,19 @@ mod tests {
 
     #[test]
     fn what_lies_above_other_files_tells_what_they_are() {
-        let old = |files: &[&str]| Old::new(files.iter().map(PathBuf::from).collect());
+        let old = |files: &[&str]| Old::new(files.iter().map(PathBuf::from).collect(), &[]);
         let zarr = old(&["a/.zgroup", "a/0/.zarray", "a/0/0/0", "b/.zgroup", "b/0/.zarray", "b/0/0/0"]);
         assert_eq!(zarr.heads, ["a/.zgroup", "a/0/.zarray", "b/.zgroup", "b/0/.zarray"].map(PathBuf::from));
         assert_eq!(zarr.rest, ["a/0/0/0", "b/0/0/0"].map(PathBuf::from));
+        assert!(zarr.listed.unwrap().lines().any(|line| line == "a/.zgroup"));
+        // A writer was killed after these went.
+        let left = old(&["a/0/0/0", LISTED]);
+        assert_eq!((left.heads.len(), left.rest), (0, vec![PathBuf::from("a/0/0/0")]));
+        assert!(left.listed.is_some());
         // Each file is an image, or all lie as deep.
         for files in [&[""][..], &["a.tif", "b.tif"], &["_versions/1", "data/a"], &[LIST, "part/images/a"]] {
-            assert_eq!(old(files).heads, Vec::<PathBuf>::new());
+            let old = old(files);
+            assert!(old.heads.is_empty() && old.listed.is_none(), "{files:?}");
         }
     }
 }

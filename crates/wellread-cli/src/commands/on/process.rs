@@ -75,7 +75,7 @@ pub fn kill() {
     }
 }
 
-/// Waits for the process. Whoever wants it to end takes the lock between two looks.
+/// Waits for the process, and leaves the lock to others between two looks.
 fn wait() -> io::Result<ExitStatus> {
     loop {
         if let Some(child) = running().as_mut()
