@@ -16,8 +16,8 @@
 use super::cleaning::unfinished;
 use super::names::overwrite_hint;
 use super::replace::folder_may_be_replaced;
-use crate::parted::LIST;
-use crate::{Error, Result, place, threads};
+
+use crate::{Error, Result, part_list, place, threads};
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,8 @@ impl Old {
         let above: HashSet<PathBuf> =
             files.iter().flat_map(|file| file.ancestors().skip(2)).map(Path::to_owned).collect();
         // Without a list of parts, those that are there would be the set.
-        let is_list = |file: &Path| file.file_name().is_some_and(|name| name == LIST || name == LISTED);
+        let is_list =
+            |file: &Path| file.file_name().is_some_and(|name| name == part_list::FILE || name == LISTED);
         let is_head =
             |file: &PathBuf| !is_list(file) && file.parent().is_some_and(|folder| above.contains(folder));
         let (heads, mut rest): (Vec<_>, Vec<_>) = files.into_iter().partition(is_head);
@@ -216,7 +217,9 @@ mod tests {
         assert_eq!((left.heads.len(), left.rest), (0, vec![PathBuf::from("a/0/0/0")]));
         assert!(left.listed.is_some());
         // Each file is an image, or all lie as deep.
-        for files in [&[""][..], &["a.tif", "b.tif"], &["_versions/1", "data/a"], &[LIST, "part/images/a"]] {
+        for files in
+            [&[""][..], &["a.tif", "b.tif"], &["_versions/1", "data/a"], &[part_list::FILE, "part/images/a"]]
+        {
             let old = old(files);
             assert!(old.heads.is_empty() && old.listed.is_none(), "{files:?}");
         }
