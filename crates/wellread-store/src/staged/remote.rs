@@ -16,7 +16,6 @@
 use super::cleaning::unfinished;
 use super::names::overwrite_hint;
 use super::replace::folder_may_be_replaced;
-
 use crate::{Error, Result, part_list, place, threads};
 use std::collections::HashSet;
 use std::io;
