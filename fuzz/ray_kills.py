@@ -109,6 +109,14 @@ def difference(one, other):
     return "they differ"
 
 
+def kill_session(leader):
+    """Kills a process that leads a session, and all of it: what it starts may be in a group of its own."""
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(ValueError, ProcessLookupError, PermissionError):
+            if os.getsid(int(name)) == leader:
+                os.kill(int(name), signal.SIGKILL)
+
+
 class Hangs(Exception):
     """A seed that does not end."""
 
@@ -308,9 +316,8 @@ class Campaign:
         killed = 0
         while first.poll() is None and not killed:
             if is_time():
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(first.pid, signal.SIGKILL)
-                    killed = 1
+                kill_session(first.pid)
+                killed = 1
             time.sleep(0.005)
         first.wait()
         return killed

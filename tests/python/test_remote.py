@@ -109,15 +109,24 @@ def test_a_set_is_converted_into_a_bucket_and_out_of_it(sets, s3, wellread, tmp_
     assert "Uploads" not in s3.list_multipart_uploads(Bucket=BUCKET)
 
 
-def test_what_reads_local_files_alone_says_that_it_fetched_a_copy(sets, monkeypatch, tmp_path):
+@pytest.mark.parametrize("size", [None, "1GiB", "4MiB"], ids=["no cache", "a cache", "a small cache"])
+def test_what_reads_local_files_alone_says_that_it_fetched_a_copy(sets, s3, monkeypatch, tmp_path, size):
     if "duckdb" not in sets:
         pytest.skip("this build has no DuckDB, or none is installed")
     _, address = sets["duckdb"]
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    temporary, cache = tmp_path / "temporary", tmp_path / "cache"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    length = s3.head_object(Bucket=BUCKET, Key=address.split("/", 3)[3])["ContentLength"]
+    fits = size == "1GiB" or size == "4MiB" and length <= 4 << 20
+    if size is not None:
+        monkeypatch.setenv("WELLREAD_DISK_CACHE", f"{cache}:{size}")
     done = subprocess.run([os.environ.get("WELLREAD", "wellread"), "info", address], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("fetched") == 1 and address in done.stderr and str(tmp_path) in done.stderr
-    assert not list(tmp_path.iterdir()), "the copy goes when the set is closed"
+    assert done.stderr.count("fetched") == 1 and address in done.stderr
+    assert f" to {cache if fits else temporary}/wellread-copy-" in done.stderr
+    left = [path for folder in (temporary, cache) if folder.exists() for path in folder.glob("wellread-copy-*")]
+    assert left == [], "the copy goes when the set is closed"
 
 
 def test_a_table_of_cells_in_sqlite_is_read_from_a_bucket(s3, tmp_path):

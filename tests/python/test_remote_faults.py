@@ -136,3 +136,21 @@ def test_a_proxy_that_fails_before_a_server_that_does_not_changes_no_pixel(loopb
     ):
         assert checksum(f"s3://plates/{name}", environment(between)) == want
         assert between.stats()["requests"] >= server.stats()["requests"] > 0
+
+
+@pytest.mark.parametrize("address", ["http://nobody.invalid/plates/a.parquet", "s3://plates/a.parquet"])
+def test_a_host_that_nobody_knows_is_an_error_that_names_address_and_cause(address):
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    env = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    env |= {
+        "AWS_ENDPOINT_URL": "http://lab:a-word@nobody.invalid", "AWS_ACCESS_KEY_ID": "lab",
+        "AWS_SECRET_ACCESS_KEY": "lab-secret", "AWS_REGION": "us-east-1", "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "WELLREAD_ATTEMPTS": "2",
+    }  # fmt: skip
+    done = subprocess.run([binary, "info", address], capture_output=True, text=True, timeout=HANGS, env=env)
+    assert done.returncode == 1 and address in done.stderr, done.stderr
+    # A machine whose name server does not answer cannot say more than the second.
+    causes = ("failed to lookup address information", "nothing came for too long")
+    assert any(cause in done.stderr for cause in causes) and "after 2 attempts" in done.stderr, done.stderr
+    assert "look at the " in done.stderr, done.stderr
+    assert "a-word" not in done.stderr and "lab-secret" not in done.stderr

@@ -2,7 +2,7 @@
 //! next run.
 //!
 //! ```text
-//!  first signal ─▶ a thread: results, output of this machine, output in buckets ─▶ said on standard error ─▶ exit code 130
+//!  first signal ─▶ a thread: results, processes, output of this machine, output in buckets ─▶ said on standard error ─▶ exit code 130
 //!  a second one, a second later or more ─▶ exit code 130: the rest stays until the next run
 //! ```
 
@@ -23,7 +23,10 @@ pub(crate) fn heed(keeps_nothing: bool) {
     let mut first: Option<Instant> = None;
     let _ = ctrlc::set_handler(move || match first {
         Some(first) if first.elapsed() < AGAIN => {}
-        Some(_) => std::process::exit(CODE),
+        Some(_) => {
+            crate::commands::on::kill();
+            std::process::exit(CODE)
+        }
         None => {
             first = Some(Instant::now());
             IS_ENDING.store(true, Ordering::SeqCst);
@@ -58,6 +61,12 @@ fn clean_up(keeps_nothing: bool) {
     wellread_bench::advise::candidates::stop_writing();
     crate::commands::processes::interrupt();
     crate::commands::nodes::interrupt();
+    if crate::commands::on::is_running() {
+        wellread_measure::to_stderr(
+            "interrupted; the tasks on the cluster are being ended (again Ctrl-C does not wait for that)",
+        );
+    }
+    crate::commands::on::interrupt();
     let writing = !keeps_nothing && wellread_store::staged::is_writing();
     if wellread_store::staged::is_writing_remotely() {
         wellread_measure::to_stderr(

@@ -2,7 +2,8 @@
 //! until somebody does.
 //!
 //! An [`Upload`](crate::writer::Upload) throws its parts away when it is dropped. A process that ends on a signal drops nothing, so it
-//! calls [`close`](crate::ending::close) and [`abandon`]. One that is killed leaves them to the bucket's rule for incomplete uploads.
+//! calls [`close`](crate::ending::close) and [`abandon`]. One that is killed leaves them to the bucket's rule for incomplete uploads. So
+//! does one whose request to begin an upload got no answer: nobody knows the upload's name, and it has no parts.
 
 use crate::link::Link;
 use futures_util::future::join_all;

@@ -1,13 +1,15 @@
 //! Copies of files on this machine, for libraries that open files by themselves and know no place but the file system.
 //!
 //! ```text
-//!  s3://bucket/a.duckdb ──place, one version──▶ $TMPDIR/wellread-copy-…/file ──▶ DuckDB, SQLite
-//!  /data/a.duckdb ────────────────────────────as it is──────────────────────────▶
+//!  s3://bucket/a.duckdb ──place, one version──▶ FOLDER/wellread-copy-…/file ──▶ DuckDB, SQLite
+//!  /data/a.duckdb ────────────────────────────as it is─────────────────────────▶
 //!  what DuckDB wrote there ──send──▶ s3://bucket/…
 //! ```
 //!
-//! That a copy was made is said on standard error, once in a process. It takes as long as fetching the whole file, and room for it.
+//! FOLDER is that of the cache on disk, if this process has one that may be as large, or else `TMPDIR`. That a copy was made is said on
+//! standard error, once in a process. It takes as long as fetching the whole file, and room for it.
 
+use crate::disk_cache::{self, DiskCache};
 use crate::free_space::free_bytes;
 use crate::place::{self, File};
 use crate::staged::ScratchFolder;
@@ -41,8 +43,9 @@ impl LocalFile {
             return Ok(Self { path: path.to_owned(), copy: None });
         }
         let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-        let folder = scratch(path, who)?;
-        check_room(path, who, folder.path(), length)?;
+        let parent = parent_of_copy(length);
+        let folder = scratch_within(&parent, path, who)?;
+        check_room(path, who, &parent, length)?;
         let copy = folder.path().join(NAME);
         fetch(path, &file, length, &copy)?;
         say(path, who, length, folder.path());
@@ -65,14 +68,23 @@ impl LocalFile {
 /// # Errors
 /// It cannot be made.
 pub fn scratch(target: &Path, who: &str) -> Result<ScratchFolder> {
-    ScratchFolder::new().map_err(|e| {
-        let folder = std::env::temp_dir();
+    scratch_within(&std::env::temp_dir(), target, who)
+}
+
+fn scratch_within(parent: &Path, target: &Path, who: &str) -> Result<ScratchFolder> {
+    ScratchFolder::within(parent).map_err(|e| {
         let cause = format_args!(
             "{who} knows files of this machine alone, and there is no folder for a copy in {}: {e}",
-            folder.display()
+            parent.display()
         );
-        Error::new(target, cause).hint("set TMPDIR to a folder that can be written to")
+        Error::new(target, cause).hint("set TMPDIR to a folder that can be written to").passing()
     })
+}
+
+/// The folder in which a copy of so many bytes is put.
+fn parent_of_copy(length: u64) -> PathBuf {
+    let cache = disk_cache::current().ok().flatten().map(DiskCache::spec);
+    cache.filter(|spec| length <= spec.limit).map_or_else(std::env::temp_dir, |spec| spec.folder)
 }
 
 /// Puts a file of this machine at a path of another place, where it is once all of it is there.
@@ -132,13 +144,12 @@ fn check_room(path: &Path, who: &str, folder: &Path, length: u64) -> Result<()> 
     if length.saturating_add(LEFT_FREE) <= free {
         return Ok(());
     }
-    let temporary = std::env::temp_dir();
-    let (size, free, temporary) = (megabytes(length), megabytes(free), temporary.display());
+    let (size, free, folder) = (megabytes(length), megabytes(free), folder.display());
     let cause = format_args!(
-        "{who} reads files of this machine alone, and {temporary} has {free} free for a copy of {size}"
+        "{who} reads files of this machine alone, and {folder} has {free} free for a copy of {size}"
     );
-    Err(Error::new(path, cause)
-        .hint("free some space there, or set TMPDIR to a folder with more; or convert the set to Parquet, which is read where it lies"))
+    let hint = "free some space there, or give TMPDIR or the cache on disk a folder with more; Parquet is read where it lies";
+    Err(Error::new(path, cause).hint(hint).passing())
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -182,6 +193,9 @@ mod tests {
             check_room(Path::new("s3://b/a.duckdb"), "DuckDB", dir.path(), u64::MAX - 1).unwrap_err();
         let said = refused.to_string();
         assert!(said.contains("s3://b/a.duckdb") && said.contains("TMPDIR"), "{said}");
+        assert!(said.contains(&format!("and {} has", dir.path().display())), "{said}");
+        // The file is as good as any other.
+        assert!(refused.may_pass());
         assert!(check_room(Path::new("a"), "DuckDB", dir.path(), 0).is_ok() || free < LEFT_FREE);
     }
 }

@@ -6,6 +6,8 @@ mod copying;
 #[path = "../../wellread-remote/tests/it/gate.rs"]
 #[allow(dead_code, reason = "the gate is that of wellread-remote's tests, which do more with it")]
 mod gate;
+#[path = "../../wellread-remote/tests/it/half.rs"]
+mod half;
 #[path = "../../wellread-remote/tests/it/pages.rs"]
 #[allow(dead_code, reason = "the server is that of wellread-remote's tests, which do more with it")]
 mod pages;
@@ -88,6 +90,56 @@ fn sets_of_engines_are_written_to_a_bucket() {
     let keys = server::keys("engines-written/");
     assert!(!keys.iter().any(|key| key.contains(".wellread-")), "{keys:?}");
     assert_eq!(server::open_uploads("engines-written"), 0);
+}
+
+/// Its version takes the place of the old one at once, when all of its data are there.
+#[test]
+fn a_lance_dataset_that_is_half_replaced_is_the_old_one_or_the_new_one() {
+    server::url();
+    let dir = tempfile::tempdir().unwrap();
+    let shape = Shape([1, 1, 1, 40, 56]);
+    let write = |path: &Path, seed: usize, overwrite: bool| {
+        let options = WriteOptions { overwrite, ..WriteOptions::default() };
+        let mut writer = create(path, "lance", &options).unwrap();
+        for row in 0..3 {
+            let (metadata, pixels) = (ImageMetadata::named(format!("image {row}")), noise(shape, seed + row));
+            let view = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
+            writer.write(&view).unwrap();
+        }
+        writer.finish().unwrap();
+    };
+    let images = |path: &Path| {
+        let store = recognised(path);
+        (0..store.len()).map(|row| read_image(&*store, row).unwrap()).collect::<Vec<_>>()
+    };
+    for (kind, name) in ["a.lance", "b.lancedb"].into_iter().enumerate() {
+        let [old, new] = [1, 100].map(|seed| {
+            let local = dir.path().join(format!("{seed}-{name}"));
+            write(&local, seed, false);
+            images(&local)
+        });
+        let set = Path::new("s3://engines-half").join(name);
+        write(&set, 1, false);
+        let states = half::states(&format!("engines-half/{name}/"), || write(&set, 100, true));
+        let mut is_new = vec![];
+        for (step, state) in states.iter().enumerate() {
+            let bucket = format!("engines-half-{kind}-{step}/");
+            let found = images(&half::publish(state, "engines-half/", &bucket, name));
+            assert!(found == old || found == new, "{name} after {step} changes");
+            is_new.push(found == new);
+        }
+        assert!(is_new.is_sorted() && !is_new[0] && is_new[is_new.len() - 1], "{name}: {is_new:?}");
+    }
+    // An old version that would be the newest goes before its data do.
+    let extra = "engines-half/a.lance/_versions/18446744073709551613.manifest";
+    let version = server::keys("engines-half/a.lance/_versions/").remove(0);
+    server::put(extra, &server::get(&version).unwrap());
+    let before = server::changes("engines-half/a.lance/").len();
+    write(Path::new("s3://engines-half/a.lance"), 7, true);
+    let changes = server::changes("engines-half/a.lance/").split_off(before);
+    let at = |what: &str| changes.iter().position(|change| change.starts_with(what));
+    let version = at(&format!("DELETE {extra}"));
+    assert!(version.is_some() && version < at("DELETE engines-half/a.lance/data/"), "{changes:?}");
 }
 
 #[test]

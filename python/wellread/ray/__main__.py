@@ -3,17 +3,23 @@
 {"command": "checksum", "path": …, "options": {…}, "address": …, …}
 ──▶ {"total": images} … {"done": images} … {"result": …, "cluster": {…}} or {"error": …, "usage": …}
 
-For embed, stdin answers {"told": {"opened": …}} with the parts that are left.
+For embed, stdin answers {"told": {"opened": …}} with the parts that are left. A command that is interrupted
+sends SIGINT, and stdin ends when one is killed. Either way tasks are given up, and what they wrote goes.
 """
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import json
 import os
+import queue
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from ..dataset import Dataset
 from ..errors import Error
@@ -24,15 +30,48 @@ from ._kept import has_failed
 Say = Callable[..., None]
 # What is no mistake of this program.
 EXPECTED = (Error, ImportError, OSError, TypeError, ValueError, KeyError, RuntimeError)
+# The exit code of a process that was interrupted.
+INTERRUPTED = 130
 
 
-def embedded(request: dict[str, Any], job: Job, say: Say, questions: TextIO) -> int:
+class Questions:
+    """Lines on stdin. A thread waits for them: as soon as the command is gone, this process is interrupted."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        threading.Thread(target=self._read, name="wellread-stdin", daemon=True).start()
+
+    def _read(self) -> None:
+        begun = b""
+        # Not from sys.stdin: Python cannot end while a thread has its lock.
+        with contextlib.suppress(OSError):
+            while piece := os.read(self._descriptor, 1 << 16):
+                *whole, begun = (begun + piece).split(b"\n")
+                for line in whole:
+                    self._lines.put(line)
+        _thread.interrupt_main()
+        # Whoever waits for a line wakes up, and is interrupted.
+        self._lines.put(b"")
+
+    def readline(self) -> str:
+        """The next line; an empty one where there is none."""
+        return self._lines.get().decode()
+
+
+def _interrupt_once(number: int, frame: object) -> NoReturn:
+    """Handles SIGINT. A second request must not interrupt the removal of what was written."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def embedded(request: dict[str, Any], job: Job, say: Say, questions: Questions) -> int:
     """Has the parts computed that the command says are left."""
 
     def ask(told: dict[str, Any]) -> dict[str, Any]:
         say(told=told)
         line = questions.readline()
-        if not line.strip():
+        if not line:
             raise Error("the command that asked for this is gone")
         answered: dict[str, Any] = json.loads(line)
         return answered
@@ -62,7 +101,7 @@ def asked_for(request: dict[str, Any]) -> Dataset:
     return _sets.without(dataset, skipped) if skipped else dataset
 
 
-def result_of(request: dict[str, Any], job: Job, say: Say, questions: TextIO) -> Any:
+def result_of(request: dict[str, Any], job: Job, say: Say, questions: Questions) -> Any:
     """The answer to the command."""
     if request["command"] == "embed":
         return embedded(request, job, say, questions)
@@ -91,12 +130,16 @@ def _is_of_ray(error: Exception) -> bool:
     return any(kind.__module__.partition(".")[0] == "ray" for kind in type(error).__mro__)
 
 
-def answer(request: dict[str, Any], out: TextIO, questions: TextIO = sys.stdin) -> int:
+def answer(request: dict[str, Any], out: TextIO, questions: Questions) -> int:
     """Does what is asked, and says how far it is; the exit code."""
 
     def say(**line: Any) -> None:
-        out.write(json.dumps(line) + "\n")
-        out.flush()
+        try:
+            out.write(json.dumps(line) + "\n")
+            out.flush()
+        except OSError:
+            # Nobody reads it: the command is gone.
+            _thread.interrupt_main()
 
     try:
         job = Job(
@@ -136,9 +179,16 @@ def main() -> int:
     # Ray prints pages about each node that is lost; the summary says that one was.
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
-        return answer(json.loads(sys.stdin.readline()), out)
+        signal.signal(signal.SIGINT, _interrupt_once)
+        questions = Questions(0)
+        return answer(json.loads(questions.readline()), out, questions)
     except KeyboardInterrupt:
-        return 130
+        # What could not be said has nobody who reads it.
+        os.dup2(sys.stdout.fileno(), out.fileno())
+        return INTERRUPTED
+    finally:
+        # Ray has an end of its own.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -35,8 +35,9 @@ class WellreadDatasource(Datasource):
     ) -> list[ReadTask]:
         """A task for each range of rows: as many as are asked for, or fewer."""
         most = -(-self._images // max(1, parallelism))
-        # Rows that lie together go to one task, where there are enough of them for all tasks.
-        group = self._group if most >= 2 * self._group else 1
+        # Rows that lie together go to one task, unless tasks were less than half of those that are asked for.
+        group = self._group if 2 * most >= self._group else 1
+        most = -(-most // group) * group
         tasks = []
         for start, end in _sets.ranges(self._images, most, group):
             # Of rows that are left out, others make up for them: Ray cuts what the task gives.

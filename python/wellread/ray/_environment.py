@@ -5,6 +5,7 @@ buckets are. Credentials stay where they are: each node has its own.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 # Choices of the link, as `wellread.link` and --in-flight, --link-bytes and --anonymous make them.
@@ -24,9 +25,16 @@ PLACES = (
 _told: set[str] = set()
 
 
+def _without_credentials(place: str) -> str:
+    """A server's address without name, password and query."""
+    return re.sub(r"^(\w[\w+.-]*://)?[^/?#]*@", r"\1", re.sub(r"[?#].*", "", place))
+
+
 def told() -> dict[str, str]:
-    """The variables of this process that nodes are told."""
-    return {name: os.environ[name] for name in (*CHOICES, *PLACES) if name in os.environ}
+    """The variables of this process that nodes are told. A password in an address is a credential."""
+    here = os.environ
+    choices = {name: here[name] for name in CHOICES if name in here}
+    return choices | {name: _without_credentials(here[name]) for name in PLACES if name in here}
 
 
 def beside(own: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:

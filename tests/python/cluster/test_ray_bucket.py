@@ -76,6 +76,19 @@ def test_what_an_earlier_job_told_does_not_stay_and_a_nodes_own_does(monkeypatch
     }
 
 
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ("http://me:a-word@host:9000/path?sig=a-word", "http://host:9000/path"),
+        ("me:a-word@host", "host"),
+        ("https://host/a@b", "https://host/a@b"),
+    ],
+)
+def test_a_password_in_an_address_stays_here(monkeypatch, own, told):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", own)
+    assert _environment.told()["AWS_ENDPOINT_URL"] == told
+
+
 @pytest.mark.parametrize(("format", "name"), [("parquet", "set.parquet"), ("tiff", "images")])
 def test_a_set_is_converted_into_the_bucket_and_read_from_it(s3, cluster, wellread, labelled, format, name):
     source, there = wr.Dataset(labelled), f"s3://{BUCKET}/convert/{name}"

@@ -61,7 +61,9 @@ def test_sizes_are_what_blocks_take(in_order, parquet):
     source = WellreadDatasource(plan, dataset.path, 40, 16, image_bytes + _read.BESIDE_BYTES, schema)
     tasks = source.get_read_tasks(3)
     blocks = [block for task in tasks for block in task()]
-    assert [task.metadata.num_rows for task in tasks] == [14, 14, 12]
+    # Sixteen rows lie together, and one task reads them.
+    assert [task.metadata.num_rows for task in tasks] == [16, 16, 8]
+    assert [len(source.get_read_tasks(asked)) for asked in (1, 2, 3, 5, 6, 40)] == [1, 2, 3, 3, 6, 40]
     assert sum(task.metadata.num_rows for task in tasks) == sum(len(block) for block in blocks) == 40
     told, taken = source.estimate_inmemory_data_size(), sum(block.nbytes for block in blocks)
     assert 0.9 < told / taken < 1.1
@@ -188,6 +190,7 @@ def test_choices_without_sense_are_refused(in_order, parquet):
     ("format", "target"),
     [
         ("parquet", "set.parquet"),
+        ("ome-arrow-dataset", "set-dataset"),
         ("vortex", "set.vortex"),
         ("lance", "set.lance"),
         ("tiff", "set"),

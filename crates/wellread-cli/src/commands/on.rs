@@ -9,6 +9,8 @@
 //! The Python is that of [`wellread_worker::python`]. Its results have the form of this program's own, so that the same
 //! code prints and writes them.
 
+mod process;
+
 use super::{OpenArgs, link, opening};
 use crate::output::{Failure, Outcome, Ui};
 use indicatif::ProgressBar;
@@ -16,12 +18,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, Stdio};
 use wellread_store::checksum::{ImageChecksum, SentRow};
 use wellread_worker::{python, python_command, question};
 
-/// The code that the Python runs.
-const CODE: &str = "from wellread.ray.__main__ import main; sys.exit(main())";
+use process::Process;
+pub use process::{interrupt, is_running, kill};
+
+/// The code that the Python runs. Until all is imported, a signal ends it at once: it has nothing to remove.
+const CODE: &str = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); \
+    from wellread.ray.__main__ import main; sys.exit(main())";
 /// How what is missing can be had.
 const HINT: &str = "pip install '.[ray]' in a clone of wellread; the variable WELLREAD_PYTHON names the Python that has it, if it is not that of this program";
 
@@ -133,16 +138,6 @@ fn damaged(error: &serde_json::Error) -> Failure {
     Failure::Failed(format!("--on ray: the answer is damaged: {error}"))
 }
 
-/// A process that ends when this is dropped.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 impl On {
     /// Has the cluster do `command` to `set`, by its options of opening and its path. `more` are further fields of the request. Progress over its images is shown
     /// under the name `what`.
@@ -195,10 +190,9 @@ impl On {
         let failed = |doing: &str, why: &dyn std::fmt::Display| {
             Failure::Failed(format!("--on ray: {doing} {}: {why}", python.display()))
         };
-        let mut start = python_command(&python, CODE);
-        let child = start.envs(link::environment()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = Ended(child.map_err(|e| failed("cannot start", &e))?);
-        let mut stdin = child.0.stdin.take();
+        let process = Process::start(python_command(&python, CODE).envs(link::environment()));
+        // The Python ends once its stdin does, so that is open until then.
+        let (process, mut stdin, stdout) = process.map_err(|e| failed("cannot start", &e))?;
         let mut write = |said: &Value| {
             let line = format!("{said}\n");
             stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(line.as_bytes()))
@@ -206,8 +200,7 @@ impl On {
         write(&Value::Object(request)).map_err(|e| failed("cannot ask", &e))?;
         let bar = ui.progress(0, what);
         let mut last = None;
-        let lines = child.0.stdout.take().map(|stdout| BufReader::new(stdout).lines());
-        for line in lines.into_iter().flatten() {
+        for line in stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines()) {
             let line = line.and_then(|line| read(&line, &bar));
             let line = line.map_err(|e| failed("cannot read the answer of", &e))?;
             if let Some(answer) = line.told.as_ref().map(|told| hear(told, &bar)).transpose()?.flatten() {
@@ -216,7 +209,7 @@ impl On {
             last = Some(line);
         }
         bar.finish_and_clear();
-        let status = child.0.wait().map_err(|e| failed("cannot wait for", &e))?;
+        let status = process.wait().map_err(|e| failed("cannot wait for", &e))?;
         match last {
             Some(Line { error: Some(error), usage: true, .. }) => Err(Failure::Usage(error)),
             Some(Line { error: Some(error), .. }) => Err(Failure::Failed(error)),

@@ -100,9 +100,11 @@ fn an_interrupted_conversion_goes_on() {
         // A file of a complete image, for tables one of several.
         let first = first_file(&if format == "lance" { left.join("data") } else { left.clone() });
         let before = std::fs::metadata(&first).unwrap().modified().unwrap();
-        // Other options would make another set.
-        let other = wellread(&[&args[..], &["--read-as", "tiff", "--tune", "size"]].concat());
-        assert!(other.code == 1 && other.stderr.contains("other options"), "{}", other.stderr);
+        // Other options would make another set, and so would other images.
+        for more in [["--tune", "size"], ["--on-error", "skip"]] {
+            let other = wellread(&[&args[..], &["--read-as", "tiff"], &more].concat());
+            assert!(other.code == 1 && other.stderr.contains("other options"), "{}", other.stderr);
+        }
         std::fs::write(&files[7], &whole).unwrap();
         let done = json(&[&args[..], &["--read-as", "tiff"]].concat());
         assert_eq!(done["images_resumed"], 7, "{format}");

@@ -11,6 +11,7 @@ mod disk_cache;
 mod faults;
 mod formats;
 mod gate;
+mod half;
 mod loading;
 mod opening;
 mod pages;

@@ -1,6 +1,7 @@
 //! Sets that take the place of others, and sets that are gone on with after their writer was killed.
 
 use crate::gate;
+use crate::half;
 use crate::server::{self, Wrong};
 use crate::sets::{NAMES, SETS, assert_same, options, recognised, write, write_rows};
 use crate::web::publish;
@@ -8,7 +9,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_store::{ImageView, WriteOptions, create, place, read_image, staged};
+use wellread_store::{ImageView, OpenOptions, WriteOptions, create, open, place, read_image, staged};
 
 /// Says to the program that is started again what to write.
 const ADDRESS: &str = "WELLREAD_TEST_WRITES";
@@ -62,17 +63,24 @@ fn metadata_are_replaced_last_and_what_is_left_of_the_old_set_goes_then() {
     let before = server::changes("order/set").len();
     let old = server::keys("order/set/");
     write(&set, "ome-zarr", &zarr("0.5"));
-    let changes = server::changes("order/set").split_off(before);
+    let mut changes = server::changes("order/set").split_off(before);
+    changes.retain(|change| !change.ends_with("/.wellread-partial-replaced"));
     let new = server::keys("order/set/");
     let depth = |change: &String| change.matches('/').count();
-    let copies: Vec<_> = changes.iter().filter(|change| change.starts_with("PUT")).collect();
+    let is_chunk =
+        |change: &String| change.rsplit('/').next().unwrap().starts_with(|c: char| c.is_ascii_digit());
+    let is_copy = |change: &String| change.starts_with("PUT");
+    let (heads, rest) = changes.split_at(changes.iter().position(is_copy).unwrap());
+    let (copies, gone) = rest.split_at(new.len());
+    // Metadata go first, and chunks last.
+    let mut arrays = old.iter().filter(|key| key.ends_with("/.zarray"));
+    assert!(arrays.all(|key| heads.contains(&format!("DELETE {key}"))), "{heads:?}");
+    assert!(!heads.iter().any(is_chunk) && gone.iter().any(is_chunk), "{changes:?}");
     assert!(
-        copies.len() == new.len() && copies.is_sorted_by_key(|change| std::cmp::Reverse(depth(change))),
+        copies.iter().all(is_copy) && copies.is_sorted_by_key(|change| std::cmp::Reverse(depth(change))),
         "{copies:?}"
     );
-    let gone: Vec<_> = old.iter().filter(|key| !new.contains(key)).collect();
-    assert!(!gone.is_empty() && changes.len() == copies.len() + gone.len(), "{changes:?}");
-    assert!(changes[copies.len()..].iter().all(|change| change.starts_with("DELETE")), "{changes:?}");
+    assert!(heads.iter().chain(gone).all(|change| change.starts_with("DELETE")), "{changes:?}");
     assert_eq!(recognised(&set).len(), NAMES.len());
     // A folder with other files than a set is not replaced.
     server::put("order/set/notes.txt", b"mine");
@@ -206,11 +214,14 @@ fn a_writer_that_is_interrupted_does_not_wait_for_a_place_that_is_silent() {
     assert!(made.is_some_and(|made| made < 6), "{said}");
 }
 
+fn overwrite() -> WriteOptions {
+    WriteOptions { overwrite: true, ..WriteOptions::default() }
+}
+
 /// A set of two images whose pixels begin with `first`.
-fn two_images(path: &Path, format: &str, first: u8, overwrite: bool) {
+fn two_images(path: &Path, format: &str, first: u8, options: &WriteOptions) {
     let shape = Shape([1, 1, 1, 30, 50]);
-    let options = WriteOptions { overwrite, ..WriteOptions::default() };
-    let mut writer = create(path, format, &options).unwrap();
+    let mut writer = create(path, format, options).unwrap();
     for (row, name) in ["a", "b"].into_iter().enumerate() {
         let pixels: Vec<u8> =
             (0..shape.pixels()).map(|i| first.wrapping_add((i * (usize::from(first) + row)) as u8)).collect();
@@ -231,7 +242,7 @@ fn who_opens_a_set_gets_what_another_process_has_just_written() {
             let other = at(&format!("{scheme}/{bucket}/{name}"));
             for first in [3, 100] {
                 let local = dir.path().join(format!("{first}-{bucket}-{name}"));
-                two_images(&local, format, first, false);
+                two_images(&local, format, first, &WriteOptions::default());
                 publish(&local, &format!("{bucket}/{name}"));
                 let (there, here) = (recognised(&other), recognised(&local));
                 assert_eq!((there.format(), there.len()), (here.format(), here.len()));
@@ -251,12 +262,12 @@ fn what_this_process_has_replaced_is_read_anew_and_a_set_that_was_open_has_no_im
         let other = at(&format!("s3://own/{name}"));
         let [old, new] = [3, 100].map(|first| {
             let local = dir.path().join(format!("{first}-{name}"));
-            two_images(&local, format, first, false);
+            two_images(&local, format, first, &WriteOptions::default());
             recognised(&local)
         });
-        two_images(&other, format, 3, false);
+        two_images(&other, format, 3, &WriteOptions::default());
         let before = recognised(&other);
-        two_images(&other, format, 100, true);
+        two_images(&other, format, 100, &overwrite());
         let after = recognised(&other);
         for row in 0..new.len() {
             assert!(read_image(&*after, row).unwrap() == read_image(&*new, row).unwrap(), "{name} row {row}");
@@ -267,4 +278,61 @@ fn what_this_process_has_replaced_is_read_anew_and_a_set_that_was_open_has_no_im
             }
         }
     }
+}
+
+/// A reader may find images of both sets where the process that replaced one was killed, and no image that is made of both.
+#[test]
+fn an_image_of_a_set_that_is_half_replaced_is_of_one_set() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format, chunk) in [
+        ("tiff", "tiff", None),
+        ("zarr", "ome-zarr", Some([1, 1, 1, 16, 16])),
+        ("png", "image-folder", None),
+        ("dataset", "ome-arrow-dataset", None),
+    ] {
+        let options = [false, true].map(|overwrite| WriteOptions { overwrite, chunk, ..options(None, None) });
+        let locals = [3, 100].map(|first| {
+            let local = dir.path().join(format!("{name}-{first}"));
+            two_images(&local, format, first, &options[0]);
+            recognised(&local)
+        });
+        let images: Vec<_> =
+            locals.iter().flat_map(|set| [0, 1].map(|row| read_image(&**set, row).unwrap())).collect();
+        let set = at("s3://half").join(name);
+        two_images(&set, format, 3, &options[0]);
+        let states = half::states(&format!("half/{name}/"), || two_images(&set, format, 100, &options[1]));
+        assert!(states.len() > 2, "{name}: a set of several objects");
+        let mut whole = 0;
+        for (step, state) in states.iter().enumerate() {
+            let set = half::publish(state, "half/", &format!("half-{name}-{step}/"), name);
+            let Ok(found) = open(&set, &OpenOptions::default()) else { continue };
+            let read: Vec<_> = (0..found.len()).filter_map(|row| read_image(&*found, row).ok()).collect();
+            assert!(read.iter().all(|image| images.contains(image)), "{name} after {step} changes");
+            whole += usize::from(read == images[..2] || read == images[2..]);
+        }
+        // Before the first change, and after the last.
+        assert!(whole >= 2, "{name}");
+    }
+}
+
+/// A list tells what a writer has left that failed or was killed. Other files are kept.
+#[test]
+fn a_set_that_is_half_replaced_is_replaced_by_the_next_run() {
+    let set = at("s3://once-more/zarr");
+    let list = set.join(".wellread-partial-replaced");
+    two_images(&set, "ome-zarr", 3, &WriteOptions::default());
+    // More than the attempts of all copies that are made at once.
+    server::fail_late("once-more", &["InternalError"; 1000]);
+    let mut writer = create(&set, "ome-zarr", &overwrite()).unwrap();
+    write_rows(&mut *writer, 0..1);
+    let error = writer.finish().err().unwrap().to_string();
+    server::fail_late("once-more", &[]);
+    assert!(error.contains("all of the new output is kept in"), "{error}");
+    assert!(place::exists(&list) && open(&set, &OpenOptions::default()).is_err());
+    server::put("once-more/zarr/notes.txt", b"mine");
+    let error = create(&set, "ome-zarr", &overwrite()).err().unwrap().to_string();
+    assert!(error.contains("not replaced"), "{error}");
+    place::of(&set).remove_file(&set.join("notes.txt")).unwrap();
+    two_images(&set, "ome-zarr", 100, &overwrite());
+    assert!(recognised(&set).len() == 2 && !place::exists(&list));
 }

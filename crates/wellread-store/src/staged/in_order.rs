@@ -20,7 +20,8 @@ impl Staged {
         }
         let old = remote::to_go(&self.temporary, &self.target, self.overwrite)?;
         if self.overwrite {
-            remote::keep_on_signals(&self.temporary);
+            let begun = remote::begin_to_replace(&self.temporary, &self.target, &old);
+            self.keep_half_placed(begun)?;
         }
         let (from, to) = (self.temporary.join(last), self.target.join(last));
         let mut moved = vec![];
@@ -34,7 +35,12 @@ impl Staged {
             Error::io(&self.target, "cannot move the finished output into place", &e)
         });
         self.keep_half_placed(placed)?;
-        remote::remove(&self.target, &old)
+        // A version of the old set that is the newest would be without its data.
+        let (first, then): (Vec<_>, Vec<_>) =
+            old.rest.iter().cloned().partition(|file| file.starts_with(last));
+        remote::remove_old(&self.target, &first)?;
+        remote::remove_old(&self.target, &then)?;
+        remote::end_replacing(&self.target, &old)
     }
 }
 

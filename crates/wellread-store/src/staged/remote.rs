@@ -2,25 +2,29 @@
 //! in place.
 //!
 //! ```text
+//!  NAME/ ── a list of what may lie there, for the writer that comes after one that was killed
+//!      │    ── metadata of the old set, above its other files, go: its files are no images any more
 //!  .wellread-partial-…/ or .wellread-resume-NAME/   whole and read back
 //!      │ rename: what lies deepest first, metadata of the set last (a list of parts before these), each object whole
 //!      ▼
 //!  NAME/ ── then what the old set had and the new one has not goes
 //! ```
 //!
-//! No remote place renames a folder at once. A reader that opens the set while it is replaced may find objects of both. One that has it
-//! open finds that objects were replaced, which is an error.
+//! No remote place renames a folder at once. A reader that opens the set meanwhile, or after its writer was killed, may find
+//! images of both. No image is made of both. One that has it open finds that objects were replaced, which is an error.
 
 use super::cleaning::unfinished;
 use super::names::overwrite_hint;
 use super::replace::folder_may_be_replaced;
-use crate::{Error, Result, place, threads};
+use crate::{Error, Result, part_list, place, threads};
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Files that are removed at once.
 const AT_ONCE: usize = 8;
+/// The name of that list. No listing of a set shows it.
+const LISTED: &str = ".wellread-partial-replaced";
 
 /// Whether the output may be put at `target`, for all that is there now.
 pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
@@ -33,7 +37,16 @@ pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if !overwrite {
         return Err(Error::new(target, "already exists").hint(overwrite_hint()));
     }
-    if there.is_folder() { folder_may_be_replaced(target) } else { Ok(()) }
+    if there.is_folder() && !is_half_replaced(target) { folder_may_be_replaced(target) } else { Ok(()) }
+}
+
+/// Whether a writer has begun to replace the set at `target` and was killed, and nothing else lies there.
+fn is_half_replaced(target: &Path) -> bool {
+    let Ok(text) = place::read(&target.join(LISTED)) else { return false };
+    let text = String::from_utf8_lossy(&text);
+    let listed: HashSet<&Path> = text.lines().map(Path::new).collect();
+    let files = place::of(target).files_below(target);
+    files.is_ok_and(|files| files.iter().all(|file| listed.contains(file.as_path())))
 }
 
 /// Whether nothing is at a target, as the error of looking there has it. A user who may write need not be allowed to
@@ -45,46 +58,111 @@ fn free(target: &Path, error: &io::Error) -> Result<()> {
     }
 }
 
+/// The files of a set that is replaced which go.
+#[derive(Debug, Default)]
+pub(super) struct Old {
+    /// Those that tell how files below them make images. They go first.
+    heads: Vec<PathBuf>,
+    /// The others that the new set has not. They go last.
+    pub(super) rest: Vec<PathBuf>,
+    /// Lines with the files of both sets, where some go first or went before.
+    listed: Option<String>,
+}
+
+impl Old {
+    /// Sorts all the files of a set, which those of another replace.
+    fn new(files: Vec<PathBuf>, new: &[PathBuf]) -> Self {
+        let above: HashSet<PathBuf> =
+            files.iter().flat_map(|file| file.ancestors().skip(2)).map(Path::to_owned).collect();
+        // Without a list of parts, those that are there would be the set.
+        let is_list =
+            |file: &Path| file.file_name().is_some_and(|name| name == part_list::FILE || name == LISTED);
+        let is_head =
+            |file: &PathBuf| !is_list(file) && file.parent().is_some_and(|folder| above.contains(folder));
+        let (heads, mut rest): (Vec<_>, Vec<_>) = files.into_iter().partition(is_head);
+        let is_listed = !heads.is_empty() || rest.iter().any(|file| file == Path::new(LISTED));
+        let listed = is_listed.then(|| {
+            let mut lines = format!("{LISTED}\n");
+            for file in heads.iter().chain(&rest).chain(new) {
+                lines.push_str(&file.to_string_lossy());
+                lines.push('\n');
+            }
+            lines
+        });
+        let new: HashSet<&Path> = new.iter().map(PathBuf::as_path).chain([Path::new(LISTED)]).collect();
+        rest.retain(|file| !new.contains(file.as_path()));
+        Self { heads, rest, listed }
+    }
+}
+
 /// The files at `target` that are of no use once all of `from` is there: with `overwrite` those that `from` has not.
 ///
 /// # Errors
 /// Something is there that was not, and `overwrite` was not asked for. One of both cannot be looked at.
-pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Vec<PathBuf>> {
+pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Old> {
     if !overwrite {
         // An earlier look does not show files that others have put there since.
         place::look_anew(target);
         return match place::metadata(target) {
             Ok(_) => Err(Error::new(target, "was put there by another process meanwhile, and is kept")
                 .hint(overwrite_hint())),
-            Err(e) => free(target, &e).map(|()| vec![]),
+            Err(e) => free(target, &e).map(|()| Old::default()),
         };
     }
     let files = |path: &Path| {
         let cannot = |e| Error::io(target, "cannot list what is to be replaced", &e);
         place::of(path).files_below(path).map_err(cannot)
     };
-    let mut old = files(target)?;
-    if !old.is_empty() {
-        let new: HashSet<PathBuf> = files(from)?.into_iter().collect();
-        old.retain(|file| !new.contains(file));
+    let old = files(target)?;
+    if old.is_empty() {
+        return Ok(Old::default());
     }
-    Ok(old)
+    Ok(Old::new(old, &files(from)?))
+}
+
+/// Begins to put the output that has `from` in the place of a set. An image whose files are replaced one by one would be of both: so it
+/// is none meanwhile.
+///
+/// # Errors
+/// A file of the old set cannot be removed.
+pub(super) fn begin_to_replace(from: &Path, target: &Path, old: &Old) -> Result<()> {
+    keep_on_signals(from);
+    if let Some(listed) = &old.listed {
+        let list = target.join(LISTED);
+        place::write(&list, listed.as_bytes())
+            .map_err(|e| Error::io(&list, "cannot write the list of what is replaced", &e))?;
+    }
+    remove(target, &old.heads, "the old set is still there, and cannot be removed")
+}
+
+/// Ends that: all of the new set is there, and nothing of the old one.
+///
+/// # Errors
+/// The list cannot be removed.
+pub(super) fn end_replacing(target: &Path, old: &Old) -> Result<()> {
+    old.listed.as_ref().map_or(Ok(()), |_| remove_old(target, &[LISTED.into()]))
 }
 
 /// Removes those files of `target`.
 ///
 /// # Errors
-/// One of them cannot be removed.
-pub(super) fn remove(target: &Path, files: &[PathBuf]) -> Result<()> {
+/// One of them cannot be removed: `cannot`.
+fn remove(target: &Path, files: &[PathBuf], cannot: &str) -> Result<()> {
     threads::for_each(AT_ONCE, files, |inside| {
         let file = if inside.as_os_str().is_empty() { target.to_owned() } else { target.join(inside) };
         match place::of(target).remove_file(&file) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io(&file, "the new set is there, but a file of the old one cannot be removed", &e))
-            }
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(&file, cannot, &e)),
             _ => Ok(()),
         }
     })
+}
+
+/// Removes those files of the old set, which the new one has replaced.
+///
+/// # Errors
+/// One of them cannot be removed.
+pub(super) fn remove_old(target: &Path, files: &[PathBuf]) -> Result<()> {
+    remove(target, files, "the new set is there, but a file of the old one cannot be removed")
 }
 
 /// Leaves the output that has `from` where it is, should the process be interrupted while that takes the place of another set. Objects
@@ -97,11 +175,12 @@ pub(super) fn keep_on_signals(from: &Path) {
 pub(super) fn put_in_place(from: &Path, target: &Path, overwrite: bool) -> Result<()> {
     let old = to_go(from, target, overwrite)?;
     if overwrite {
-        keep_on_signals(from);
+        begin_to_replace(from, target, &old)?;
     }
     place::rename(from, target)
         .map_err(|e| Error::io(target, "cannot move the finished output into place", &e))?;
-    remove(target, &old)
+    remove_old(target, &old.rest)?;
+    end_replacing(target, &old)
 }
 
 /// Removes all files of a folder but the one called `kept`.
@@ -119,4 +198,29 @@ pub(super) fn clear(folder: &Path, kept: &str) -> Result<()> {
             _ => Ok(()),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_above_other_files_tells_what_they_are() {
+        let old = |files: &[&str]| Old::new(files.iter().map(PathBuf::from).collect(), &[]);
+        let zarr = old(&["a/.zgroup", "a/0/.zarray", "a/0/0/0", "b/.zgroup", "b/0/.zarray", "b/0/0/0"]);
+        assert_eq!(zarr.heads, ["a/.zgroup", "a/0/.zarray", "b/.zgroup", "b/0/.zarray"].map(PathBuf::from));
+        assert_eq!(zarr.rest, ["a/0/0/0", "b/0/0/0"].map(PathBuf::from));
+        assert!(zarr.listed.unwrap().lines().any(|line| line == "a/.zgroup"));
+        // A writer was killed after these went.
+        let left = old(&["a/0/0/0", LISTED]);
+        assert_eq!((left.heads.len(), left.rest), (0, vec![PathBuf::from("a/0/0/0")]));
+        assert!(left.listed.is_some());
+        // Each file is an image, or all lie as deep.
+        for files in
+            [&[""][..], &["a.tif", "b.tif"], &["_versions/1", "data/a"], &[part_list::FILE, "part/images/a"]]
+        {
+            let old = old(files);
+            assert!(old.heads.is_empty() && old.listed.is_none(), "{files:?}");
+        }
+    }
 }

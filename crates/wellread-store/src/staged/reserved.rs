@@ -1,7 +1,6 @@
 //! A name that is taken now, for a file that is written later.
 
-use super::cleaning::unfinished;
-use super::remove::remove_any;
+use super::cleaning::{remove_one, unfinished};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,8 +19,10 @@ impl Reserved {
     /// # Errors
     /// As the system says; [`io::ErrorKind::AlreadyExists`] where the name is taken.
     pub fn new(path: &Path) -> io::Result<Self> {
+        // In one step with its name, or it would stay where the process is ended just now.
+        let mut names = unfinished();
         File::create_new(path)?;
-        unfinished().push(path.to_owned());
+        names.push(path.to_owned());
         Ok(Self { path: path.to_owned(), kept: false })
     }
 
@@ -35,8 +36,7 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         if !self.kept {
-            self.keep();
-            remove_any(&self.path);
+            remove_one(&self.path);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A folder for what this process needs on this machine for a while, under a name that tells whose it is.
 //!
 //! ```text
-//!  $TMPDIR/wellread-copy-PROCESS.PLACE-N/     nobody else may look into it
+//!  FOLDER/wellread-copy-PROCESS.PLACE-N/     nobody else may look into it
 //!    goes when it is dropped, when the program is interrupted, or, of a process that was killed, when the next one is made
 //! ```
 
@@ -17,7 +17,7 @@ use wellread_trace::process::{Life, life, process_mark};
 /// Names that are tried at most.
 const ATTEMPTS: usize = 100;
 
-/// A folder of this process among the system's temporary files.
+/// A folder of this process, in one of temporary files or in that of a cache.
 #[derive(Debug)]
 pub struct ScratchFolder {
     path: PathBuf,
@@ -26,15 +26,11 @@ pub struct ScratchFolder {
 }
 
 impl ScratchFolder {
-    /// Makes the folder where the system has temporary files: in `TMPDIR`, or else in `/tmp`.
+    /// Makes the folder in another one.
     ///
     /// # Errors
     /// As the system says.
-    pub fn new() -> io::Result<Self> {
-        Self::within(&std::env::temp_dir())
-    }
-
-    fn within(parent: &Path) -> io::Result<Self> {
+    pub(crate) fn within(parent: &Path) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         remove_left(parent);
         let process = process::id();

@@ -296,18 +296,24 @@ fn output_is_unfinished_until_it_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     let staged = Staged::new(&dir.path().join("out"), false).unwrap();
     std::fs::write(staged.path(), b"half").unwrap();
-    let path = staged.temporary.clone();
-    // As the handler of a signal has it, which ends the process once nothing is listed.
-    let listed = unfinished();
-    let dropped = std::thread::spawn(move || drop(staged));
-    let asked = std::time::Instant::now();
-    while path.exists() && asked.elapsed().as_secs() < 60 {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+    let reserved = dir.path().join("result.csv");
+    let outputs: [(PathBuf, Box<dyn Send>); 2] = [
+        (staged.temporary.clone(), Box::new(staged)),
+        (reserved.clone(), Box::new(Reserved::new(&reserved).unwrap())),
+    ];
+    for (path, output) in outputs {
+        // As the handler of a signal has it, which ends the process once nothing is listed.
+        let listed = unfinished();
+        let dropped = std::thread::spawn(move || drop(output));
+        let asked = std::time::Instant::now();
+        while path.exists() && asked.elapsed().as_secs() < 60 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(!path.exists() && listed.contains(&path));
+        drop(listed);
+        dropped.join().unwrap();
+        assert!(!unfinished().contains(&path));
     }
-    assert!(!path.exists() && listed.contains(&path));
-    drop(listed);
-    dropped.join().unwrap();
-    assert!(!unfinished().contains(&path));
 }
 
 #[test]
