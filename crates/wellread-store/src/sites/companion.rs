@@ -35,7 +35,7 @@ pub(super) fn open(path: &Path, missing: Missing) -> Result<Box<dyn Store>> {
         return Err(Error::new(path, "names no TIFF file (TiffData/UUID/@FileName)")
             .hint("give the folder of the TIFF files"));
     }
-    let images = companion.count();
+    let images = companion.count;
     let lacking = companion.leave_out_incomplete();
     if !lacking.is_empty() && (missing != Missing::Skip || companion.files.is_empty()) {
         let more = if lacking.len() > NAMED { "; …" } else { "" };

@@ -320,14 +320,14 @@ impl TiffStore {
 
     /// Name of an image: see [`Store::name`] below.
     fn name_of(&self, index: &FileIndex, series: &Series, path: &Path, place: Row) -> String {
-        let stem = self.stem(path);
-        let is_its =
-            |name: &str| !self.is_folder || index.series.len() == 1 && file_names::is_made_of(&stem, name);
+        let companion = self.companions.of(path).filter(|_| index.kind == Kind::Companion);
+        let (path, images) = companion.map_or((path, index.series.len()), |known| (known.first, known.count));
+        let (stem, several) = (self.stem(path), images > 1);
+        let is_its = |name: &str| !self.is_folder || !several && file_names::is_made_of(&stem, name);
         if let Some(name) = series.name.as_deref().filter(|name| is_its(name)) {
             return name.to_owned();
         }
         let given = series.given_name().map(str::trim).filter(|n| !n.is_empty());
-        let several = index.series.len() > 1;
         match (self.is_folder, several, given) {
             // The writer could not use some characters, or the same name twice.
             (true, false, Some(name)) if file_names::is_made_of(&stem, name) => name.to_owned(),
@@ -380,7 +380,8 @@ impl Store for TiffStore {
 
     /// In a folder, this is the name by its index of names. Without one, it is the file's name without extension. Files
     /// `*.ome.tif` have the OME name where the writer had to change it to make a file name. In a single file the OME name, if
-    /// there is one. A file of a folder that cannot be read is called by its file's name, too.
+    /// there is one. A file of a folder that cannot be read is called by its file's name, too. Images of a companion are called after
+    /// the first file that it names, and by their names where it has several: whichever of them are there.
     fn name(&self, row: usize) -> Result<String> {
         let (place, path) = self.row(row)?;
         let slot = &self.files[place.file as usize];
@@ -391,7 +392,7 @@ impl Store for TiffStore {
         }
         let is_ome = path.to_string_lossy().to_ascii_lowercase().contains(".ome.tif");
         // Without a look into the file where that is sure to change nothing.
-        if !is_ome && self.is_folder && is_only {
+        if !is_ome && self.is_folder && is_only && self.companions.of(path).is_none() {
             return Ok(self.stem(path));
         }
         let known = slot.index.get();
@@ -426,7 +427,7 @@ impl Store for TiffStore {
             let page = series.planes.iter().find(|p| p.source == 0).map_or(0, |p| p.page as usize);
             let format = &*index.pages[page].format;
             let description = match index.kind {
-                Kind::Ome => "OME-TIFF",
+                Kind::Ome | Kind::Companion => "OME-TIFF",
                 Kind::ImageJ => "ImageJ TIFF",
                 Kind::Shaped => "TIFF (tifffile)",
                 Kind::Plain => "TIFF",
