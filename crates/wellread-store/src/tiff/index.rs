@@ -9,7 +9,7 @@ use super::ifd::{FileView, Header};
 use super::image::Page;
 use super::ome;
 use super::pages::{FirstPage, RawPage, read_pages};
-use super::series::{C, OtherFile, PlaneRef, Series, Z, image_of_samples, number_others};
+use super::series::{C, Kind, OtherFile, PlaneRef, Series, Z, image_of_samples, number_others};
 use crate::Result;
 use crate::place::{self, File};
 use crate::refusal::Refusal;
@@ -18,17 +18,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
-
-/// How a file describes its images.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Ome,
-    /// By OME-XML in a companion.
-    Companion,
-    ImageJ,
-    Shaped,
-    Plain,
-}
 
 /// All that is kept of a file.
 #[derive(Debug)]

@@ -8,9 +8,8 @@
 
 use super::ifd::FileView;
 use super::image::Page;
-use super::index::Kind;
 use super::listing;
-use super::series::{OtherFile, PlaneRef, Series, can_list};
+use super::series::{Kind, OtherFile, PlaneRef, Series, can_list};
 use crate::refusal::Refusal;
 use crate::text_cache::TextCache;
 use crate::{Error, Result, RowInfo, place};

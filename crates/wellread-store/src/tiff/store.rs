@@ -9,13 +9,13 @@ use super::codec::Codec;
 use super::companion::Companions;
 use super::endian::Endian;
 use super::image::{PageFormat, Photometric};
-use super::index::{FileIndex, Kind};
+use super::index::FileIndex;
 use super::listing::{self, NAMING};
 use super::ome::Descriptions;
 use super::predictor;
 use super::read::{Context, Job};
 use super::restarts::{FileKey, Restarts};
-use super::series::{CONVERT, Series};
+use super::series::{CONVERT, Kind, Series};
 use super::unkept;
 use crate::fd_table;
 use crate::file_names;
@@ -380,8 +380,8 @@ impl Store for TiffStore {
 
     /// In a folder, this is the name by its index of names. Without one, it is the file's name without extension. Files
     /// `*.ome.tif` have the OME name where the writer had to change it to make a file name. In a single file the OME name, if
-    /// there is one. A file of a folder that cannot be read is called by its file's name, too. Images of a companion are called after
-    /// the first file that it names, and by their names where it has several: whichever of them are there.
+    /// there is one. A file of a folder that cannot be read is called by its file's name, too. Images of a companion are called
+    /// after the first file that it names, whether it is there or not. Where it has several, their own names follow.
     fn name(&self, row: usize) -> Result<String> {
         let (place, path) = self.row(row)?;
         let slot = &self.files[place.file as usize];
