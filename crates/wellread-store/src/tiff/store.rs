@@ -68,6 +68,8 @@ pub(super) struct TiffStore {
     descriptions: Descriptions,
     /// The descriptions in companions of files that have no OME-XML.
     pub(super) companions: Companions,
+    /// Images that were left out, in sentences.
+    pub(super) lacks: Vec<String>,
     /// Files that stay open.
     opened: OpenFiles<FileKey>,
     /// Where their LZW strips can be entered.
@@ -147,6 +149,7 @@ impl TiffStore {
             first_id,
             descriptions: Descriptions::default(),
             companions,
+            lacks: vec![],
             opened: OpenFiles::default(),
             restarts: Restarts::default(),
             is_at_end: OnceLock::new(),
@@ -490,7 +493,7 @@ impl Store for TiffStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints::default()
+        Hints { lacks: &self.lacks, ..Hints::default() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
