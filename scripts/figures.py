@@ -63,7 +63,7 @@ ROWS = (
     (
         {
             "zarr-python": SAME, "zarr-python-0": f"{SAME}; {ALONE}",
-            "zarr-array": ARRAY, "zarr-array-0": f"{ARRAY}; {ALONE}", "zarr-batches": ARRAY,
+            "zarr-array": ARRAY, "zarr-array-0": f"{ARRAY}; {ALONE}", "zarr-batches": ARRAY, "zarr-images": ARRAY,
         },
         "wellread:ome-zarr",
     ),
@@ -74,7 +74,7 @@ HEAD = (
     "| 24 images of one channel, 1080 x 1080 `uint16`: speed of wellread over that of the peer | first epoch "
     "| later epochs | what to know |"
 )
-UNCLEAR = "no verdict: the difference is within this noise, or the interval holds 1"
+UNCLEAR = "no verdict: the interval reaches into this noise floor, or holds 1"
 # A peer that small images suit: its row says in how many rounds it was faster there.
 SMALL = ("pyarrow-binary", "wellread:tuned.parquet")
 # Another row: a peer and ours in the sites of several channels, of the result of plates by today's rules.
@@ -155,7 +155,7 @@ def readme_table(peers, plates):
         runs += f" The row of sites: {plate_run(plates['facts'])}."
     noise = [f"{100 * peers_page.floor(measured, phase):.0f} %" for phase in phases]
     lines += [
-        line("noise: the same loader, run twice in a round, differs by up to", *noise, UNCLEAR),
+        line("95 % noise floor: the same loader, run twice in a round", *noise, UNCLEAR),
         line("all rows", "from opening the set, with the start of workers", "files in the page cache",
              f"two threads or workers, except `0 workers`; {peers_page.rounds(measured)} rounds; 95 % intervals"),
     ]  # fmt: skip

@@ -36,8 +36,8 @@ MOST = 900
 PARQUET, ZARR = "upstream's Parquet, untouched", "OME-Zarr folder"
 CACHES = ("ram-cache-0", "ram-cache-2", "float-cache-0")
 TIFF = ("tifffile", "tifffile-0", "tifffile-mapped", "tifffile-mapped-0")
-OF_ZARR = ("zarr-python", "zarr-python-0", "zarr-array", "zarr-array-0", "zarr-batches", "tensorstore",
-           "tensorstore-array")  # fmt: skip
+OF_ZARR = ("zarr-python", "zarr-python-0", "zarr-array", "zarr-array-0", "zarr-batches", "zarr-images",
+           "tensorstore", "tensorstore-array")  # fmt: skip
 TUNED = ("pyarrow-row-groups", "pyarrow-binary", "annbatch-1", "annbatch-16")
 
 # What wellread reads, as tables say it, and the peers beside it.

@@ -82,7 +82,7 @@ def judge(peer, ours, floor):
     elif low <= 1 <= high:
         refused = "the interval holds 1"
     elif low <= 1 + floor and high >= 1 / (1 + floor):
-        refused = f"the same run twice differs by {floor:.0%}"
+        refused = f"the interval reaches into the noise floor of {floor:.0%}"
     else:
         refused = None
     return Judgement(estimate, low, high, refused, len(ratios), sum(ratio < 1 for ratio in ratios))

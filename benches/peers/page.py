@@ -167,6 +167,11 @@ def closest(rows, phase):
     if open_ones:
         names = "; ".join(f"{row['about']} ({row['set']})" for row in open_ones)
         said.append(f"No verdict in {when} beside {names}.")
+    # A noise floor, however high, hides no peer that was always faster.
+    always = [row for row in open_ones if row["judgement"].lost == row["judgement"].rounds]
+    if always:
+        names = "; ".join(f"{row['about']} ({row['set']})" for row in always)
+        said.append(f"wellread was slower in every round beside {names}.")
     behind = [row for row in known if row["judgement"].clear and row["judgement"].estimate > 1]
     if behind:
         row = behind[0]

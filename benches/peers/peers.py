@@ -212,6 +212,16 @@ def zarr_batches(task, _):
     return ahead_of_use(task, take)
 
 
+def zarr_images(task, _):
+    """zarr-python on one array of all images: one read for each image, from threads that are batches ahead, where
+    a selection of scattered rows costs more than it spares."""
+    import zarr
+
+    zarr.config.set({"threading.max_workers": task.threads})
+    batches = Batches(zarr.open_array(task.path("array.zarr"), mode="r").__getitem__, task)
+    return ahead_of_use(task, batches.__getitems__)
+
+
 def tensorstores(task, names, kept=0):
     """Arrays of these names, opened all at a time; their pools have as many threads as all others. So many bytes of
     decoded chunks are kept, none by default, as tensorstore's own default is."""
@@ -529,6 +539,8 @@ LOADERS = {
                            ("zarr",)),
     "zarr-batches": Loader("zarr-python, all images in one array, a selection for each batch, threads", zarr_batches,
                            False, ("zarr",)),
+    "zarr-images": Loader("zarr-python, all images in one array, a read for each image, threads", zarr_images,
+                          False, ("zarr",)),
     "tensorstore": Loader("tensorstore, arrays opened once", lambda task, _: tensorstore_folder(task), False,
                           ("tensorstore",)),
     "tensorstore-array": Loader("tensorstore, all images in one array", lambda task, _: tensorstore_array(task),

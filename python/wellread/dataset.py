@@ -168,6 +168,9 @@ class Dataset(OpenSet):
         """The images of a table in memory: anything with ``__arrow_c_stream__``, such as a pyarrow table, a polars
         frame or a DuckDB result. Typed columns are read where they are, without a copy, and kept alive.
 
+        If several columns of the table have one name, the first keeps it. Each other one gets the suffix ``_y``, as
+        often as its name takes to differ from all others: ``v``, ``v_y``, ``v_y_y``. :attr:`columns` has these names.
+
         Args:
             table: rows with a column of OME-Arrow images.
             column: name of the image column, if there are several. The default is the first column with the structure

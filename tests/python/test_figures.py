@@ -56,7 +56,7 @@ def another(text, start):
 @pytest.mark.parametrize(
     ("page", "start"),
     [
-        ("README.md", "run twice in a round, differs by up to | "),
+        ("README.md", "run twice in a round | "),
         ("docs/peers.md", "| OME-Zarr folder | tensorstore, arrays opened once | "),
         ("docs/peers-plates.md", "| 59"),
         ("docs/results/hyperfine.md", "| `checksum` | "),
@@ -102,7 +102,7 @@ def test_no_page_of_results_says_how_many_times_a_peer_without_an_interval():
 
 def test_a_page_is_written_from_the_results(copy):
     text = (copy / "README.md").read_text()
-    (copy / "README.md").write_text(another(text, "run twice in a round, differs by up to | "))
+    (copy / "README.md").write_text(another(text, "run twice in a round | "))
     assert figures(copy, "--write").returncode == 0
     assert (copy / "README.md").read_text() == text
 

@@ -58,12 +58,24 @@ def test_a_row_id_is_data_unless_it_counts_rows(parquet, tmp_path, ids):
     assert own.columns == ["row_id"] and list(own.column("row_id")) == ids
 
 
-def test_columns_of_one_name_are_all_there(parquet):
+# As the docstring of from_arrow and its page say it.
+@pytest.mark.parametrize(
+    ("names", "called"),
+    [
+        (["v", "v", "v"], ["v", "v_y", "v_y_y"]),
+        # A name that another column has is not taken from it.
+        (["v", "v", "v_y"], ["v", "v_y_y", "v_y"]),
+        (["v", "w", "v"], ["v", "w", "v_y"]),
+    ],
+)
+def test_columns_of_one_name_are_all_there(parquet, names, called):
     images = pq.read_table(parquet).select(["ome_image"]).slice(0, 2)
-    columns = [*images.columns, pa.chunked_array([[1, 2]]), pa.chunked_array([[3, 4]])]
-    ds = wr.Dataset.from_arrow(pa.Table.from_arrays(columns, names=["ome_image", "v", "v"]))
-    assert ds.columns == ["v", "v_y"]
-    assert (ds.column("v").tolist(), ds.column("v_y").tolist()) == ([1, 2], [3, 4])
+    values = [[1, 2], [3, 4], [5, 6]]
+    columns = [*images.columns, *[pa.chunked_array([column]) for column in values]]
+    ds = wr.Dataset.from_arrow(pa.Table.from_arrays(columns, names=["ome_image", *names]))
+    assert ds.columns == called
+    assert [ds.column(name).tolist() for name in called] == values
+    assert pa.table(ds).column_names == ["row_id", "ome_image", *called]
 
 
 def test_large_whole_numbers_with_missing_ones_are_told_apart(parquet):

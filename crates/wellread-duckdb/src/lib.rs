@@ -51,7 +51,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     foreign_entry: |_| Ok(None),
     keeps_features: true,
-    keeps_features_at: |_| false,
+    features_beside: false,
     join_parts: None,
     own_columns: is_own,
     names_tell: |_, _| false,

@@ -52,7 +52,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     foreign_entry: dataset_folder::foreign,
     keeps_features: true,
-    keeps_features_at: |_| false,
+    features_beside: false,
     join_parts: Some(join::JOIN),
     own_columns: is_own,
     names_tell: |_, _| false,

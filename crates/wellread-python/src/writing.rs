@@ -162,7 +162,6 @@ pub(crate) fn part_holds(
 /// A set that is being written in parts.
 #[pyclass(frozen, module = "wellread._native")]
 pub(crate) struct Parts {
-    target: PathBuf,
     format: String,
     set: Mutex<Option<PartedSet>>,
 }
@@ -191,11 +190,11 @@ impl Parts {
         overwrite: bool,
         resume: Option<String>,
     ) -> PyResult<Self> {
-        let (path, name) = (target.clone(), format.clone());
+        let name = format.clone();
         let set = abandonable(py, Activity::Opening, move |_| {
-            PartedSet::begin(&path, &name, overwrite, resume.as_deref())
+            PartedSet::begin(&target, &name, overwrite, resume.as_deref())
         })?;
-        Ok(Self { target, format, set: Mutex::new(Some(set)) })
+        Ok(Self { format, set: Mutex::new(Some(set)) })
     }
 
     /// Where a part of this name is written.
@@ -239,12 +238,12 @@ impl Parts {
         let mut options = options.options()?;
         let here = source.map(|source| source.opened().here()).transpose();
         let source = here.map_err(|error| exception(py, &error, Activity::Opening))?;
-        let (target, format) = (self.target.clone(), self.format.clone());
+        let format = self.format.clone();
         let set = self.take()?;
         abandonable(py, Activity::Opening, move |_| {
             if let Some(source) = source {
                 let format = registry::format_named(&format)?;
-                if !format.keeps_features && format.keeps_features_in(&target, source.len()) {
+                if format.features_beside {
                     options.features = features::all(source.store())?;
                 }
             }

@@ -59,7 +59,7 @@ impl Converted {
         let target = self.written(format)?;
         if let Some(columns) = columns {
             let format = format_named(format)?;
-            if format.keeps_features_in(self.output.path(), source.len()) {
+            if format.keeps_columns() {
                 read_back::check_columns(columns, format, &*target, rows)?;
             }
         }

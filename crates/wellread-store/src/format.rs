@@ -133,8 +133,8 @@ pub struct Format {
     pub foreign_entry: fn(&Path) -> Result<Option<String>>,
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
-    /// Whether such columns are kept in a target of this name that holds several images, of a format that is no table.
-    pub keeps_features_at: fn(&Path) -> bool,
+    /// Whether such columns are kept in a file beside the images, of a format that is no table.
+    pub features_beside: bool,
     /// How the parts of a table that several processes write become one table ([`crate::parted`]). They do where the format's own
     /// library takes no folder of tables for a set.
     pub join_parts: Option<JoinParts>,
@@ -184,9 +184,9 @@ pub struct Format {
 }
 
 impl Format {
-    /// Whether columns of plain values are kept beside so many images in a target.
-    pub fn keeps_features_in(&self, target: &Path, images: usize) -> bool {
-        self.keeps_features || images > 1 && (self.keeps_features_at)(target)
+    /// Whether columns of plain values are kept with the images, in their table or in a file beside them.
+    pub fn keeps_columns(&self) -> bool {
+        self.keeps_features || self.features_beside
     }
 
     /// # Errors

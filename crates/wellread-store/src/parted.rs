@@ -150,7 +150,7 @@ impl PartedSet {
 
     /// Whether columns of all images stand beside files of images: they are given to [`Self::commit`], and not to the parts.
     pub fn keeps_columns(&self) -> bool {
-        is_by_image(self.format) && self.format.keeps_features_in(self.staged.target(), 2)
+        self.format.features_beside
     }
 
     /// The name of a part by its number.

@@ -179,8 +179,8 @@ pub struct WriteOptions {
     pub variant: Option<String>,
     /// Shard size along T, C, Z, Y, X (OME-Zarr 0.5).
     pub shard: Option<[usize; 5]>,
-    /// Columns to stand beside the images, a row per image in the order of writing; formats that are no tables
-    /// leave them out.
+    /// Columns to stand beside the images, a row per image in the order of writing; formats that keep none
+    /// ([`crate::Format::keeps_columns`]) leave them out.
     pub features: Option<RecordBatch>,
     /// Keeps complete images when writing is interrupted, and goes on with an earlier run's. The text names the images
     /// and options of the set in one line, which must be the same then. For formats that resume

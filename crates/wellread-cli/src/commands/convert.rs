@@ -167,7 +167,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let unmatched = args.join_unmatched.unwrap_or_default();
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns, unmatched });
     let Features { columns, joined, left_out, renamed, notes } =
-        features_of(&*source, &args.without_column, joining.as_ref(), (format, args.target.as_path()))?;
+        features_of(&*source, &args.without_column, joining.as_ref(), format)?;
     // What is beside the images, and what is left out.
     let beside = serde_json::json!({
         "feature_columns": columns.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),

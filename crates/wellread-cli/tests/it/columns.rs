@@ -355,6 +355,31 @@ fn a_join_tells_images_apart_by_the_endings_of_their_files() {
     assert!(refused.code == 2 && refused.stderr.contains("rows 1 and 2 are both"), "{}", refused.stderr);
 }
 
+/// A set of one image has its columns in OME-Zarr, too: the image alone, and the only one of a folder.
+#[test]
+fn one_image_keeps_its_joined_columns_in_ome_zarr() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, wells) = (dir.path().join("set"), dir.path().join("wells.csv"));
+    generate(&set, 1, &["--formats", "tiff"]);
+    let tiff = set.join("tiff");
+    std::fs::write(&wells, format!("file,Metadata_Well\n{}.tiff,A01\n", image_names(&tiff)[0])).unwrap();
+    for name in ["one.zarr", "folder"] {
+        let (target, table) = (dir.path().join(name), dir.path().join(format!("{name}.parquet")));
+        let join = ["--join", arg(&wells), "--on", "file", "--format", "ome-zarr"];
+        let document = json(&[&["convert", arg(&tiff), arg(&target)], &join[..]].concat());
+        assert_eq!(document["feature_columns"], 1, "{name}");
+        assert_eq!(json(&["info", arg(&target)])["feature_columns"], serde_json::json!(["Metadata_Well"]));
+        json(&["verify", arg(&target), "--against", arg(&tiff)]);
+        // The values go on from there.
+        json(&["convert", arg(&target), arg(&table)]);
+        let file = std::fs::File::open(&table).unwrap();
+        let mut read = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+        let batch = read.next().unwrap().unwrap();
+        let found = batch.column_by_name("Metadata_Well").unwrap();
+        assert_eq!(found, &(Arc::new(StringArray::from(vec!["A01"])) as ArrayRef), "{name}");
+    }
+}
+
 /// Writes columns as a table.
 pub fn write_parquet<'a>(path: &std::path::Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {
     let columns = columns.into_iter().map(|(name, column)| (name, column, true));

@@ -1,6 +1,6 @@
 //! Images made of several files each, on the command line.
 
-use crate::support::{arg, json, wellread};
+use crate::support::{arg, json, wellread, wellread_in};
 use std::path::{Path, PathBuf};
 
 /// A plate of three wells in two channels, out of generated TIFF files; without the second channel of the second well.
@@ -272,4 +272,31 @@ fn info_names_every_codec_of_the_files_of_a_site() {
     assert!(packed.starts_with("lzw"), "{info}");
     let said = wellread(&["info", arg(&plate)]).stdout;
     assert!(said.contains(&format!("none (2 files), {packed} (1 file)\n")), "{said}");
+}
+
+/// Rows may spell a path in other ways. A table in the working folder, which is given by its name alone, tells `./a` from `a`: elsewhere
+/// paths begin with a folder.
+#[test]
+fn rows_that_spell_the_same_files_otherwise_are_doubled() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = plate(dir.path());
+    let file = |channel: usize| format!("r01c01f01p01-ch{channel}sk1fk1fl1.tiff");
+    let header = "FileName_OrigDNA,PathName_OrigDNA,FileName_OrigER,PathName_OrigER,Metadata_Well";
+    let row = |place: &str, well: &str| format!("{},{place},{},{place},{well}", file(1), file(2));
+    let table = folder.parent().unwrap().join("load_data.csv");
+    let given = |command: &[&str]| wellread_in(table.parent().unwrap(), command);
+    for other in ["./Images", "Images/", "Images/.", ".//Images", r".\Images"] {
+        std::fs::write(&table, format!("{header}\n{}\n{}\n", row("Images", "A01"), row(other, "A02")))
+            .unwrap();
+        for path in ["load_data.csv", "./load_data.csv", arg(&table)] {
+            let done = given(&["info", path]);
+            assert_ne!(done.code, 0, "{other}, {path}: {}", done.stdout);
+            assert!(done.stderr.contains("rows 0 and 1 name the same files"), "{other}: {}", done.stderr);
+        }
+    }
+    // One row is an image, however it spells its files.
+    std::fs::write(&table, format!("{header}\n{}\n", row("./Images", "A01"))).unwrap();
+    let done = given(&["--json", "info", "load_data.csv"]);
+    let info: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&info["images"], &info["sites"]["channels"]), (&1.into(), &serde_json::json!(["DNA", "ER"])));
 }

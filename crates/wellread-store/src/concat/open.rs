@@ -304,7 +304,7 @@ fn ask_for<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<Ticket> {
 #[cfg(feature = "tiff")]
 fn of_tiff(root: &Path, paths: &[PathBuf], options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
     crate::tiff::FORMAT.check(root, options)?;
-    crate::tiff::open_files(root, paths.to_vec(), None).map(Some)
+    crate::tiff::open_files(root, paths.to_vec()).map(Some)
 }
 
 #[cfg(not(feature = "tiff"))]

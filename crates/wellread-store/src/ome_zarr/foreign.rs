@@ -30,7 +30,7 @@ pub(super) fn entry(folder: &Path) -> Result<Option<String>> {
     }
     if let Some(multiscales) = &ome.multiscales {
         let paths = multiscales.iter().flat_map(|m| &m.datasets).map(|dataset| trimmed(&dataset.path));
-        described(folder, &paths.collect::<Vec<_>>(), array)
+        described(folder, &paths.chain([COLUMNS]).collect::<Vec<_>>(), array)
     } else if let Some(plate) = &ome.plate {
         let paths: Vec<_> = plate.wells.iter().map(|well| trimmed(&well.path)).collect();
         described(folder, &paths, entry)
@@ -158,6 +158,7 @@ mod tests {
             put(&format!("a.zarr/{file}"), "{}");
         }
         put("wellread-names.json", "{}");
+        put("a.zarr/wellread-columns.parquet", "");
         let whole = || [entry(&image).unwrap(), entry(dir.path()).unwrap()];
         assert_eq!(whole(), [None, None]);
         for foreign in [

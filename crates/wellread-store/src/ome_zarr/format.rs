@@ -15,7 +15,7 @@ pub static FORMAT: Format = Format {
     parts: &[".zgroup", ".zattrs", ".zarray", ".zmetadata"],
     foreign_entry: foreign::entry,
     keeps_features: false,
-    keeps_features_at: |_| true,
+    features_beside: true,
     join_parts: None,
     own_columns: |name| name == series::IMAGE,
     names_tell: |_, _| false,

@@ -9,6 +9,7 @@
 //! ```
 //!
 //! A folder of images, each a group with a name of its own, has the file of columns beside these, `cells/wellread-columns.parquet`.
+//! One image has it in its own group, `cell.zarr/wellread-columns.parquet`: the name of the group is empty there.
 //!
 //! The first file, of 0.4 `.zmetadata` beside it, has the metadata of all images as well ([`super::consolidated`]),
 //! where they are not too many. A reader from a bucket asks for one file.
@@ -170,7 +171,7 @@ fn as_parquet(groups: Vec<String>, columns: &RecordBatch) -> Result<Vec<u8>, par
     Ok(bytes)
 }
 
-/// The columns of a series, or of a folder of images.
+/// The columns of a series, of a folder of images, or of one image.
 #[derive(Debug)]
 pub(super) struct SeriesColumns {
     file: PathBuf,

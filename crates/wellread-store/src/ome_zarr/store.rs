@@ -45,7 +45,7 @@ pub(super) struct OmeZarrStore {
     lacks: Vec<String>,
     /// Where the rows are those of a plate.
     plate: Option<PlateColumns>,
-    /// Where they are a series with columns.
+    /// Where they have a file of columns.
     series: Option<SeriesColumns>,
     plans: Plans,
     /// The metadata that the group of all images has of theirs, where it is remote.

@@ -34,7 +34,7 @@ pub(super) struct OmeZarrWriter {
     single: bool,
     /// Where it is a group of several.
     series: Option<NewSeries>,
-    /// Columns beside the images of a folder.
+    /// Columns beside the images of a folder, or in the group of one image.
     beside: Option<RecordBatch>,
     names: SetNames,
     /// Images given so far.
@@ -70,7 +70,7 @@ impl WriteImage for GroupWriter {
 
 impl OmeZarrWriter {
     /// Starts a new set at `path`: if the name ends in `.zarr` one image group, or a series of several with columns beside them. Else
-    /// it is a folder of groups.
+    /// it is a folder of groups. Columns of one image are in its group, so that other readers find the image where they expect it.
     ///
     /// # Errors
     /// An existing target (without `overwrite`), or options that OME-Zarr does not have.
@@ -94,9 +94,10 @@ impl OmeZarrWriter {
         }
         let compressor = Compressor::new(options.compression).map_err(wrong)?;
         let (checksums, chunk, shard) = (options.checksums, options.chunk, options.shard);
-        let columns = options.features.clone().filter(|columns| columns.num_rows() > 1);
-        let (columns, beside) = if is_target(path) { (columns, None) } else { (None, columns) };
-        let single = is_target(path) && columns.is_none();
+        let columns = options.features.clone();
+        let is_series = is_target(path) && columns.as_ref().is_some_and(|columns| columns.num_rows() > 1);
+        let (columns, beside) = if is_series { (columns, None) } else { (None, columns) };
+        let single = is_target(path) && !is_series;
         let series = columns.map(NewSeries::new);
         let collected = series.as_ref().map(NewSeries::collected);
         let settings = WriteSettings { version, compressor, checksums, chunk, shard, collected };
@@ -182,7 +183,7 @@ impl StoreWriter for OmeZarrWriter {
             series.finish(staged.path(), self.settings.version, &self.target)?;
         }
         if let Some(columns) = &self.beside {
-            let (below, groups) = self.names.files();
+            let (below, groups) = if self.single { (None, vec![String::new()]) } else { self.names.files() };
             let folder = below.map_or_else(|| staged.path().to_owned(), |below| staged.path().join(below));
             write_columns(&folder, groups, columns, &self.target)?;
         }

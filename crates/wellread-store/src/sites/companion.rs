@@ -35,16 +35,16 @@ pub(super) fn open(path: &Path, missing: Missing) -> Result<Box<dyn Store>> {
         return Err(Error::new(path, "names no TIFF file (TiffData/UUID/@FileName)")
             .hint("give the folder of the TIFF files"));
     }
-    let images = companion.count();
+    let images = companion.count;
     let lacking = companion.leave_out_incomplete();
+    let more = if lacking.len() > NAMED { "; …" } else { "" };
+    let cause = format!(
+        "{} of {images} {} files: {}{more}",
+        counted(lacking.len(), "image"),
+        if lacking.len() == 1 { "lacks" } else { "lack" },
+        lacking[..lacking.len().min(NAMED)].join("; ")
+    );
     if !lacking.is_empty() && (missing != Missing::Skip || companion.files.is_empty()) {
-        let more = if lacking.len() > NAMED { "; …" } else { "" };
-        let cause = format!(
-            "{} of {images} {} files that it names: {}{more}",
-            counted(lacking.len(), "image"),
-            if lacking.len() == 1 { "lacks" } else { "lack" },
-            lacking[..lacking.len().min(NAMED)].join("; ")
-        );
         let error = Error::new(path, cause).choice();
         return Err(if companion.files.is_empty() {
             error.hint("put the files beside it")
@@ -52,5 +52,7 @@ pub(super) fn open(path: &Path, missing: Missing) -> Result<Box<dyn Store>> {
             error.hint(format_args!("{} leaves such images out", option_as("missing", "skip")))
         });
     }
-    crate::tiff::open_files(path.parent().unwrap_or(Path::new("")), companion.files.clone(), Some(companion))
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let lacks = if lacking.is_empty() { vec![] } else { vec![format!("{cause} (left out)")] };
+    crate::tiff::open_companion(folder, companion, lacks)
 }

@@ -249,7 +249,7 @@ pub(super) fn read(path: &Path) -> Result<Table> {
 fn store_of(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Store>> {
     #[cfg(feature = "tiff")]
     if files.iter().all(|file| ends(file, TIFF)) {
-        return crate::tiff::open_files(path, files, None);
+        return crate::tiff::open_files(path, files);
     }
     #[cfg(feature = "image-folder")]
     if files.iter().all(|file| ends(file, PICTURES)) {

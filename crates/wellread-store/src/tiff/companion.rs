@@ -7,7 +7,7 @@
 //! Files may say themselves whose they are (`BinaryOnly/@MetadataFile`). Those that say nothing are found by their name in the
 //! companion (`TiffData/UUID/@FileName`), as Bio-Formats finds them.
 
-use super::ome::{Described, SharedDescription, beside, read_companion};
+use super::ome::{Described, SharedDescription, beside, last_part, read_companion};
 use crate::{Error, Result, place};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -23,6 +23,10 @@ pub(crate) struct Companion {
     images: Vec<SharedDescription>,
     /// The files that it names, sorted.
     pub(crate) files: Vec<PathBuf>,
+    /// How many images it describes, and the first file that it names, those that are left out among them. Names of images are made
+    /// of these, so that no name depends on which images are there.
+    pub(crate) count: usize,
+    first: PathBuf,
 }
 
 impl Companion {
@@ -36,14 +40,16 @@ impl Companion {
             Error::new(path, e)
                 .hint("repair it, or move it elsewhere: the TIFF files are then read without it")
         })?;
-        let images: Vec<SharedDescription> = images.into_iter().map(SharedDescription::new).collect();
+        let count = images.len();
+        let mut images: Vec<SharedDescription> = images.into_iter().map(SharedDescription::new).collect();
+        for (number, image) in images.iter_mut().enumerate().filter(|_| count > 1) {
+            if image.name().trim().is_empty() {
+                image.call(number);
+            }
+        }
         let files = files_of(path, &images);
-        Ok(Self { path: path.to_owned(), images, files })
-    }
-
-    /// How many images it has.
-    pub(crate) fn count(&self) -> usize {
-        self.images.len()
+        let first = first_of(path, &images, &files);
+        Ok(Self { path: path.to_owned(), images, files, count, first })
     }
 
     /// Leaves out images of which a file is not there, and says which file each lacks.
@@ -54,7 +60,7 @@ impl Companion {
         if absent.is_empty() {
             return said;
         }
-        let Self { path, images, files } = self;
+        let Self { path, images, files, .. } = self;
         images.retain(|image| {
             let lacking = image.files().find(|name| absent.contains(&beside(path, name)));
             said.extend(lacking.map(|file| format!("{} has no {file}", image.name())));
@@ -70,6 +76,15 @@ fn files_of(path: &Path, images: &[SharedDescription]) -> Vec<PathBuf> {
     let named: BTreeSet<&str> = images.iter().flat_map(SharedDescription::files).collect();
     let files: BTreeSet<PathBuf> = named.into_iter().map(|name| beside(path, name)).collect();
     files.into_iter().collect()
+}
+
+/// The first file that images of a companion name, whether it is there or not. Their folders count where one of `files` is in a folder
+/// below.
+fn first_of(path: &Path, images: &[SharedDescription], files: &[PathBuf]) -> PathBuf {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let is_below = files.iter().any(|file| file.parent() != Some(folder));
+    let at = |name: &str| folder.join(if is_below { name } else { last_part(name) });
+    images.iter().flat_map(SharedDescription::files).map(at).min().unwrap_or_default()
 }
 
 /// The descriptions that companions have of files.
@@ -104,6 +119,7 @@ impl Companions {
 
     /// The images of the companion that describes a file, where one does.
     pub(super) fn of(&self, file: &Path) -> Option<Described<'_>> {
-        self.0.get(file).map(|companion| Described { images: &companion.images, path: &companion.path })
+        let Companion { path, images, count, first, .. } = self.0.get(file)?.as_ref();
+        Some(Described { images, path, first, count: *count })
     }
 }

@@ -15,7 +15,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     foreign_entry: |folder| entries::foreign_by_look(folder, own::belongs),
     keeps_features: false,
-    keeps_features_at: |_| false,
+    features_beside: false,
     join_parts: None,
     own_columns: |_| false,
     names_tell: |_, _| false,

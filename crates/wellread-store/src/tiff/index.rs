@@ -9,7 +9,7 @@ use super::ifd::{FileView, Header};
 use super::image::Page;
 use super::ome;
 use super::pages::{FirstPage, RawPage, read_pages};
-use super::series::{C, OtherFile, PlaneRef, Series, Z, image_of_samples, number_others};
+use super::series::{C, Kind, OtherFile, PlaneRef, Series, Z, image_of_samples, number_others};
 use crate::Result;
 use crate::place::{self, File};
 use crate::refusal::Refusal;
@@ -18,15 +18,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
-
-/// How a file describes its images.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Ome,
-    ImageJ,
-    Shaped,
-    Plain,
-}
 
 /// All that is kept of a file.
 #[derive(Debug)]
@@ -56,15 +47,12 @@ impl FileIndex {
         let (header, raw, first) = read_pages(&mut view)?;
         let description = first.description.as_deref().unwrap_or("");
         let mut pages: Vec<Page> = raw.iter().map(|r| r.page.clone()).collect();
-        let mut found = None;
-        let series = if ome::is_ome(description) {
+        let mut found = if ome::is_ome(description) {
             ome::series(&view, description, companion, &pages, known)?
         } else {
-            companion.map(|companion| companion.series(&view, &pages)).transpose()?
+            let series = companion.map(|companion| companion.series(&view, &pages)).transpose()?;
+            series.map(|series| (Kind::Companion, series))
         };
-        if let Some(series) = series {
-            found = Some((Kind::Ome, series));
-        }
         if found.is_none() && description.starts_with("ImageJ=") {
             let images = describe::image_j(&view, description, &mut pages)?;
             found = images.map(|s| (Kind::ImageJ, vec![s]));
@@ -73,7 +61,7 @@ impl FileIndex {
             found = describe::shaped(&view, &raw, &mut pages)?.map(|s| (Kind::Shaped, s));
         }
         let (kind, mut series) = found.unwrap_or_else(|| (Kind::Plain, plain(&raw, len)));
-        if kind != Kind::Ome {
+        if !matches!(kind, Kind::Ome | Kind::Companion) {
             let metadata = metadata(&first, kind, description);
             for one in &mut series {
                 one.metadata.clone_from(&metadata);

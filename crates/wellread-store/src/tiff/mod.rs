@@ -78,20 +78,34 @@ pub use format::FORMAT;
 use crate::{Result, Store};
 use std::path::{Path, PathBuf};
 
-/// Opens the files that a companion names as one set, which is called `path`: a row for each image in them. It describes those
-/// that have no OME-XML of their own.
+/// Opens these files as one set, which is called `path`: a row for each image in them.
 ///
 /// # Errors
 /// None now: a file that cannot be read is a row whose use is an error.
-pub(crate) fn open_files(
-    path: &Path,
-    files: Vec<PathBuf>,
-    companion: Option<Companion>,
-) -> Result<Box<dyn Store>> {
-    let files = files.into_iter().map(|file| (file, None)).collect();
-    let companions = companion::Companions::new(companion);
-    Ok(Box::new(store::TiffStore::of_files(path, [true, false], files, companions)?))
+pub(crate) fn open_files(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Store>> {
+    Ok(Box::new(of_files(path, files, None)?))
 }
+
+/// Opens the files that a companion in `folder` names as one set. It describes those that have no OME-XML of their own. `lacks` says
+/// in sentences which images were left out.
+///
+/// # Errors
+/// As [`open_files`].
+pub(crate) fn open_companion(
+    folder: &Path,
+    companion: Companion,
+    lacks: Vec<String>,
+) -> Result<Box<dyn Store>> {
+    let mut store = of_files(folder, companion.files.clone(), Some(companion))?;
+    store.lacks = lacks;
+    Ok(Box::new(store))
+}
+
+fn of_files(path: &Path, files: Vec<PathBuf>, companion: Option<Companion>) -> Result<store::TiffStore> {
+    let files = files.into_iter().map(|file| (file, None)).collect();
+    store::TiffStore::of_files(path, [true, false], files, companion::Companions::new(companion))
+}
+
 pub(crate) use companion::Companion;
 pub(crate) use listing::is_companion;
 pub(crate) use lzw::{Decoder as LzwDecoder, encode as lzw_encode};

@@ -9,7 +9,7 @@
 use super::ifd::FileView;
 use super::image::Page;
 use super::listing;
-use super::series::{OtherFile, PlaneRef, Series, can_list};
+use super::series::{Kind, OtherFile, PlaneRef, Series, can_list};
 use crate::refusal::Refusal;
 use crate::text_cache::TextCache;
 use crate::{Error, Result, RowInfo, place};
@@ -50,6 +50,11 @@ impl SharedDescription {
         &self.metadata.name
     }
 
+    /// Names an image that has no name by its number.
+    pub(super) fn call(&mut self, number: usize) {
+        Arc::make_mut(&mut self.metadata).name = number.to_string();
+    }
+
     /// The files of its planes, as the OME-XML names them.
     pub(super) fn files(&self) -> impl Iterator<Item = &str> {
         self.image.planes.iter().filter_map(|block| block.file_name.as_deref())
@@ -64,11 +69,14 @@ impl SharedDescription {
 /// Descriptions by their text without the image's name.
 pub(super) type Descriptions = TextCache<SharedDescription>;
 
-/// The images of a companion, and the file that it is in: names of files are relative to that.
+/// The images of a companion, and the file that it is in: names of files are relative to that. Images that were left out are counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Described<'a> {
     pub(super) images: &'a [SharedDescription],
     pub(super) path: &'a Path,
+    /// The first file that it names, and how many images it has, whichever of them are there.
+    pub(super) first: &'a Path,
+    pub(super) count: usize,
 }
 
 impl Described<'_> {
@@ -78,7 +86,8 @@ impl Described<'_> {
     }
 }
 
-/// The images of an OME-TIFF by its own description; `None` when that is some other XML. `companion` is one which names the file.
+/// The images of an OME-TIFF by its own description, and whether that is in the companion; `None` when it is some other XML.
+/// `companion` is one which names the file.
 ///
 /// Descriptions that differ in the name of their one image are parsed once.
 pub(super) fn series(
@@ -87,7 +96,7 @@ pub(super) fn series(
     companion: Option<Described<'_>>,
     pages: &[Page],
     known: &Descriptions,
-) -> Result<Option<Vec<Series>>> {
+) -> Result<Option<(Kind, Vec<Series>)>> {
     let base = view.path();
     let name = range_of_name(description);
     let key = name.clone().map(|name| [&description[..name.start], "\0", &description[name.end..]].concat());
@@ -96,7 +105,7 @@ pub(super) fn series(
     {
         let mut series = alike.of_file(view, base, pages)?;
         series.given = Some(description[name.clone()].into());
-        return Ok(Some(vec![series]));
+        return Ok(Some((Kind::Ome, vec![series])));
     }
     let fault = |e: &OmeXmlError| view.error(e).hint("write the file again, or repair its image description");
     let mut base = Cow::Borrowed(base);
@@ -108,7 +117,7 @@ pub(super) fn series(
             // One that was moved, or lies in another folder, is known where it was opened.
             let opened = companion.filter(|opened| opened.path == path || !place::exists(&path));
             if let Some(opened) = opened {
-                return opened.series(view, pages).map(Some);
+                return Ok(Some((Kind::Companion, opened.series(view, pages)?)));
             }
             let images = ome_xml::read(&read_companion(&path)?).map_err(|e| Error::new(&path, e))?;
             base = Cow::Owned(path);
@@ -123,13 +132,14 @@ pub(super) fn series(
         let alike = SharedDescription::new(images.remove(0));
         let series = alike.of_file(view, &base, pages)?;
         known.keep(key.as_bytes(), Arc::new(alike));
-        return Ok(Some(vec![series]));
+        return Ok(Some((Kind::Ome, vec![series])));
     }
     let own = |mut image: OmeImage| {
         let metadata = Arc::new(std::mem::take(&mut image.metadata));
         one(view, &base, Cow::Owned(image), metadata, pages)
     };
-    images.into_iter().map(own).collect::<Result<Vec<_>>>().map(Some)
+    let series = images.into_iter().map(own).collect::<Result<Vec<_>>>()?;
+    Ok(Some((Kind::Ome, series)))
 }
 
 /// Where the name of an image stands in a description, if there is one image, and a name that is as it stands there.
@@ -191,13 +201,18 @@ pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
             return whole;
         }
     }
-    folder.join(name.rsplit(['/', '\\']).next().unwrap_or(name))
+    folder.join(last_part(name))
+}
+
+/// The last part of a path as OME-XML has it.
+pub(super) fn last_part(name: &str) -> &str {
+    name.rsplit(['/', '\\']).next().unwrap_or(name)
 }
 
 /// Whether OME-XML in the file `base` means `file` by this name, as [`beside`] finds it. `file` is there. Others are looked for only where
 /// that decides.
 fn is_called(base: &Path, name: &str, file: &Path) -> bool {
-    let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let last = last_part(name);
     if file.file_name().is_none_or(|own| own.to_string_lossy() != last) {
         return false;
     }

@@ -17,6 +17,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use wellread_image::{ImageMetadata, Shape};
 
+/// How a file describes its images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Ome,
+    /// By OME-XML in a companion.
+    Companion,
+    ImageJ,
+    Shaped,
+    Plain,
+}
+
 /// Where one plane of an image lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlaneRef {

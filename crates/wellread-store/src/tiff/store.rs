@@ -9,13 +9,13 @@ use super::codec::Codec;
 use super::companion::Companions;
 use super::endian::Endian;
 use super::image::{PageFormat, Photometric};
-use super::index::{FileIndex, Kind};
+use super::index::FileIndex;
 use super::listing::{self, NAMING};
 use super::ome::Descriptions;
 use super::predictor;
 use super::read::{Context, Job};
 use super::restarts::{FileKey, Restarts};
-use super::series::{CONVERT, Series};
+use super::series::{CONVERT, Kind, Series};
 use super::unkept;
 use crate::fd_table;
 use crate::file_names;
@@ -68,6 +68,8 @@ pub(super) struct TiffStore {
     descriptions: Descriptions,
     /// The descriptions in companions of files that have no OME-XML.
     pub(super) companions: Companions,
+    /// Images that were left out, in sentences.
+    pub(super) lacks: Vec<String>,
     /// Files that stay open.
     opened: OpenFiles<FileKey>,
     /// Where their LZW strips can be entered.
@@ -147,6 +149,7 @@ impl TiffStore {
             first_id,
             descriptions: Descriptions::default(),
             companions,
+            lacks: vec![],
             opened: OpenFiles::default(),
             restarts: Restarts::default(),
             is_at_end: OnceLock::new(),
@@ -320,14 +323,14 @@ impl TiffStore {
 
     /// Name of an image: see [`Store::name`] below.
     fn name_of(&self, index: &FileIndex, series: &Series, path: &Path, place: Row) -> String {
-        let stem = self.stem(path);
-        let is_its =
-            |name: &str| !self.is_folder || index.series.len() == 1 && file_names::is_made_of(&stem, name);
+        let companion = self.companions.of(path).filter(|_| index.kind == Kind::Companion);
+        let (path, images) = companion.map_or((path, index.series.len()), |known| (known.first, known.count));
+        let (stem, several) = (self.stem(path), images > 1);
+        let is_its = |name: &str| !self.is_folder || !several && file_names::is_made_of(&stem, name);
         if let Some(name) = series.name.as_deref().filter(|name| is_its(name)) {
             return name.to_owned();
         }
         let given = series.given_name().map(str::trim).filter(|n| !n.is_empty());
-        let several = index.series.len() > 1;
         match (self.is_folder, several, given) {
             // The writer could not use some characters, or the same name twice.
             (true, false, Some(name)) if file_names::is_made_of(&stem, name) => name.to_owned(),
@@ -380,7 +383,8 @@ impl Store for TiffStore {
 
     /// In a folder, this is the name by its index of names. Without one, it is the file's name without extension. Files
     /// `*.ome.tif` have the OME name where the writer had to change it to make a file name. In a single file the OME name, if
-    /// there is one. A file of a folder that cannot be read is called by its file's name, too.
+    /// there is one. A file of a folder that cannot be read is called by its file's name, too. Images of a companion are called
+    /// after the first file that it names, whether it is there or not. Where it has several, their own names follow.
     fn name(&self, row: usize) -> Result<String> {
         let (place, path) = self.row(row)?;
         let slot = &self.files[place.file as usize];
@@ -391,7 +395,7 @@ impl Store for TiffStore {
         }
         let is_ome = path.to_string_lossy().to_ascii_lowercase().contains(".ome.tif");
         // Without a look into the file where that is sure to change nothing.
-        if !is_ome && self.is_folder && is_only {
+        if !is_ome && self.is_folder && is_only && self.companions.of(path).is_none() {
             return Ok(self.stem(path));
         }
         let known = slot.index.get();
@@ -426,7 +430,7 @@ impl Store for TiffStore {
             let page = series.planes.iter().find(|p| p.source == 0).map_or(0, |p| p.page as usize);
             let format = &*index.pages[page].format;
             let description = match index.kind {
-                Kind::Ome => "OME-TIFF",
+                Kind::Ome | Kind::Companion => "OME-TIFF",
                 Kind::ImageJ => "ImageJ TIFF",
                 Kind::Shaped => "TIFF (tifffile)",
                 Kind::Plain => "TIFF",
@@ -489,7 +493,7 @@ impl Store for TiffStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints::default()
+        Hints { lacks: &self.lacks, ..Hints::default() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {

@@ -66,7 +66,7 @@ pub(super) fn of(
         return Ok(Some(Finding::Others(difference)));
     }
     let bytes = bytes_of_pixels(source, source.len())?;
-    let mut differences = columns(target, format.keeps_features_in(path, target.len()), options)?;
+    let mut differences = columns(target, format.keeps_columns(), options)?;
     differences.extend(layout(target, format, options));
     // A table of cells may be another one since, of the same names: what was cut out tells.
     if is_of_cells {

@@ -88,9 +88,9 @@ pub(super) fn features_of(
     source: &dyn Store,
     without: &[String],
     joining: Option<&Joining<'_>>,
-    (format, target): (&Format, &Path),
+    format: &Format,
 ) -> Outcome<Features> {
-    let is_kept = format.keeps_features_in(target, source.len());
+    let is_kept = format.keeps_columns();
     let without = &columns_of(source, without, joining)?;
     let mut own = own_columns(source, without)?;
     let mut joined = None;
@@ -102,7 +102,7 @@ pub(super) fn features_of(
     renamed.retain(|column| !without.contains(&column.to));
     if let Some(&Joining { profiles, on, columns, unmatched }) = joining {
         if !is_kept {
-            return Err(Failure::Usage(cannot_join(format, target, source.len())));
+            return Err(Failure::Usage(cannot_join(format)));
         }
         let joined_now = profiles::join_without(source, profiles, (on, columns), without);
         let (batch, found) = joined_now.map_err(with_a_way_on)?;
@@ -148,9 +148,8 @@ pub(super) fn features_of(
         without_place = lost(source, columns, format);
         if let Some(first) = without_place.first() {
             notes.push(Note::Warn(format!(
-                "note: {}{} has no place for columns beside the images and leaves out {} ({first} …)",
+                "note: {} has no place for columns beside the images and leaves out {} ({first} …)",
                 format.name,
-                of_one(format, target, source.len()),
                 counted(without_place.len(), "column"),
             )));
         }
@@ -296,17 +295,10 @@ fn with_a_way_on(error: Error) -> Error {
 }
 
 /// Why no profiles can be joined into a target that keeps no columns, with the formats that do.
-fn cannot_join(format: &Format, target: &Path, images: usize) -> String {
-    // Of several images also those that keep columns beside them, as OME-Zarr.
-    let can = registry::formats().iter().filter(|f| f.keeps_features_in(target, images)).map(|f| f.name);
+fn cannot_join(format: &Format) -> String {
+    let can = registry::formats().iter().filter(|f| f.keeps_columns()).map(|f| f.name);
     let can = can.collect::<Vec<_>>().join(", ");
-    let of_one = of_one(format, target, images);
-    format!("--join needs a format with columns beside the images: {can} ({}{of_one} has none)", format.name)
-}
-
-/// Words behind the name of a format that keeps the columns of several images, and not those of one.
-fn of_one(format: &Format, target: &Path, images: usize) -> &'static str {
-    if images == 1 && format.keeps_features_in(target, 2) { " of one image" } else { "" }
+    format!("--join needs a format with columns beside the images: {can} ({} has none)", format.name)
 }
 
 /// Names of columns that a target without columns has not. Where it has the source's format, names of images may tell some again, as
@@ -358,16 +350,9 @@ mod tests {
     }
 
     #[test]
-    fn formats_that_keep_columns_are_named_and_one_image_is_told() {
-        let why = |format: &str, images: usize| {
-            cannot_join(known_format(format).unwrap(), Path::new("target"), images)
-        };
-        let of_several = why("tiff", 3);
-        assert!(of_several.contains("ome-zarr") && of_several.contains("parquet"), "{of_several}");
-        assert!(of_several.ends_with("(tiff has none)"), "{of_several}");
-        let of_one = why("ome-zarr", 1);
-        assert!(of_one.ends_with("(ome-zarr of one image has none)"), "{of_one}");
-        assert!(!of_one.replace("(ome-zarr", "").contains("ome-zarr"), "{of_one}");
-        assert!(why("tiff", 1).ends_with("(tiff has none)"));
+    fn formats_that_keep_columns_are_named() {
+        let why = cannot_join(known_format("tiff").unwrap());
+        assert!(why.contains("ome-zarr") && why.contains("parquet"), "{why}");
+        assert!(why.ends_with("(tiff has none)"), "{why}");
     }
 }

@@ -24,7 +24,7 @@ pub static FORMAT: Format = Format {
         Ok(entries::list(folder)?.into_iter().find(is_foreign).map(|entry| entry.name))
     },
     keeps_features: true,
-    keeps_features_at: |_| false,
+    features_beside: false,
     join_parts: None,
     own_columns: tables::is_own,
     names_tell: |_, _| false,

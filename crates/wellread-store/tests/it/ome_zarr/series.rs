@@ -87,6 +87,41 @@ fn images_have_their_names_and_columns() {
     }
 }
 
+/// One image keeps its columns: in its group, which stays where other readers look for it, or beside it in a folder.
+#[test]
+fn one_image_keeps_its_columns() {
+    for variant in ["0.4", "0.5"] {
+        for (target, file) in
+            [("cell.zarr", "cell.zarr/wellread-columns.parquet"), ("cells", "cells/wellread-columns.parquet")]
+        {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join(target);
+            let of_one = columns().slice(2, 1);
+            let options = WriteOptions {
+                variant: Some(variant.to_owned()),
+                features: Some(of_one.clone()),
+                overwrite: true,
+                ..WriteOptions::default()
+            };
+            // The second time it takes the place of the first: the file of columns is wellread's own.
+            for _ in 0..2 {
+                let mut writer = create(&path, "ome-zarr", &options).unwrap();
+                let metadata = ImageMetadata::named("cell-1");
+                let (shape, dtype) = (Shape::plane(2, 2), PixelType::U8);
+                writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[7; 4] }).unwrap();
+                writer.finish().unwrap();
+            }
+            assert!(dir.path().join(file).is_file(), "{file}");
+            let store = open_at(&path);
+            assert_eq!((store.len(), store.name(0).unwrap().as_str()), (1, "cell-1"), "{target}");
+            assert_eq!(read_image(&*store, 0).unwrap().1, [7; 4]);
+            assert_eq!(store.hints().feature_names(), ["Metadata_Well", "area"], "{target}");
+            let read = features::all(&*store).unwrap().unwrap();
+            assert_eq!(read.columns(), of_one.columns(), "{target}");
+        }
+    }
+}
+
 #[test]
 fn what_does_not_belong_together_is_an_error() {
     let dir = tempfile::tempdir().unwrap();

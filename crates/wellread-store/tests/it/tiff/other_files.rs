@@ -4,7 +4,7 @@ use super::builder::{Page, tiff};
 use super::{folder, open};
 use std::path::Path;
 use wellread_image::Region;
-use wellread_store::{OpenOptions, Scratch, read_image, read_region};
+use wellread_store::{Missing, OpenOptions, Scratch, read_image, read_region};
 
 /// OME-XML of an image for each list of files, whose channels lie in the first page of a file each.
 fn described(images: &[&[&str]]) -> String {
@@ -105,6 +105,41 @@ fn names_in_a_companion_are_relative_to_it() {
             wellread_store::open(dir.path().join("set.companion.ome"), &OpenOptions::default()).unwrap();
         assert_eq!(store.len(), 2);
         assert_eq!(read_image(&*store, 1).unwrap().1, expected[1]);
+    }
+}
+
+/// The names of all images, by these options.
+fn names(path: &Path, missing: Missing) -> Vec<String> {
+    let options = OpenOptions { missing, ..OpenOptions::default() };
+    let store = wellread_store::open(path, &options).unwrap();
+    (0..store.len()).map(|row| store.name(row).unwrap()).collect()
+}
+
+#[test]
+fn names_by_a_companion_do_not_depend_on_which_files_are_there() {
+    for below in ["", "A/"] {
+        let dir = folder();
+        let files: Vec<String> =
+            ["a", "b", "c", "d", "e", "f"].map(|name| format!("{below}{name}.tif")).into();
+        let images: Vec<Vec<&str>> =
+            files.chunks(2).map(|pair| pair.iter().map(String::as_str).collect()).collect();
+        let images: Vec<&[&str]> = images.iter().map(Vec::as_slice).collect();
+        let companion = dir.path().join("set.companion.ome");
+        // The last image has no name, and is called by its number.
+        std::fs::write(&companion, described(&images).replace("Name=\"image 2\"", "")).unwrap();
+        for (value, name) in (1..).zip(&files) {
+            write(dir.path(), name, value, "");
+        }
+        let all = ["image 0", "image 1", "2"].map(|name| format!("{below}a:{name}"));
+        for path in [companion.as_path(), dir.path()] {
+            assert_eq!(names(path, Missing::Error), all, "{}", path.display());
+        }
+        // The first file goes, then one of the second image: one image is left, and is called as before.
+        for (gone, left) in [(0, &all[1..]), (3, &all[2..])] {
+            std::fs::remove_file(dir.path().join(&files[gone])).unwrap();
+            assert_eq!(names(&companion, Missing::Skip), left, "{} is gone", files[gone]);
+            assert_eq!(names(dir.path(), Missing::Error), all, "{} is gone", files[gone]);
+        }
     }
 }
 
