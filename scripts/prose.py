@@ -12,8 +12,8 @@ with 1 when there is one, with 2 when a file is missing. It needs nothing but Py
 Texts in the code are errors, hints, notes, and titles and captions of plots.
 
 Code blocks, pictures of lines and arrows, quotes and HTML comments are left out. In a table the parts of a cell
-between semicolons are sentences. Inline code counts as one word. `<!-- prose: RULE -->` on a line of a sentence allows
-what that rule forbids there.
+between semicolons are sentences. Inline code counts as one word. `<!-- prose: RULE -->` on a line of a sentence
+allows what that rule forbids there.
 """
 
 import ast
@@ -148,7 +148,7 @@ COMMENT = re.compile(
 ALLOW = re.compile(r"<!-- prose: (\w+)")
 FENCE = re.compile(r"^\s*(```|~~~)")
 HEADING = re.compile(r"^#{1,6} ")
-CELL_END = re.compile(r"(?<!\\)\|")
+PART_END = re.compile(r"(?<!\\)\||;")
 ITEM = re.compile(r"^\s*(?:[*+-]|\d+[.)])\s+")
 PICTURE = re.compile("[─│┌┐└┘├┤┬┴┼▶◀▲▼]")
 # The text of a command behind its options; indented lines of it are examples.
@@ -178,9 +178,8 @@ def split(paragraph: str, first: int) -> Iterator[Sentence]:
 
 def of_row(row: str, line: int) -> Iterator[Sentence]:
     """The sentences of the cells in a row of a table. A semicolon ends one: cells are often lists."""
-    for cell in CELL_END.split(plain(row)):
-        for part in cell.split(";"):
-            yield from split(part, line)
+    for part in PART_END.split(plain(row)):
+        yield from split(part, line)
 
 
 def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
