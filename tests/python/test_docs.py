@@ -381,7 +381,9 @@ def test_one_line_installs_on_the_first_screen():
 
 def test_ten_lines_train_on_a_plate():
     section = (ROOT / "README.md").read_text().split("\n## Train on a plate\n")[1].split("\n## ")[0]
-    train = next(block for block in ALL if block.page.name == "README.md" and block.language == "python")
+    own = [block for block in ALL if block.page == ROOT / "README.md"]
+    assert [block.place for block in own if block.hidden] == [], "a command of the README needs a hidden one"
+    train = next(block for block in own if block.language == "python")
     assert train.text in section and not train.smaller and train.not_run is None
     lines = train.text.splitlines()
     assert len(lines) == 10 and all(line.strip() and ";" not in line for line in lines)
@@ -466,6 +468,17 @@ def test_commands_and_files_named_in_the_text_are_there():
             elif re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?", span) and span.split("/")[0] in folders:
                 wrong += [] if (ROOT / span).exists() else [f"{name_of(page)}: {span}: no such file"]
     assert not wrong, "\n".join(wrong)
+
+
+def test_make_targets_named_in_the_text_are_there():
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.M))
+    named = set()
+    for page in [*pages(), ROOT / "CONTRIBUTING.md"]:
+        lines = [line for block in blocks(page) if block.language == "sh" for line in block.text.splitlines()]
+        for text in [*spans(texts(page)), *lines]:
+            named |= {(name_of(page), target) for target in re.findall(r"^make ([a-z][a-z-]*)", text)}
+    assert len(named) > 30
+    assert [one for one in sorted(named) if one[1] not in targets] == []
 
 
 def test_pages_with_rust_are_doctests():
