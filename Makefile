@@ -35,7 +35,7 @@ demo: ## measure formats, workers and tensor paths on generated cell images; end
 	  --transform augment --batch-sizes 16 --workers 0,2 --time-budget 100 --out $(DEMO_OUT)
 	@echo
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"
-	@[[ -x "$(WELLREAD)" ]] || echo "This build leaves out Lance, Vortex and DuckDB. \`make build\` makes the whole program in some 20 minutes, and \`make demo\` then compares them, too. DuckDB needs its library (pip install duckdb)."
+	@[[ -x "$(WELLREAD)" ]] || echo "This build leaves out Lance, Vortex, DuckDB, buckets and SQLite. \`make build\` makes the whole program in some 20 minutes, and \`make demo\` then compares them, too. DuckDB needs its library (pip install duckdb)."
 	@echo "\`make install\` puts the program on your PATH. Try: wellread info $(DEMO_OUT)/data/images.parquet"
 
 # `ARGS="--only segment_nuclei"` runs a part; `ARGS=--generated` leaves real images beside the clone alone.

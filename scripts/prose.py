@@ -11,9 +11,9 @@ with 1 when there is one, with 2 when a file is missing. It needs nothing but Py
 
 Texts in the code are errors, hints, notes, and titles and captions of plots.
 
-Code blocks, pictures of lines and arrows, quotes and HTML comments are left out. Rows of tables are read as headings
-are. Inline code counts as one word. `<!-- prose: RULE -->` on a line of a sentence allows what that rule forbids
-there.
+Code blocks, pictures of lines and arrows, quotes and HTML comments are left out. In a table the parts of a cell
+between semicolons are sentences. Inline code counts as one word. `<!-- prose: RULE -->` on a line of a sentence
+allows what that rule forbids there.
 """
 
 import ast
@@ -88,7 +88,7 @@ UPSTREAM = re.compile(r"\bupstream(?:'s)?\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence without its markup, and its lines."""
+    """A sentence or heading without its markup, and its lines."""
 
     text: str
     line: int
@@ -138,7 +138,7 @@ RULES: dict[str, tuple[str, Callable[[str], bool]]] = {
     "metaphor": ("say what happens", any_of(METAPHORS)),
     "filler": ("leave the word out, or give a figure", any_of(FILLERS)),
 }
-# Headings and rows of tables are no sentences: these rules alone hold for them.
+# Headings are no sentences: these rules alone hold for them.
 OF_HEADINGS = ("metaphor", "filler")
 
 # What a script writes between two comments, other comments, and those of this script.
@@ -148,6 +148,7 @@ COMMENT = re.compile(
 ALLOW = re.compile(r"<!-- prose: (\w+)")
 FENCE = re.compile(r"^\s*(```|~~~)")
 HEADING = re.compile(r"^#{1,6} ")
+PART_END = re.compile(r"(?<!\\)\||;")
 ITEM = re.compile(r"^\s*(?:[*+-]|\d+[.)])\s+")
 PICTURE = re.compile("[─│┌┐└┘├┤┬┴┼▶◀▲▼]")
 # The text of a command behind its options; indented lines of it are examples.
@@ -175,8 +176,14 @@ def split(paragraph: str, first: int) -> Iterator[Sentence]:
         begin = end
 
 
+def of_row(row: str, line: int) -> Iterator[Sentence]:
+    """The sentences of the cells in a row of a table. A semicolon ends one: cells are often lists."""
+    for part in PART_END.split(plain(row)):
+        yield from split(part, line)
+
+
 def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
-    """Sentences of paragraphs and list items, headings, rows of tables; no code blocks, quotes or comments."""
+    """Sentences of paragraphs, list items and cells of tables, and headings; no code blocks, quotes or comments."""
     held: list[str] = []
     start, fence, listed = first, "", False
     text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
@@ -194,8 +201,8 @@ def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
             held = []
         if opened:
             fence = opened[1]
-        elif stripped.startswith("|") and words(stripped):
-            yield Sentence(" ".join(plain(stripped).split()), number, number, heading=True)
+        elif stripped.startswith("|"):
+            yield from of_row(stripped, number)
         elif heading:
             yield Sentence(plain(line[heading.end() :]), number, number, heading=True)
         elif stripped and not table and not code:

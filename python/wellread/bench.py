@@ -133,9 +133,12 @@ def run_benchmark_suite(
         verbose: print progress.
         options: other fields of :class:`BenchmarkConfig`.
 
-    Returns, Raises:
-        As :func:`run_inference_benchmark`. Outputs are compared, too: ``max_difference``. A framework that is missing
-        beside others is a warning.
+    Returns:
+        The rows of :func:`run_inference_benchmark`, for all models and frameworks. ``max_difference`` compares their
+        outputs. A framework that is missing beside others is a warning.
+
+    Raises:
+        BenchmarkError: nothing could be measured.
     """
     models = ("resnet50", "vit_b_16") if models is None else models
     frameworks = ("pytorch", "jax") if frameworks is None else frameworks
@@ -149,7 +152,7 @@ def compare_models(
     batch_size: int = 1,
     **options: Any,
 ) -> dict[str, Any]:
-    """Whether frameworks compute the same: their outputs for the same weights and images, compared.
+    """Compares the outputs of frameworks for the same weights and images.
 
     Returns:
         ``agree``, ``max_difference``, relative to the largest output (None if fewer than two frameworks ran), and the

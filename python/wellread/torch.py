@@ -1,7 +1,7 @@
 """Datasets for ``torch.utils.data.DataLoader``, unchanged, and the loader with torch's tensors.
 
 Each worker process opens the set for itself, so fork, forkserver and spawn all work, also when the parent has read
-before. :class:`wellread.DataLoader` needs no worker processes and is faster; these are for programs that are built
+before. :class:`wellread.DataLoader` needs no worker processes. The classes here are for programs that are built
 around torch's loader.
 """
 

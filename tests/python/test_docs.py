@@ -357,7 +357,37 @@ def test_one_line_installs_on_the_first_screen():
     # What pip builds: the package and the command.
     for folder, name in ((".", "wellread"), ("./crates/wellread-cli", "wellread-cli")):
         assert folder in line.split("pip install ")[1].split()
-        assert f'\nname = "{name}"\n' in (ROOT / folder / "pyproject.toml").read_text()
+        project = (ROOT / folder / "pyproject.toml").read_text()
+        assert f'\nname = "{name}"\n' in project and '\nbuild-backend = "maturin"\n' in project
+        # Files that maturin packs, and the crate that it compiles.
+        (readme,) = re.findall(r'^readme = "(.*)"$', project, re.M)
+        (licences,) = re.findall(r"^license-files = \[(.*)\]$", project, re.M)
+        manifest = re.search(r'^manifest-path = "(.*)"$', project, re.M)
+        cargo = ROOT / folder / (manifest[1] if manifest else "Cargo.toml")
+        for file in (readme, *re.findall(r'"(.*?)"', licences), cargo):
+            assert (ROOT / folder / file).is_file(), f"{folder}: {file}"
+        # The line says what the build leaves out.
+        (default,) = re.findall(r"^default = \[(.*)\]$", cargo.read_text(), re.M)
+        engines = {"lance", "vortex", "duckdb", "remote", "sqlite", "engines"}
+        assert not engines & set(re.findall(r'"(.*?)"', default)), folder
+    assert (
+        "leaves out Lance, Vortex, DuckDB, buckets and web addresses (S3, Google Cloud, Azure, http), and SQLite"
+        in screen
+    )
+    (rust,) = re.findall(r'^rust-version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.M)
+    for text in (screen, (DOCS / "howto/install.md").read_text()):
+        assert f"Rust {rust} or newer" in text
+
+
+def test_ten_lines_train_on_a_plate():
+    section = (ROOT / "README.md").read_text().split("\n## Train on a plate\n")[1].split("\n## ")[0]
+    own = [block for block in ALL if block.page == ROOT / "README.md"]
+    assert [block.place for block in own if block.hidden] == [], "a command of the README needs a hidden one"
+    train = next(block for block in own if block.language == "python")
+    assert train.text in section and not train.smaller and train.not_run is None
+    lines = train.text.splitlines()
+    assert len(lines) == 10 and all(line.strip() and ";" not in line for line in lines)
+    assert "These ten lines train" in section
 
 
 def test_the_citation_is_of_this_version():
@@ -438,6 +468,17 @@ def test_commands_and_files_named_in_the_text_are_there():
             elif re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?", span) and span.split("/")[0] in folders:
                 wrong += [] if (ROOT / span).exists() else [f"{name_of(page)}: {span}: no such file"]
     assert not wrong, "\n".join(wrong)
+
+
+def test_make_targets_named_in_the_text_are_there():
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.M))
+    named = set()
+    for page in [*pages(), ROOT / "CONTRIBUTING.md"]:
+        lines = [line for block in blocks(page) if block.language == "sh" for line in block.text.splitlines()]
+        for text in [*spans(texts(page)), *lines]:
+            named |= {(name_of(page), target) for target in re.findall(r"^make ([a-z][a-z-]*)", text)}
+    assert len(named) > 30
+    assert [one for one in sorted(named) if one[1] not in targets] == []
 
 
 def test_pages_with_rust_are_doctests():

@@ -112,12 +112,9 @@ def test_sentences_and_their_lines():
     ]
 
 
-def test_code_tables_quotes_and_comments_are_left_out():
+def test_code_quotes_and_comments_are_left_out():
     assert found("```sh\nWhat it is.\n```\n") == []
     assert found("   ```sh\n   What it is.\n   ```\nWhat it is.\n") == [(4, "clause")]
-    assert found("| What it is. | Who it is. |\n") == []
-    # Rows of tables are no sentences, but have no praise, and say "upstream" after a link only.
-    assert found("| a |\n|---|\n| Simply `simply`. |\n| upstream |\n") == [(3, "filler"), (4, "upstream")]
     assert found("> What it is.\n\nWhat it is.\n") == [(3, "clause")]
     assert found("<!-- prepare\nWhat it is.\n-->\nWhat it is.\n") == [(4, "clause")]
     generated = "<!-- peers:begin -->\nWhat it is.\n\n<!-- more -->\nWhat it is.\n<!-- peers:end -->\n"
@@ -125,6 +122,18 @@ def test_code_tables_quotes_and_comments_are_left_out():
     assert found("An example:\n\n    What it is.\n\nWhat it is.\n") == [(5, "clause")]
     # Indented text of a list item is no code.
     assert found("* An item.\n\n    What it is.\n") == [(3, "clause")]
+
+
+def test_cells_of_tables_are_read():
+    assert found("| What it is. | the rest |\n|---|---|\n| it | Of two one. |\n") == [(1, "clause"), (3, "inversion")]
+    assert found("| a |\n|---|\n| Simply `simply`. |\n| upstream |\n") == [(3, "filler"), (4, "upstream")]
+    # A cell may be a list: each of its parts has 25 words at most.
+    half = "word " * 20
+    assert found(f"| {half}; {half}; {half}. | {half} |\n") == []
+    assert found(f"| one; {half} {half} |\n") == [(1, "long")]
+    # A bar that is escaped, or in code, ends no cell.
+    assert found(f"| {half} \\| {half} |\n") == [(1, "long")]
+    assert found("| `a; b` or what it is | what it is |\n") == []
 
 
 def test_a_line_may_be_allowed():

@@ -34,7 +34,7 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     facts.push((
         "clock",
         format!(
-            "a look costs {:.0} ns, the least step is {:.0} ns",
+            "reading it costs {:.0} ns, the least step is {:.0} ns",
             clock.overhead_seconds * 1e9,
             clock.resolution_seconds * 1e9
         ),

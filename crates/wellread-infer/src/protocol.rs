@@ -118,7 +118,7 @@ pub struct Opened {
     pub import_ms: f64,
     /// Time to choose the device and load the model.
     pub load_ms: f64,
-    /// Cost of a look at the clock, taken off every time that is answered; results of before do not have it.
+    /// Cost of reading the clock, subtracted from every time that is answered; results of before do not have it.
     #[serde(default)]
     pub clock_overhead_ns: Option<f64>,
 }

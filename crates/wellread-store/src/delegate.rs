@@ -141,7 +141,7 @@ macro_rules! delegate_store {
 /// |---|---|
 /// | `remote_path` | its path, where that is remote |
 /// | `name` | that of the row's metadata |
-/// | `files`, `layout`, `hints`, `has_checksums` | no files, nothing to say |
+/// | `files`, `layout`, `hints`, `has_checksums` | nothing, or `false` |
 /// | `files_of` | all files |
 /// | `row_hints` | the facts that it knows itself |
 /// | `heads`, `ranges` | nothing is asked for ahead |

@@ -72,7 +72,7 @@ struct Started {
     python: String,
     versions: BTreeMap<String, String>,
     backend: String,
-    /// Cost of a look at Python's clock, taken off every time that is answered.
+    /// Cost of reading Python's clock, subtracted from every time that is answered.
     #[serde(default)]
     clock_overhead_ns: Option<f64>,
     /// Copies to the device, where there is one.

@@ -16,7 +16,7 @@
 //! | `compressed-lru:SIZE` | LZ4-compressed images, those used last | as `compressed`, and one lock per image and batch |
 //! | `file[:SIZE]` | of sets on this machine: decoded images in a memory-mapped file, shared by all processes of the machine and later runs | their pixels on disk; page cache, once for all processes |
 //! | `preload[:SIZE]` | as `memory`, filled by a thread of its own from the start on | the same; reads ahead of the training |
-//! | `disk:FOLDER:SIZE` | of sets behind a network: bytes as they were fetched, those used last, on a disk of this machine, shared by all of its processes and later runs | the bytes of the set on disk; decoding in each epoch |
+//! | `disk:FOLDER:SIZE` | of sets behind a network: bytes as they were fetched, those used last, on a disk of this machine; shared by all of its processes and later runs | the bytes of the set on disk; decoding in each epoch |
 //! | `chunked:ROWS[:SIZE]` | as `memory`; a miss reads this many neighbouring rows at once | the same; the first batch waits for more |
 //!
 //! [`CacheReport`] says what a policy came to: bytes, images, hits and misses.
