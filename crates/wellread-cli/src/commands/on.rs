@@ -188,7 +188,7 @@ impl On {
         request.insert("resume".to_owned(), self.resume.into());
         let python = python(None);
         for module in ["ray", "wellread"] {
-            if let Some(why) = question::lacks(&python, module) {
+            if let Some(why) = question::why_module_is_missing(&python, module) {
                 return Err(Failure::Failed(format!("--on ray needs Ray: {why} (hint: {HINT})")));
             }
         }
