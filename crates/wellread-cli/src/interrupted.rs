@@ -13,16 +13,16 @@ use wellread_bench::suite::InterruptedState;
 /// The exit code.
 const CODE: i32 = 130;
 /// Signals that come sooner after the first are of the same request.
-const AGAIN: Duration = Duration::from_secs(1);
+const REPEAT_WINDOW: Duration = Duration::from_secs(1);
 
 /// Whether the process is being ended.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Takes over what happens on Ctrl-C for the rest of the process. A command that `keeps_nothing` has no output that could be removed.
-pub(crate) fn heed(keeps_nothing: bool) {
+pub(crate) fn install_handler(keeps_nothing: bool) {
     let mut first: Option<Instant> = None;
     let _ = ctrlc::set_handler(move || match first {
-        Some(first) if first.elapsed() < AGAIN => {}
+        Some(first) if first.elapsed() < REPEAT_WINDOW => {}
         Some(_) => std::process::exit(CODE),
         None => {
             first = Some(Instant::now());

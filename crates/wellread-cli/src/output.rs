@@ -85,7 +85,7 @@ impl Ui {
     }
 
     /// Prints sentences for people: as [`Self::say`], and in a terminal broken between words.
-    pub fn tell(self, text: impl AsRef<str>) {
+    pub fn say_wrapped(self, text: impl AsRef<str>) {
         let terminal = if self.json { Term::stderr() } else { Term::stdout() };
         self.say(broken(text.as_ref(), columns(&terminal)));
     }
@@ -155,7 +155,7 @@ fn print_line(text: &str) {
 
 /// Why what was printed on stdout has not all arrived, if it has not. A reader that went away (`wellread … | head`) wants no
 /// more: that is no failure.
-pub fn lost() -> Option<String> {
+pub fn stdout_failure() -> Option<String> {
     // Of a closed stdout there is nothing to flush, and nothing is lost where nothing was printed.
     if !STDOUT_IS_CLOSED.load(Ordering::Relaxed) {
         to_stdout(|| io::stdout().flush());

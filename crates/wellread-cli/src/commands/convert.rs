@@ -111,7 +111,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
     refuse_ignored(&args.write, format)?;
-    let OnValues { on, keys } = on_cluster::of(&args.on, args.join.is_some())?;
+    let OnValues { on, keys } = on_cluster::parse_on_values(&args.on, args.join.is_some())?;
     on_cluster::refuse_without(on.as_ref(), &args.without_column)?;
     args.write.say_what_is_ignored(format, ui);
     let open = layouts::of_source(&args.open);
@@ -224,14 +224,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let is_of_cells = args.open.cells.cells.is_some();
     if args.resume
         && !args.write.overwrite
-        && let Some(found) = complete::of(&*source, &args.target, format, &options, is_of_cells)?
+        && let Some(found) = complete::compare(&*source, &args.target, format, &options, is_of_cells)?
     {
         let refused = |cause: String| {
             let cause = format!("{cause}; nothing was written");
             let hint = "--overwrite writes it anew, or choose another name";
             Failure::from(Error::new(&args.target, cause).hint(hint))
         };
-        let SameImages { bytes: total, differences, untold } = match found {
+        let SameImages { bytes: total, differences, undetectable } = match found {
             Finding::Same(same) => same,
             Finding::Others(how) => {
                 return Err(refused(format!("already exists, with other images than the source: {how}")));
@@ -251,9 +251,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             args.target.display(),
             counted(source.len(), "image")
         ));
-        if !untold.is_empty() {
-            let untold = untold.join(", ");
-            ui.say(format!("  a finished set does not show {untold}: --overwrite writes it anew"));
+        if !undetectable.is_empty() {
+            let undetectable = undetectable.join(", ");
+            ui.say(format!("  a finished set does not show {undetectable}: --overwrite writes it anew"));
         }
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
@@ -307,7 +307,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
                 break (*converted, resumed, total, written, Some(seconds).filter(|_| !args.no_verify));
             }
             // Fewer images are left each time, so that this ends.
-            Checked::Struck(what) => {
+            Checked::Truncated(what) => {
                 ui.say(what);
                 writer = registry::create(&args.target, format.name, &options)?;
             }

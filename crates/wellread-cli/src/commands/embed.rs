@@ -243,7 +243,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
         tell(event, &bar);
     });
     bar.finish_and_clear();
-    let summary = done.map_err(|error| with_kept(on_nodes::said(&error), args))?;
+    let summary = done.map_err(|error| with_kept(on_nodes::failure_of(&error), args))?;
     report(&summary, &others, None, ui)
 }
 
