@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from test_house import house
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "docs" / "architecture.md", *sorted((ROOT / "docs" / "architecture").glob("*.md"))]
@@ -233,6 +234,37 @@ def test_lines_are_about_right(crate):
     files = (ROOT / "crates" / crate / "src").rglob("*.rs")
     lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
     assert abs(lines - SECTIONS[crate][0]) <= 0.1 * SECTIONS[crate][0], f"{lines} lines: does the reason still hold?"
+
+
+PARTS = {"quarter": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10}
+
+
+def test_shares_of_unit_tests_are_about_right():
+    said = {
+        crate: (more == "More than a", PARTS[part])
+        for crate, (_, body) in SECTIONS.items()
+        for more, part in re.findall(r"\b(A|An|More than a) (\w+) is unit tests\b", body)
+    }
+    assert len(said) > 6
+    for crate, (more, part) in said.items():
+        found = house.of_crate(ROOT / "crates" / crate)
+        one_in = found["lines"] / found["tests"]
+        # One line in 5.6 is about a sixth, and more than one.
+        assert (part - 1 < one_in < part) if more else abs(one_in - part) <= 0.5, (crate, one_in)
+
+
+def test_all_lines_are_about_those_of_the_page():
+    found = [house.of_crate(ROOT / "crates" / crate) for crate in CRATES]
+    lines, tests = (sum(crate[what] for crate in found) for what in ("lines", "tests"))
+    crates, said, part = re.search(
+        r"^The (\d+) crates have ([\d,]+) lines in `crates/\*/src`, unit tests included\. "
+        r"About one line in (\w+) is a unit test",
+        PAGE,
+        re.M,
+    ).groups()
+    assert int(crates) == len(CRATES)
+    assert abs(lines - int(said.replace(",", ""))) <= 0.02 * lines, lines
+    assert round(lines / tests) == {"five": 5, "six": 6, "seven": 7}[part]
 
 
 def dependencies(crate):

@@ -15,7 +15,7 @@ pub(crate) fn stored_dtype(info: RowInfo) -> DType {
     Output::Stored.dtype(info.dtype)
 }
 
-/// The axes of an array of one image: (C, Y, X), or (T, C, Z, Y, X) where there is more than one time point or depth.
+/// The shape of one image: (C, Y, X), or (T, C, Z, Y, X) where it has several time points or depths.
 fn array_shape(size: [usize; 5]) -> Vec<usize> {
     let [t, c, z, y, x] = size;
     if t == 1 && z == 1 { vec![c, y, x] } else { size.to_vec() }
