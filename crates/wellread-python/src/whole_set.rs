@@ -13,11 +13,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wellread::loader::stats::{ChannelOrder, Group, PartialStats, RowNames, Stats, group_of, grouped};
-use wellread::store::checksum::{self, ImageChecksum, SentRow};
+use wellread::store::checksum::{self, ImageChecksum, SentRow, has_unique_names};
 use wellread::store::convert::{one_pixel_type, pixel_types};
 use wellread::store::masks;
 use wellread::store::verify::{Expected, Kind, is_listed_by_file_name, verify_sums as verified};
@@ -104,12 +104,6 @@ pub(crate) fn verify_sums(
         });
         text(store.path(), &document)
     })
-}
-
-/// Whether each image can be told by its name.
-fn has_unique_names(images: &[ImageChecksum]) -> bool {
-    let mut seen = HashSet::new();
-    images.iter().all(|image| seen.insert(&image.name))
 }
 
 /// Names of the pixel types of a set, each once.

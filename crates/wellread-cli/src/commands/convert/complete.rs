@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use wellread_store::each_row;
 use wellread_store::read_back::{self, Digests};
-use wellread_store::words::{counted, counted_with};
+use wellread_store::words::{counted, counted_with, first_few};
 use wellread_store::{
     Compression, Error, Format, OpenOptions, RowHints, RowInfo, Store, StoreLayout, Tune, WriteOptions,
     features, place, staged,
@@ -100,11 +100,10 @@ fn other_images(source: &dyn Store, target: &dyn Store) -> Option<String> {
     {
         let lone = surplus(names, others);
         if !lone.is_empty() {
-            let more = if lone.len() > MAX_LISTED { " …" } else { "" };
-            let listed = lone[..lone.len().min(MAX_LISTED)].join(", ");
+            let listed = first_few(&lone, MAX_LISTED);
             let images = counted(lone.len(), "image");
             let are = if lone.len() == 1 { "is" } else { "are" };
-            differences.push(format!("{images} {which} {are} not {not}: {listed}{more}"));
+            differences.push(format!("{images} {which} {are} not {not}: {listed}"));
         }
     }
     if differences.is_empty() {

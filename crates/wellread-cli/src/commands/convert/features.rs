@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 use wellread_store::features::{self, FeatureColumns};
 use wellread_store::surface::option;
-use wellread_store::words::{counted, counted_with};
+use wellread_store::words::{counted, counted_with, first_few};
 use wellread_store::{Error, Format, LeftOut, Renamed, Store, profiles, registry};
 
 /// The columns that are written beside the images.
@@ -247,9 +247,8 @@ fn columns_of(source: &dyn Store, values: &[String], joining: Option<&Joining<'_
     if let Some(name) = named.iter().find(|name| !there.contains(name)) {
         let mut known = if beside.is_empty() { "none".to_owned() } else { beside.join(", ") };
         if let Some(joining) = joining {
-            let more = if joined.len() > MAX_LISTED { " …" } else { "" };
-            let some = joined[..joined.len().min(MAX_LISTED)].join(", ");
-            let _ = write!(known, "; columns of {}: {some}{more}", joining.profiles.display());
+            let some = first_few(&joined, MAX_LISTED);
+            let _ = write!(known, "; columns of {}: {some}", joining.profiles.display());
         }
         let error = Error::new(source.path(), format_args!("has no column {name:?}")).choice();
         return Err(error.hint(format_args!("columns beside its images: {known}")).into());
