@@ -14,7 +14,7 @@ use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::{Finding, SameImages, bytes_of_pixels};
 use features::{Features, JoinUnmatched, Joining, features_of, parse_join_unmatched};
-use layouts::{LayoutArg, looks_of};
+use layouts::{LayoutArg, display_settings_of};
 use on_cluster::OnValues;
 use std::path::{Path, PathBuf};
 use target::{check_files, check_paths, refuse_ignored, target_format};
@@ -149,7 +149,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ui.say(format!("note: labels of {} are left out: {labels}", counted(labels.images, "image")));
     }
     // By now every row was looked into, which is what this tells of.
-    let lost_display_settings = looks_of(&*source);
+    let lost_display_settings = display_settings_of(&*source);
     for what in &lost_display_settings {
         ui.say(format!("note: {what}"));
     }
@@ -186,7 +186,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let skipped: Vec<usize> = skipped.iter().map(|image| image.row).collect();
     if let Some(on) = &on {
         for note in notes {
-            note.tell(ui);
+            note.print(ui);
         }
         let how = serde_json::json!({
             "overwrite": args.write.overwrite, "resume": args.resume, "verify": !args.no_verify, "mixed": args.mixed,
@@ -258,7 +258,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
     for note in notes {
-        note.tell(ui);
+        note.print(ui);
     }
     let part = staged::part(&args.target).filter(|_| !args.resume);
     let mut writer = registry::create(&args.target, format.name, &options)?;

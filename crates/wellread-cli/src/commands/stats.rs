@@ -177,7 +177,7 @@ fn run_on(args: &Args, on: &On, store: &dyn Store, ui: Ui) -> Outcome {
     more.insert("on_error".to_owned(), args.on_error.clone().into());
     let Answer { result, cluster } = on.ask("stats", (&args.open, &args.path), more, "reading", ui)?;
     let skipped = unreadable::listed(store, on::failed_rows(&result["skipped"], &args.path)?);
-    left_out::tell(&skipped, ui);
+    left_out::warn(&skipped, ui);
     let text = result["text"].as_str().unwrap_or_default();
     let damaged = |e: serde_json::Error| Failure::Failed(format!("--on ray: the answer is damaged: {e}"));
     if let Some(out) = &args.out {

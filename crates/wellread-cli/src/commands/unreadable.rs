@@ -53,7 +53,7 @@ pub(super) fn without(
     if others.is_empty() {
         return Ok((source, others));
     }
-    left_out::tell(&others, ui);
+    left_out::warn(&others, ui);
     Ok((Box::new(Subset::of(source, rows)), others))
 }
 

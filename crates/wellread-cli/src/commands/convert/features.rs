@@ -32,7 +32,7 @@ pub(super) enum Note {
 
 impl Note {
     /// Prints it.
-    pub fn tell(self, ui: Ui) {
+    pub fn print(self, ui: Ui) {
         match self {
             Self::Say(text) => ui.say(text),
             Self::Warn(text) => ui.warn(text),

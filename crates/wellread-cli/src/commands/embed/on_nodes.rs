@@ -174,7 +174,7 @@ pub fn run(
     on: &On,
     (nodes, program): (&NodeArgs, &[OsString]),
     (store, options): (Box<dyn Store>, &EmbedOptions),
-    tell: &dyn Fn(&Event<'_>, &ProgressBar),
+    print: &dyn Fn(&Event<'_>, &ProgressBar),
     ui: Ui,
 ) -> Outcome<(Summary, Value)> {
     if nodes.gpus_per_actor.is_none()
@@ -208,7 +208,7 @@ pub fn run(
         let Some(opened) = told.get("opened") else { return Ok(None) };
         let opened: Described = serde_json::from_value(opened.clone())
             .map_err(|e| Failure::Failed(format!("--on ray: the answer of a node is damaged: {e}")))?;
-        let left = gatherer.begin(&opened, &|event| tell(event, bar)).map_err(|error| failure_of(&error))?;
+        let left = gatherer.begin(&opened, &|event| print(event, bar)).map_err(|error| failure_of(&error))?;
         Ok(Some(match left {
             Left::Nothing(summary) => {
                 complete = Some(summary);
@@ -231,7 +231,7 @@ pub fn run(
         return Ok((summary, found.cluster));
     }
     let bar = ProgressBar::hidden();
-    let summary = gatherer.finish(&|event| tell(event, &bar)).map_err(|error| failure_of(&error))?;
+    let summary = gatherer.finish(&|event| print(event, &bar)).map_err(|error| failure_of(&error))?;
     Ok((summary, found.cluster))
 }
 
