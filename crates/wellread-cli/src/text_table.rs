@@ -391,13 +391,8 @@ mod tests {
     }
 
     #[test]
-    fn prose_is_broken_at_spaces() {
-        let text = wrapped(&format!("    {}", "word ".repeat(50)), Some(WIDTH));
-        assert!(text.lines().count() > 2 && text.lines().all(|line| chars(line) <= WIDTH), "{text}");
-        assert!(text.lines().skip(1).all(|line| line.starts_with("    word")), "{text}");
-        assert_eq!(
-            wrap_head("share of a step waiting for data", 6),
-            ["share of a", "step waiting", "for data"]
-        );
+    fn heads_are_broken_at_spaces() {
+        let head = wrap_head("share of a step waiting for data", 6);
+        assert_eq!(head, ["share of a", "step waiting", "for data"]);
     }
 }
