@@ -252,12 +252,12 @@ impl Batches {
         let start = Instant::now();
         let next = || self.with(py, |batches| Poll::Ready(batches.next()));
         let may_be_slow = self.is_remote || self.is_slow.load(Ordering::Relaxed);
-        let read = if may_be_slow { self.read_beside(py) } else { next() };
+        let read = if may_be_slow { self.read_in_thread(py) } else { next() };
         self.is_slow.store(start.elapsed() > INTERRUPTIBLE_AFTER, Ordering::Relaxed);
         read
     }
 
-    fn read_beside(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
+    fn read_in_thread(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
         let Some(stopper) = self.with(py, |batches| batches.stopper())? else { return Ok(None) };
         // The thread ends at its next block, and gives up what it waits for in places.
         interruptible(

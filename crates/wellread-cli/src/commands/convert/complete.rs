@@ -98,11 +98,11 @@ fn other_images(source: &dyn Store, target: &dyn Store) -> Option<String> {
     for (names, others, [which, not]) in
         [(&ours, &theirs, ["of the source", "in it"]), (&theirs, &ours, ["in it", "of the source"])]
     {
-        let lone = surplus(names, others);
-        if !lone.is_empty() {
-            let listed = first_few(&lone, MAX_LISTED);
-            let images = counted(lone.len(), "image");
-            let are = if lone.len() == 1 { "is" } else { "are" };
+        let surplus_names = surplus(names, others);
+        if !surplus_names.is_empty() {
+            let listed = first_few(&surplus_names, MAX_LISTED);
+            let images = counted(surplus_names.len(), "image");
+            let are = if surplus_names.len() == 1 { "is" } else { "are" };
             differences.push(format!("{images} {which} {are} not {not}: {listed}"));
         }
     }
@@ -131,14 +131,14 @@ fn surplus<'a>(names: &'a [String], others: &[String]) -> Vec<&'a str> {
     for name in others {
         *counts.entry(name).or_default() += 1;
     }
-    let is_lone = |name: &&str| match counts.get_mut(*name).filter(|count| **count > 0) {
+    let is_surplus = |name: &&str| match counts.get_mut(*name).filter(|count| **count > 0) {
         Some(count) => {
             *count -= 1;
             false
         }
         None => true,
     };
-    names.iter().map(String::as_str).filter(is_lone).collect()
+    names.iter().map(String::as_str).filter(is_surplus).collect()
 }
 
 /// Shape and type of an image in the target and in the source, if they differ or cannot be read.
