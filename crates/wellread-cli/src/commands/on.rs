@@ -134,9 +134,9 @@ fn damaged(error: &serde_json::Error) -> Failure {
 }
 
 /// A process that ends when this is dropped.
-struct KillOnDrop(Child);
+struct Ended(Child);
 
-impl Drop for KillOnDrop {
+impl Drop for Ended {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -197,7 +197,7 @@ impl On {
         };
         let mut start = python_command(&python, CODE);
         let child = start.envs(link::environment()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = KillOnDrop(child.map_err(|e| failed("cannot start", &e))?);
+        let mut child = Ended(child.map_err(|e| failed("cannot start", &e))?);
         let mut stdin = child.0.stdin.take();
         let mut write = |said: &Value| {
             let line = format!("{said}\n");
