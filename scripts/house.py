@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The house in figures: lines of each crate, long files, imports that run in a circle, files read past places.
+"""The house in figures: lines of crates and of their unit tests, long files, imports in circles, files past places.
 
     python3 scripts/house.py [--crate NAME] [--json]
 
@@ -99,6 +99,25 @@ def plain(text: str) -> str:
             + text[end_of_item(text, found.end()) :]
         )
     return text
+
+
+def unit_tests(source: Path) -> int:
+    """Lines of unit tests: items under `#[cfg(test)]`, and whole files that are such a module or lie in `tests`."""
+    whole, lines = set(), {}
+    for file in sorted(source.rglob("*.rs")):
+        text = LITERALS.sub(lambda found: '""' + "\n" * found[0].count("\n"), file.read_text(encoding="utf-8"))
+        lines[file] = 0
+        if file.name == "tests.rs" or "tests" in file.relative_to(source).parts:
+            whole.add(file)
+            continue
+        folder = file.parent if file.name in ("mod.rs", "lib.rs", "main.rs") else file.parent / file.stem
+        at = 0
+        while found := TEST.search(text, at):
+            at = end_of_item(text, found.end())
+            item = text[found.start() : at]
+            lines[file] += item.count("\n") + 1
+            whole |= {folder / f"{name}.rs" for name in MODULE.findall(item)}
+    return sum(len(file.read_text(encoding="utf-8").splitlines()) if file in whole else lines[file] for file in lines)
 
 
 def says_why(file: Path, text: str) -> bool:
@@ -424,6 +443,7 @@ def of_crate(folder: Path) -> dict:
     return {
         "crate": label(folder),
         "lines": sum(lines.values()),
+        "tests": unit_tests(source) if rust else 0,
         "files": len(files),
         "long": {name(file): count for file, count in long_files(files).items()},
         "layers": shown,
@@ -482,11 +502,12 @@ def main() -> int:
 
 def show(found: list) -> None:
     """The figures as a table, then each circle with what ties it."""
-    print(f"{'crate':<20}{'lines':>8}{'files':>7}{'long':>6}{'circles':>9}{'of rooms':>10}")
+    print(f"{'crate':<20}{'lines':>8}{'tests':>8}{'files':>7}{'long':>6}{'circles':>9}{'of rooms':>10}")
     rows = [
         (
             crate["crate"],
             crate["lines"],
+            crate["tests"],
             crate["files"],
             len(crate["long"]),
             len(crate["circles"]),
@@ -495,7 +516,7 @@ def show(found: list) -> None:
         for crate in found
     ]
     for row in [*rows, ("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:]))]:
-        print(f"{row[0]:<20}{row[1]:>8,}{row[2]:>7}{row[3]:>6}{row[4]:>9}{row[5]:>10}")
+        print(f"{row[0]:<20}{row[1]:>8,}{row[2]:>8,}{row[3]:>7}{row[4]:>6}{row[5]:>9}{row[6]:>10}")
     for crate in found:
         for file, count in crate["long"].items():
             print(f"long: {file}: {count} lines")

@@ -133,7 +133,7 @@ class Lender:
         # Asked at once, so that a machine that cannot says so here and not at the first batch.
         allocate(64)
         self._allocate = allocate
-        self.native: _native.Lent = _native.Lent()
+        self.native: _native.LentMemory = _native.LentMemory()
         # What is lent, by address.
         self._lent: dict[int, Any] = {}
 

@@ -134,16 +134,16 @@ class Dataset(OpenSet):
                 f"{{{meant}}}?",
                 stacklevel=2,
             )
-        unnamed = self._native.unnamed()
-        if unnamed is not None:
-            warnings.warn(f'{self._path}: {unnamed}: layout="files" reads each file as an image', stacklevel=2)
+        without_row = self._native.images_without_row()
+        if without_row is not None:
+            warnings.warn(f'{self._path}: {without_row}: layout="files" reads each file as an image', stacklevel=2)
         if layout is None and pattern is None and format is None:
             unused = self._native.unused_table()
             if unused is not None:
                 warnings.warn(f"{self._path}: {unused}", stacklevel=2)
-            strays = self._native.strays()
-            if strays is not None:
-                layout_of, sentence, clash = strays
+            unmatched = self._native.unmatched_names()
+            if unmatched is not None:
+                layout_of, sentence, clash = unmatched
                 others_out = f'layout="{layout_of}", unmatched="skip" leaves others out'
                 advice = "pattern= with a field that tells them apart" if clash else others_out
                 warnings.warn(

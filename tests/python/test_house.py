@@ -173,6 +173,23 @@ def test_an_import_ends_at_the_file_that_defines_the_name(tmp_path):
     }
 
 
+def test_unit_tests_are_counted_and_nothing_else_is(tmp_path):
+    (tmp_path / "a").mkdir()
+    files = {
+        "lib.rs": "mod a;\n\n#[cfg(test)]\nmod tests;\n#[cfg(test)]\nmod given;\n#[cfg(unix)]\nmod b;\n",
+        # A line that ends a text is no end of an item, and a comment is no attribute.
+        "a.rs": 'fn a() {}\n// #[cfg(test)]\n\n#[cfg(test)]\nmod tests {\n    const X: &str = "}";\n}\n\nfn b() {}\n',
+        "a/tests.rs": "one\ntwo\n",
+        "b.rs": "fn b() {}\n",
+        "given.rs": "fn given() {}\n",
+        "tests.rs": "one\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    # Of lib.rs two items of two lines, of a.rs one of four; and three whole files.
+    assert house.unit_tests(tmp_path) == 4 + 4 + 2 + 1 + 1
+
+
 def test_a_circle_is_found_and_tests_do_not_close_one(tmp_path):
     files = {
         "lib.rs": "mod a;\nmod b;\nmod c;\n",

@@ -191,7 +191,7 @@ def test_memory_that_torch_lends_is_decoded_into(parquet):
 
 def test_memory_that_is_lent_is_taken_for_batches_of_its_size_alone(parquet):
     """A larger batch in memory of a smaller one would be written behind its end."""
-    lent = wr._native.Lent()
+    lent = wr._native.LentMemory()
     for address, nbytes in ((64, 100), (128, 200), (192, 100)):
         lent.lend(address, nbytes)
     assert lent.withdraw(9, 300) == [] and lent.withdraw(9, 200) == [128]

@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Takes over what happens on Ctrl-C for the rest of the process. A command that `keeps_nothing` has no output that could be removed.
-pub(crate) fn heed(keeps_nothing: bool) {
+pub(crate) fn install_handler(keeps_nothing: bool) {
     let mut first: Option<Instant> = None;
     let _ = ctrlc::set_handler(move || match first {
         Some(first) if first.elapsed() < AGAIN => {}

@@ -246,7 +246,7 @@ pub fn run() -> u8 {
             return ended(code);
         }
     };
-    interrupted::heed(cli.command.keeps_nothing());
+    interrupted::install_handler(cli.command.keeps_nothing());
     cli.link.set();
     let ui = output::Ui::new(cli.json, cli.quiet);
     let result = execute(cli.command, vec![program], ui);
@@ -270,7 +270,7 @@ pub fn run() -> u8 {
 
 /// The exit code of a command that has ended with `code`: another one where what it printed got lost.
 fn ended(code: u8) -> u8 {
-    let Some(why) = output::lost() else { return code };
+    let Some(why) = output::stdout_failure() else { return code };
     wellread_measure::to_stderr(format!("error: {why}"));
     if matches!(code, 0 | 3) { 1 } else { code }
 }

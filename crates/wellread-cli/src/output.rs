@@ -85,22 +85,22 @@ impl Ui {
     }
 
     /// Prints sentences for people: as [`Self::say`], and in a terminal broken between words.
-    pub fn tell(self, text: impl AsRef<str>) {
+    pub fn say_wrapped(self, text: impl AsRef<str>) {
         let terminal = if self.json { Term::stderr() } else { Term::stdout() };
-        self.say(broken(text.as_ref(), columns(&terminal)));
+        self.say(wrapped(text.as_ref(), columns(&terminal)));
     }
 
     /// Prints a line that helps but may be left out; in a terminal broken between words.
     pub fn hint(self, text: impl AsRef<str>) {
         if !self.quiet {
-            to_stderr(broken(text.as_ref(), columns(&Term::stderr())));
+            to_stderr(wrapped(text.as_ref(), columns(&Term::stderr())));
         }
     }
 
     /// Prints what is lost or changed, also when quiet; in a terminal broken between words.
     pub fn warn(self, text: impl AsRef<str>) {
         if !(self.json && self.quiet) {
-            to_stderr(broken(text.as_ref(), columns(&Term::stderr())));
+            to_stderr(wrapped(text.as_ref(), columns(&Term::stderr())));
         }
     }
 
@@ -155,7 +155,7 @@ fn print_line(text: &str) {
 
 /// Why what was printed on stdout has not all arrived, if it has not. A reader that went away (`wellread … | head`) wants no
 /// more: that is no failure.
-pub fn lost() -> Option<String> {
+pub fn stdout_failure() -> Option<String> {
     // Of a closed stdout there is nothing to flush, and nothing is lost where nothing was printed.
     if !STDOUT_IS_CLOSED.load(Ordering::Relaxed) {
         to_stdout(|| io::stdout().flush());
@@ -182,7 +182,7 @@ fn columns(terminal: &Term) -> Option<usize> {
 }
 
 /// The text with its lines broken at spaces, so that they fit; what goes on is indented as its line is.
-pub fn broken(text: &str, columns: Option<usize>) -> String {
+pub fn wrapped(text: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else { return text.to_owned() };
     let mut out = String::with_capacity(text.len());
     for (i, line) in text.split('\n').enumerate() {
@@ -291,15 +291,15 @@ pub fn bytes(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::broken;
+    use super::wrapped;
 
     #[test]
     fn sentences_are_broken_between_words_and_keep_their_indent() {
         let text = "one two three\n    four five\n\nsix";
-        assert_eq!(broken(text, None), text);
-        assert_eq!(broken(text, Some(13)), text);
-        assert_eq!(broken(text, Some(12)), "one two\nthree\n    four\n    five\n\nsix");
+        assert_eq!(wrapped(text, None), text);
+        assert_eq!(wrapped(text, Some(13)), text);
+        assert_eq!(wrapped(text, Some(12)), "one two\nthree\n    four\n    five\n\nsix");
         // A word stays whole, and so does a number with its unit.
-        assert_eq!(broken("a/long/path 12\u{a0}ms", Some(6)), "a/long/path\n12\u{a0}ms");
+        assert_eq!(wrapped("a/long/path 12\u{a0}ms", Some(6)), "a/long/path\n12\u{a0}ms");
     }
 }

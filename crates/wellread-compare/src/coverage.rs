@@ -49,7 +49,7 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
         };
         let keys = series::keys(table_a, table_b);
         let (of_a, of_b) = (configurations(table_a, &keys), configurations(table_b, &keys));
-        let (only_a, only_b) = (alone(&of_a, &of_b, &keys), alone(&of_b, &of_a, &keys));
+        let (only_a, only_b) = (unmatched(&of_a, &of_b, &keys), unmatched(&of_b, &of_a, &keys));
         if !(only_a.is_empty() && only_b.is_empty()) {
             let said = |all: &Configurations, only: &[String]| format!("{}{}", all.len(), listed(only));
             push(format!("{table}: number of configurations"), said(&of_a, &only_a), said(&of_b, &only_b));
@@ -92,7 +92,7 @@ fn configurations(table: &Table, keys: &[String]) -> Configurations {
 }
 
 /// Names of the configurations that the other side lacks.
-fn alone(of: &Configurations, other: &Configurations, keys: &[String]) -> Vec<String> {
+fn unmatched(of: &Configurations, other: &Configurations, keys: &[String]) -> Vec<String> {
     let only = of.keys().filter(|key| !other.contains_key(*key));
     only.map(|key| {
         let pairs = keys.iter().cloned().zip(key.iter().cloned());

@@ -87,19 +87,19 @@ pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison
     }
     let asked =
         |table: &&Table| options.tables.is_empty() || options.tables.iter().any(|t| t == table.name());
-    let lone = |table: &Table| UnmatchedRow { table: table.name().to_owned(), name: String::new() };
+    let unmatched = |table: &Table| UnmatchedRow { table: table.name().to_owned(), name: String::new() };
     let mut in_common = false;
     for table in a.tables.iter().filter(asked) {
         let Some(other) = b.tables.iter().find(|other| other.name() == table.name()) else {
-            out.only_in_a.push(lone(table));
+            out.only_in_a.push(unmatched(table));
             continue;
         };
         in_common = true;
         let quantities = series::quantities(table, other, &options.quantities)?;
-        one_table(table, other, &quantities, a, b, options, &mut out);
+        compare_table(table, other, &quantities, a, b, options, &mut out);
     }
     let alone = |table: &&Table| !a.tables.iter().any(|other| other.name() == table.name());
-    out.only_in_b.extend(b.tables.iter().filter(asked).filter(alone).map(lone));
+    out.only_in_b.extend(b.tables.iter().filter(asked).filter(alone).map(unmatched));
     if !in_common {
         bail!(
             "nothing to compare: {} and {} have no table in common; there are {}",
@@ -125,7 +125,7 @@ fn names(a: &Results, b: &Results) -> String {
 }
 
 /// Compares all configurations of a table, and corrects their probabilities together.
-fn one_table(
+fn compare_table(
     table: &Table,
     other: &Table,
     quantities: &[Quantity],
@@ -142,12 +142,12 @@ fn one_table(
     for (i, quantity) in quantities.iter().enumerate() {
         for pair in series::pairs(table, other, &keys, quantity) {
             let (Some(of_a), Some(of_b)) = (&pair.a, &pair.b) else {
-                let lone =
+                let unmatched =
                     UnmatchedRow { table: table.name().to_owned(), name: crate::verdict::name(&pair.key) };
                 // Once, not for every quantity.
                 match (i, pair.a.is_some()) {
-                    (0, true) => out.only_in_a.push(lone),
-                    (0, false) => out.only_in_b.push(lone),
+                    (0, true) => out.only_in_a.push(unmatched),
+                    (0, false) => out.only_in_b.push(unmatched),
                     _ => (),
                 }
                 continue;
@@ -159,7 +159,7 @@ fn one_table(
     }
     let p_values: Vec<f64> = rows.iter().map(|(row, ..)| row.p_value.unwrap_or(f64::NAN)).collect();
     let tests = p_values.iter().filter(|p| !p.is_nan()).count();
-    let mut untold = 0;
+    let mut on_neither_side = 0;
     for ((mut row, ratio, verdict, freedom), p) in rows.into_iter().zip(holm(&p_values)) {
         row.p_corrected = Some(p).filter(|p| !p.is_nan());
         let floor = row.noise_floor.map(floor_of);
@@ -172,20 +172,20 @@ fn one_table(
         }
         // Both sides unavailable for the same reason is nothing that a comparison tells.
         if row.a.is_nan() && row.b.is_nan() {
-            untold += 1;
+            on_neither_side += 1;
             continue;
         }
         if row.reason.is_some() {
             row.verdict = RowVerdict::Unclear;
         } else if row.verdict == RowVerdict::Unclear {
-            row.reason = Some(doubt(ratio.as_ref(), row.noise_floor, options.threshold));
+            row.reason = Some(reason_for_unclear(ratio.as_ref(), row.noise_floor, options.threshold));
         }
         // An estimate above the threshold would find a slow-down of just that size in half of all cases.
         row.regression =
             row.verdict == RowVerdict::Slower && row.high.is_some_and(|high| high >= 1.0 + options.threshold);
         out.rows.push(row);
     }
-    if untold > 0 && out.rows.is_empty() {
+    if on_neither_side > 0 && out.rows.is_empty() {
         out.only_in_a.push(UnmatchedRow {
             table: table.name().to_owned(),
             name: "(measured on neither side)".to_owned(),
@@ -355,7 +355,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// Why a ratio with an interval gives no verdict.
-fn doubt(ratio: Option<&Interval>, floor: Option<f64>, threshold: f64) -> String {
+fn reason_for_unclear(ratio: Option<&Interval>, floor: Option<f64>, threshold: f64) -> String {
     let Some(ratio) = ratio else { return "no ratio can be formed of these values".to_owned() };
     let beyond = ratio.low > 1.0 || ratio.high < 1.0;
     let floor = floor.unwrap_or(0.0);

@@ -135,18 +135,19 @@ pub fn pairs(a: &Table, b: &Table, keys: &[String], quantity: &Quantity) -> Vec<
         found.map(|(_, measured, _)| measured.clone())
     };
     // It is no configuration of its own beside those that it stands for.
-    let stands = |(key, _, missing): &OneSide, own: &[OneSide], other: &[OneSide]| {
-        let is_stood_for = |(found, _, gone): &OneSide| !gone && agrees(key, found) && !has(own, found);
-        *missing && !has(other, key) && other.iter().any(is_stood_for)
+    let stands_for_others = |(key, _, missing): &OneSide, own: &[OneSide], other: &[OneSide]| {
+        let is_measured =
+            |(found, _, other_missing): &OneSide| !other_missing && agrees(key, found) && !has(own, found);
+        *missing && !has(other, key) && other.iter().any(is_measured)
     };
     let named = |key: Vec<String>| {
         keys.iter().cloned().zip(key).filter(|(_, value)| !value.is_empty()).collect::<Vec<_>>()
     };
     let mut pairs: Vec<Pair> = Vec::new();
-    for one in of_a.iter().filter(|one| !stands(one, &of_a, &of_b)) {
+    for one in of_a.iter().filter(|one| !stands_for_others(one, &of_a, &of_b)) {
         pairs.push(Pair { key: named(one.0.clone()), a: Some(one.1.clone()), b: other_of(&of_b, one) });
     }
-    for one in of_b.iter().filter(|one| !has(&of_a, &one.0) && !stands(one, &of_b, &of_a)) {
+    for one in of_b.iter().filter(|one| !has(&of_a, &one.0) && !stands_for_others(one, &of_b, &of_a)) {
         pairs.push(Pair { key: named(one.0.clone()), a: other_of(&of_a, one), b: Some(one.1.clone()) });
     }
     pairs

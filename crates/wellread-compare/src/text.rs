@@ -92,8 +92,8 @@ pub fn plain(c: &Comparison) -> String {
             let _ = writeln!(out, "  unclear ({n}): {reason}");
         }
     }
-    for (side, lone) in [("A", &c.only_in_a), ("B", &c.only_in_b)] {
-        for (table, list) in grouped(lone) {
+    for (side, unmatched) in [("A", &c.only_in_a), ("B", &c.only_in_b)] {
+        for (table, list) in grouped(unmatched) {
             let _ = writeln!(out, "only in {side}: {table}{list}");
         }
     }
@@ -170,8 +170,8 @@ pub fn markdown(c: &Comparison) -> String {
         }
         out.push('\n');
     }
-    for (side, lone) in [("A", &c.only_in_a), ("B", &c.only_in_b)] {
-        for (table, list) in grouped(lone) {
+    for (side, unmatched) in [("A", &c.only_in_a), ("B", &c.only_in_b)] {
+        for (table, list) in grouped(unmatched) {
             let _ = writeln!(out, "Only in {side}: {}{}\n", escaped(table), escaped(&list));
         }
     }
@@ -245,9 +245,9 @@ fn reasons(rows: &[&Row]) -> Vec<(String, usize)> {
 }
 
 /// Lone configurations by table, a few named.
-fn grouped(lone: &[UnmatchedRow]) -> Vec<(&str, String)> {
+fn grouped(unmatched: &[UnmatchedRow]) -> Vec<(&str, String)> {
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
-    for one in lone {
+    for one in unmatched {
         match found.iter_mut().find(|(table, _)| *table == one.table) {
             Some((_, names)) => names.push(&one.name),
             None => found.push((&one.table, vec![&one.name])),

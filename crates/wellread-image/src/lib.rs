@@ -12,7 +12,7 @@
 //! | [`ome_xml`] | OME-XML, read and written |
 //! | [`ome_arrow`] | names and types of the OME-Arrow struct, and the variants met in the wild |
 //! | [`synthetic`] | generated images: fluorescence-like cells with masks, and uniform noise |
-//! | [`words`] | numbers of things in sentences |
+//! | [`words`] | numbers and lists of things in sentences |
 
 pub mod metadata;
 pub mod ome_arrow;

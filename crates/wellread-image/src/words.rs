@@ -1,4 +1,6 @@
-//! Numbers of things in sentences.
+//! Numbers and lists of things in sentences.
+
+use std::borrow::Borrow;
 
 /// So many things in words, one of them in the singular: `1 image`, `2 images`, `3 batches`.
 ///
@@ -28,9 +30,31 @@ pub fn plural(thing: &str) -> String {
     format!("{thing}{ending}")
 }
 
+/// Names in a list, at most `most` of them: `a, b, c …` where there are more.
+///
+/// ```
+/// use wellread_image::words::first_few;
+///
+/// assert_eq!([1, 2, 3].map(|most| first_few(&["a", "b"], most)), ["a …", "a, b", "a, b"]);
+/// ```
+pub fn first_few<S: Borrow<str>>(names: &[S], most: usize) -> String {
+    let more = if names.len() > most { " …" } else { "" };
+    format!("{}{more}", names[..names.len().min(most)].join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_end_after_a_few_names() {
+        let names = ["a", "b", "c"];
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|most| first_few(&names, most)),
+            [" …", "a …", "a, b …", "a, b, c", "a, b, c"]
+        );
+        assert_eq!(first_few::<String>(&[], 2), "");
+    }
 
     #[test]
     fn one_thing_is_in_the_singular() {

@@ -77,7 +77,7 @@ impl FrameworkRunner {
         self.worker = None;
         let mut worker = Worker::start(&self.launch)?;
         let open = self.open.clone().context("there is nothing to open")?;
-        let answer = worker.introduce(&request(&Request::Open(open))?).map_err(explained);
+        let answer = worker.ask_first(&request(&Request::Open(open))?).map_err(explained);
         if worker.is_alive() {
             self.worker = Some(worker);
         }

@@ -105,7 +105,7 @@ impl Batches {
     }
 
     /// The epoch, and the number of images of its order that all ranks together are past. [`Self::state`] is
-    /// made of these ([`Loader::state_at`](crate::Loader::state_at)); a program that asks at every batch and
+    /// made of these ([`Loader::state_since`](crate::Loader::state_since)); a program that asks at every batch and
     /// saves few states needs no more.
     pub fn progress(&self) -> (u64, usize) {
         (self.shared.epoch, self.shared.steps.after(self.past))

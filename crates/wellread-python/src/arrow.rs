@@ -98,7 +98,7 @@ pub(crate) fn columns<'py>(
     if let Some(name) = names.iter().find(|name| !known.contains(name.as_str())) {
         return Err(no_column(name, &there));
     }
-    let (names, table) = dataset.long(py, Activity::Opening, move |dataset, _| {
+    let (names, table) = dataset.run_interruptible(py, Activity::Opening, move |dataset, _| {
         let table = dataset.store().hints().features(&names)?;
         Ok((names, table))
     })?;
@@ -213,7 +213,7 @@ pub(crate) fn with_columns(
     nulls: bool,
 ) -> PyResult<WithTable<wellread::Dataset>> {
     let stream = taken(capsule)?;
-    dataset.long(py, Activity::Choosing, move |dataset, _| {
+    dataset.run_interruptible(py, Activity::Choosing, move |dataset, _| {
         let batches = some_batches(stream)?;
         let JoinedColumns { columns, other_folder } = joined(dataset.store(), &batches, &on, nulls)?;
         let left_out = left_out(&batches).into_iter().map(|column| (column.name, column.why)).collect();

@@ -1,6 +1,6 @@
 //! A loader's choices: the dictionary that the package makes of its arguments, and the builder's calls for it.
 
-use crate::lent::Lent;
+use crate::lent::LentMemory;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct Choices {
     workers: usize,
     prefetch: Option<usize>,
     memory: Option<usize>,
-    lent: Option<Py<Lent>>,
+    lent: Option<Py<LentMemory>>,
     seed: u64,
     epoch: u64,
     drop_last: bool,

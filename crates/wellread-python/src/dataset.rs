@@ -6,7 +6,7 @@ use crate::cells::Table;
 use crate::choices::{CellChoice, grouping};
 use crate::errors::{Activity, abandonable, exception};
 use crate::opened::Opened;
-use crate::reading::{are_alike, is_small, read, stored};
+use crate::reading::{are_alike, is_small, read, stored_dtype};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ pub(crate) struct Dataset {
 }
 
 impl Dataset {
-    pub(crate) fn new(home: wellread::Dataset) -> Self {
-        Self { opened: Opened::new(home) }
+    pub(crate) fn new(original: wellread::Dataset) -> Self {
+        Self { opened: Opened::new(original) }
     }
 
     /// The set itself.
@@ -128,7 +128,9 @@ impl Dataset {
         masks: Option<PyRef<'_, Self>>,
     ) -> PyResult<Self> {
         let options = choices.options().map_err(|error| exception(py, &error, Activity::Choosing))?;
-        let here = |set: &Self| set.opened.here().map_err(|error| exception(py, &error, Activity::Opening));
+        let here = |set: &Self| {
+            set.opened.of_this_process().map_err(|error| exception(py, &error, Activity::Opening))
+        };
         let masks = masks.map(|masks| here(&masks)).transpose()?;
         let table = match table {
             CellTable::Stream(stream) => Table::Stream(taken(&stream)?),
@@ -138,7 +140,7 @@ impl Dataset {
         let cut = move |images: &wellread::Dataset, _: &AtomicBool| {
             crate::cells::cut(images, table, masks.as_ref(), &options)
         };
-        self.opened.long(py, Activity::Opening, cut).map(Self::new)
+        self.opened.run_interruptible(py, Activity::Opening, cut).map(Self::new)
     }
 
     /// The same images with the columns of an Arrow stream beside them. Also the names of the columns that are left
@@ -163,14 +165,15 @@ impl Dataset {
     /// Several sets as one.
     #[staticmethod]
     fn concat(py: Python<'_>, sets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let sets: Result<Vec<wellread::Dataset>> = sets.into_iter().map(|set| set.opened.here()).collect();
+        let sets: Result<Vec<wellread::Dataset>> =
+            sets.into_iter().map(|set| set.opened.of_this_process()).collect();
         let whole = sets.and_then(|sets| wellread::Dataset::concat(&sets));
         whole.map(Self::new).map_err(|error| exception(py, &error, Activity::Opening))
     }
 
     /// The sets that this one is put together from: name, and ranges of rows by their first and the row after the last.
     fn parts(&self) -> Vec<(String, Vec<(usize, usize)>)> {
-        let parts = self.opened.home().parts();
+        let parts = self.opened.original().parts();
         let ranges = |part: &SetPart| part.rows.iter().map(|rows| (rows.start, rows.end)).collect();
         parts.into_iter().map(|part| (part.name.clone(), ranges(&part))).collect()
     }
@@ -182,14 +185,14 @@ impl Dataset {
 
     /// The report of the table of cells, as JSON; None where rows are images.
     fn cells_report(&self) -> PyResult<Option<String>> {
-        let report = self.opened.home().cells_report();
+        let report = self.opened.original().cells_report();
         let text = report.map(serde_json::to_string).transpose();
         text.map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
     }
 
     /// Whether rows are cut out of images, also those of some of its parts.
     fn are_cut(&self) -> bool {
-        self.opened.home().store().hints().are_cut
+        self.opened.original().store().hints().are_cut
     }
 
     /// All rows as an Arrow stream, in a capsule.
@@ -198,19 +201,19 @@ impl Dataset {
     }
 
     fn __len__(&self) -> usize {
-        self.opened.home().len()
+        self.opened.original().len()
     }
 
     /// The opened path: for several paths, the folder that they have in common.
     #[getter]
     fn path(&self) -> String {
-        self.opened.home().store().path().to_string_lossy().into_owned()
+        self.opened.original().store().path().to_string_lossy().into_owned()
     }
 
     /// Name of the storage format.
     #[getter]
     fn format(&self) -> &'static str {
-        self.opened.home().store().format()
+        self.opened.original().store().format()
     }
 
     /// A mask among the images and its image, by the names of folders and files alone.
@@ -221,15 +224,15 @@ impl Dataset {
 
     /// The layout that most names of files are of, and their number, where each file is an image since some are not. Or
     /// the layout that all are of, and the reason why each file is an image, and true.
-    fn strays(&self, py: Python<'_>) -> PyResult<Option<(String, String, bool)>> {
+    fn unmatched_names(&self, py: Python<'_>) -> PyResult<Option<(String, String, bool)>> {
         self.opened.with(py, Activity::Opening, |dataset| {
-            let strays = wellread::store::sites::unmatched_names(dataset.store(), &OpenOptions::default());
-            Ok(strays.map(|strays| (strays.layout.to_owned(), strays.to_string(), strays.is_clash())))
+            let unmatched = wellread::store::sites::unmatched_names(dataset.store(), &OpenOptions::default());
+            Ok(unmatched.map(|names| (names.layout.to_owned(), names.to_string(), names.is_clash())))
         })
     }
 
     /// Which images of a folder the table that it was opened by does not name, in a sentence.
-    fn unnamed(&self, py: Python<'_>) -> PyResult<Option<String>> {
+    fn images_without_row(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.opened.with(py, Activity::Opening, |dataset| {
             let sites = dataset.store().hints().sites;
             Ok(sites.and_then(|sites| sites.summary().unnamed_in_words()))
@@ -246,7 +249,7 @@ impl Dataset {
     /// Shape (T, C, Z, Y, X) and type of a row.
     fn info(&self, py: Python<'_>, row: usize) -> PyResult<([usize; 5], &'static str)> {
         let info = self.opened.with(py, Activity::Reading, move |dataset| dataset.row_info(row))?;
-        Ok((info.shape.0, stored(info).name()))
+        Ok((info.shape.0, stored_dtype(info).name()))
     }
 
     /// Whether all these rows have the shape and type of the first.
@@ -256,7 +259,8 @@ impl Dataset {
                 are_alike(dataset, &rows, &AtomicBool::new(false))
             });
         }
-        self.opened.long(py, Activity::Reading, move |dataset, stop| are_alike(dataset, &rows, stop))
+        self.opened
+            .run_interruptible(py, Activity::Reading, move |dataset, stop| are_alike(dataset, &rows, stop))
     }
 
     /// Rows in parts of about these fractions, by a hash of names, or of columns or keys.
@@ -270,8 +274,9 @@ impl Dataset {
         seed: u64,
     ) -> PyResult<Vec<Vec<usize>>> {
         let by = grouping(columns, keys);
-        self.opened
-            .long(py, Activity::Choosing, move |dataset, _| dataset.split(&fractions, by.as_ref(), seed))
+        self.opened.run_interruptible(py, Activity::Choosing, move |dataset, _| {
+            dataset.split(&fractions, by.as_ref(), seed)
+        })
     }
 
     /// Name of a row.
@@ -332,7 +337,7 @@ impl Dataset {
             }
         }
         self.opened
-            .long(py, Activity::Reading, move |dataset, stop| read(dataset, &rows, region, stop))
+            .run_interruptible(py, Activity::Reading, move |dataset, stop| read(dataset, &rows, region, stop))
             .map(Batch::new)
     }
 

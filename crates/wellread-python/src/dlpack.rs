@@ -159,7 +159,7 @@ unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned) {
 /// Frees the tensor of a capsule that nobody took: the taker of one renames the capsule.
 unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
     // SAFETY: called by the interpreter with the capsule that `new` made.
-    let managed = unsafe { untaken(capsule, LEGACY) };
+    let managed = unsafe { unconsumed(capsule, LEGACY) };
     if !managed.is_null() {
         // SAFETY: not taken, so nobody else deletes it.
         unsafe { delete(managed.cast()) }
@@ -169,7 +169,7 @@ unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
 /// As [`destroy`].
 unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: as in `destroy`.
-    let managed = unsafe { untaken(capsule, VERSIONED) };
+    let managed = unsafe { unconsumed(capsule, VERSIONED) };
     if !managed.is_null() {
         // SAFETY: as in `destroy`.
         unsafe { delete_versioned(managed.cast()) }
@@ -178,7 +178,7 @@ unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
 
 /// # Safety
 /// `capsule` is a capsule, and the interpreter is held.
-unsafe fn untaken(capsule: *mut ffi::PyObject, name: &CStr) -> *mut c_void {
+unsafe fn unconsumed(capsule: *mut ffi::PyObject, name: &CStr) -> *mut c_void {
     // SAFETY: by the caller.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, name.as_ptr()) == 1 {

@@ -86,7 +86,7 @@ pub(crate) fn interruptible<T: Send>(
         if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, work) {
             return Err(no_thread(py, &error, doing));
         }
-        awaited(py, &receive, doing, || {
+        wait_for_result(py, &receive, doing, || {
             stop();
             // Nothing of the thread needs the interpreter.
             let _ = py.detach(|| receive.recv());
@@ -125,7 +125,7 @@ pub(crate) fn abandonable<T: Send + 'static>(
     if let Err(error) = thread.spawn(work) {
         return Err(no_thread(py, &error, doing));
     }
-    awaited(py, &receive, doing, || stop.store(true, Ordering::Relaxed))
+    wait_for_result(py, &receive, doing, || stop.store(true, Ordering::Relaxed))
 }
 
 fn no_thread(py: Python<'_>, error: &std::io::Error, doing: Activity) -> PyErr {
@@ -135,7 +135,7 @@ fn no_thread(py: Python<'_>, error: &std::io::Error, doing: Activity) -> PyErr {
 
 /// The value that a thread beside this one sends when it is done. At the first signal `interrupted` is called, and
 /// the signal's exception returned.
-fn awaited<T: Send>(
+fn wait_for_result<T: Send>(
     py: Python<'_>,
     receive: &Receiver<std::thread::Result<wellread::Result<T>>>,
     doing: Activity,
@@ -144,7 +144,9 @@ fn awaited<T: Send>(
     loop {
         match py.detach(|| receive.recv_timeout(SIGNAL_POLL_INTERVAL)) {
             Ok(done) => return into_python_result(py, done, doing),
-            Err(RecvTimeoutError::Disconnected) => return Err(defect(&"a thread ended without a word")),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(error_of_panic(&"a thread ended without a word"));
+            }
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(signal) = py.check_signals() {
                     interrupted();
@@ -162,11 +164,11 @@ fn into_python_result<T>(
 ) -> PyResult<T> {
     match done {
         Ok(result) => result.map_err(|error| exception(py, &error, doing)),
-        Err(panic) => Err(defect(&*panic)),
+        Err(panic) => Err(error_of_panic(&*panic)),
     }
 }
 
-fn defect(panic: &(dyn Any + Send)) -> PyErr {
+fn error_of_panic(panic: &(dyn Any + Send)) -> PyErr {
     let said = wellread::store::guard::panic_message(panic);
     pyo3::exceptions::PyRuntimeError::new_err(format!("a defect of wellread, please report it: {said}"))
 }

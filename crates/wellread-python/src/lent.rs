@@ -1,4 +1,4 @@
-//! [`Lent`]: memory for batches that Python lends, such as torch's page-locked memory.
+//! [`LentMemory`]: memory for batches that Python lends, such as torch's page-locked memory.
 //!
 //! ```text
 //!  Python ──lend(address, bytes)──▶ free ──take(bytes)──▶ loader's thread fills it ──▶ Batch ──released──▶ Python: the tensor it lent
@@ -14,7 +14,7 @@ use wellread::BatchMemory;
 
 /// Memory that is waiting for a batch, each piece for one of its size. Its owner keeps what it lends alive.
 #[pyclass(frozen, module = "wellread._native")]
-pub(crate) struct Lent(pub(crate) Arc<FreeBuffers>);
+pub(crate) struct LentMemory(pub(crate) Arc<FreeBuffers>);
 
 /// The free part of it. The native loaders of several ranks share it, and their batches may differ in size.
 pub(crate) struct FreeBuffers {
@@ -36,7 +36,7 @@ impl FreeBuffers {
 }
 
 // SAFETY: an address is in the list once, is aligned, and is taken for a batch of its size alone. The owner promised
-// that it is kept, initialised and of that size (`Lent::lend`).
+// that it is kept, initialised and of that size (`LentMemory::lend`).
 unsafe impl BatchMemory for FreeBuffers {
     fn take(&self, bytes: usize) -> Option<NonNull<u8>> {
         NonNull::new(std::ptr::with_exposed_provenance_mut(self.pop(bytes)?))
@@ -48,7 +48,7 @@ unsafe impl BatchMemory for FreeBuffers {
 }
 
 #[pymethods]
-impl Lent {
+impl LentMemory {
     #[new]
     fn new() -> Self {
         Self(Arc::new(FreeBuffers { free: Mutex::default() }))

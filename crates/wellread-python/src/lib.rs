@@ -43,7 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<batch::Batch>()?;
     module.add_class::<dataset::Dataset>()?;
-    module.add_class::<lent::Lent>()?;
+    module.add_class::<lent::LentMemory>()?;
     module.add_class::<loader::Batches>()?;
     module.add_class::<loader::Loader>()?;
     module.add_class::<trace::Step>()?;

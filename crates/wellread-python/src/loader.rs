@@ -46,14 +46,14 @@ impl Loader {
         let is_lent = choices.is_lent();
         let (row, skips) = (choices.first_row(), choices.skips());
         // A first image that cannot be read is no wrong choice.
-        dataset.opened().long(py, Activity::Reading, move |set, _| {
+        dataset.opened().run_interruptible(py, Activity::Reading, move |set, _| {
             if row < set.len() && !skips { set.row_info(row).map(drop) } else { Ok(()) }
         })?;
         let targets = targets
             .map(|targets| targets.opened().with(py, Activity::Choosing, |targets| Ok(targets.clone())));
         let targets = targets.transpose()?;
         // Names, columns, and files of fields and statistics may take long to read.
-        let loader = dataset.opened().long(py, Activity::Choosing, move |set, _| {
+        let loader = dataset.opened().run_interruptible(py, Activity::Choosing, move |set, _| {
             choices.apply(wellread::Loader::builder(set), targets.as_ref())?.build().map(Arc::new)
         })?;
         Ok(Self { loader, is_lent })
@@ -252,12 +252,12 @@ impl Batches {
         let start = Instant::now();
         let next = || self.with(py, |batches| Poll::Ready(batches.next()));
         let may_be_slow = self.is_remote || self.is_slow.load(Ordering::Relaxed);
-        let read = if may_be_slow { self.read_beside(py) } else { next() };
+        let read = if may_be_slow { self.read_in_thread(py) } else { next() };
         self.is_slow.store(start.elapsed() > INTERRUPTIBLE_AFTER, Ordering::Relaxed);
         read
     }
 
-    fn read_beside(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
+    fn read_in_thread(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
         let Some(stopper) = self.with(py, |batches| batches.stopper())? else { return Ok(None) };
         // The thread ends at its next block, and gives up what it waits for in places.
         interruptible(

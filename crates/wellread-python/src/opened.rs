@@ -8,7 +8,7 @@ use wellread::Result;
 
 /// A set of images, and the process that opened it.
 pub(crate) struct Opened {
-    home: wellread::Dataset,
+    original: wellread::Dataset,
     /// The process that opened it.
     process: u32,
     /// Opened anew in a process that was forked from it, and which.
@@ -16,13 +16,13 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    pub(crate) fn new(home: wellread::Dataset) -> Self {
-        Self { home, process: wellread::store::process::id(), forked: Mutex::new(None) }
+    pub(crate) fn new(original: wellread::Dataset) -> Self {
+        Self { original, process: wellread::store::process::id(), forked: Mutex::new(None) }
     }
 
     /// The set as it was opened first: for what no file is read for.
-    pub(crate) fn home(&self) -> &wellread::Dataset {
-        &self.home
+    pub(crate) fn original(&self) -> &wellread::Dataset {
+        &self.original
     }
 
     /// Names of the columns beside the images. To tell whether `row_id` is one, its values may be read.
@@ -31,10 +31,10 @@ impl Opened {
     }
 
     /// The set that this process reads from.
-    pub(crate) fn here(&self) -> Result<wellread::Dataset> {
+    pub(crate) fn of_this_process(&self) -> Result<wellread::Dataset> {
         let process = wellread::store::process::id();
         if process == self.process {
-            return Ok(self.home.clone());
+            return Ok(self.original.clone());
         }
         // Not waited for: in a child of a child, a thread that is not here may hold it.
         let mut kept = self.forked.try_lock();
@@ -43,7 +43,7 @@ impl Opened {
         {
             return Ok(dataset.clone());
         }
-        let dataset = self.home.reopened()?;
+        let dataset = self.original.reopened()?;
         if let Ok(kept) = &mut kept {
             // The parent's state is not dropped here: its threads are not in this process.
             std::mem::forget(kept.replace((process, dataset.clone())));
@@ -51,10 +51,10 @@ impl Opened {
         Ok(dataset)
     }
 
-    /// As [`Self::here`], without the interpreter. Ctrl-C is answered where a set behind a network is opened anew.
-    fn awaited(&self, py: Python<'_>, doing: Activity) -> PyResult<wellread::Dataset> {
-        let may_wait = self.home.is_remote() && self.process != wellread::store::process::id();
-        detached_from(py, may_wait, doing, || self.here())
+    /// As [`Self::of_this_process`], without the interpreter. Ctrl-C is answered where a set behind a network is opened anew.
+    fn wait_for_own(&self, py: Python<'_>, doing: Activity) -> PyResult<wellread::Dataset> {
+        let may_wait = self.original.is_remote() && self.process != wellread::store::process::id();
+        detached_from(py, may_wait, doing, || self.of_this_process())
     }
 
     /// Does `work` with what this process reads from, without the interpreter. On this machine it is done at once; behind a
@@ -65,20 +65,20 @@ impl Opened {
         doing: Activity,
         work: impl FnOnce(&wellread::Dataset) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        if self.home.is_remote() {
-            return self.long(py, doing, |dataset, _| work(dataset));
+        if self.original.is_remote() {
+            return self.run_interruptible(py, doing, |dataset, _| work(dataset));
         }
-        detached(py, doing, || work(&self.here()?))
+        detached(py, doing, || work(&self.of_this_process()?))
     }
 
     /// As [`Self::with`], of work that may take long: Ctrl-C is answered meanwhile, and tells it to stop.
-    pub(crate) fn long<T: Send + 'static>(
+    pub(crate) fn run_interruptible<T: Send + 'static>(
         &self,
         py: Python<'_>,
         doing: Activity,
         work: impl FnOnce(&wellread::Dataset, &AtomicBool) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        let dataset = self.awaited(py, doing)?;
+        let dataset = self.wait_for_own(py, doing)?;
         abandonable(py, doing, move |stop| work(&dataset, stop))
     }
 }

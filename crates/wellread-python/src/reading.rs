@@ -11,12 +11,12 @@ use wellread::{DType, Error, Output, Region, Result};
 const DETACHED_READ_BYTES: usize = 4 << 20;
 
 /// The type of pixels as stored.
-pub(crate) fn stored(info: RowInfo) -> DType {
+pub(crate) fn stored_dtype(info: RowInfo) -> DType {
     Output::Stored.dtype(info.dtype)
 }
 
-/// Axes as they are shown: (C, Y, X), or (T, C, Z, Y, X) where there is more than one time point or depth.
-fn shown(size: [usize; 5]) -> Vec<usize> {
+/// The shape of one image: (C, Y, X), or (T, C, Z, Y, X) where it has several time points or depths.
+fn array_shape(size: [usize; 5]) -> Vec<usize> {
     let [t, c, z, y, x] = size;
     if t == 1 && z == 1 { vec![c, y, x] } else { size.to_vec() }
 }
@@ -105,6 +105,6 @@ pub(crate) fn read(
         &mut StoppableSink { sink: copied, path: store.path(), stop },
     )?;
     let mut shape = vec![rows.len()];
-    shape.extend(shown(region.size));
-    Ok(Pixels::own(pixels, &shape, stored(info), rows.to_vec()))
+    shape.extend(array_shape(region.size));
+    Ok(Pixels::own(pixels, &shape, stored_dtype(info), rows.to_vec()))
 }

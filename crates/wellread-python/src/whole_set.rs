@@ -13,11 +13,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wellread::loader::stats::{ChannelOrder, Group, PartialStats, RowNames, Stats, group_of, grouped};
-use wellread::store::checksum::{self, ImageChecksum, SentRow};
+use wellread::store::checksum::{self, ImageChecksum, SentRow, has_unique_names};
 use wellread::store::convert::{one_pixel_type, pixel_types};
 use wellread::store::masks;
 use wellread::store::verify::{Expected, Kind, is_listed_by_file_name, verify_sums as verified};
@@ -49,7 +49,7 @@ pub(crate) fn checksums(
     end: usize,
     jobs: usize,
 ) -> PyResult<String> {
-    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+    dataset.opened().run_interruptible(py, Activity::Reading, move |dataset, _| {
         let sums = checksum::of_rows(dataset.store(), (start, end), jobs, &|| ());
         let sent: Vec<SentRow> = sums.into_iter().map(SentRow::from).collect();
         text(dataset.store().path(), &sent)
@@ -83,9 +83,9 @@ pub(crate) fn verify_sums(
 ) -> PyResult<String> {
     let sums: Vec<SentRow> = read(sums)?;
     let expected = expected.map(|text| all_read(py, read(text)?)).transpose()?;
-    let other = other.map(|other| other.opened().here()).transpose();
+    let other = other.map(|other| other.opened().of_this_process()).transpose();
     let other = other.map_err(|error| exception(py, &error, Activity::Opening))?;
-    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+    dataset.opened().run_interruptible(py, Activity::Reading, move |dataset, _| {
         let store = dataset.store();
         // As the command: a list of checksums tells what is in a folder of other tools, not how its files are sorted.
         let by_file_name = other.is_none() && is_listed_by_file_name(store);
@@ -106,16 +106,10 @@ pub(crate) fn verify_sums(
     })
 }
 
-/// Whether each image can be told by its name.
-fn has_unique_names(images: &[ImageChecksum]) -> bool {
-    let mut seen = HashSet::new();
-    images.iter().all(|image| seen.insert(&image.name))
-}
-
 /// Names of the pixel types of a set, each once.
 #[pyfunction]
 pub(crate) fn types_of(py: Python<'_>, dataset: PyRef<'_, Dataset>) -> PyResult<Vec<&'static str>> {
-    dataset.opened().long(py, Activity::Opening, |dataset, _| {
+    dataset.opened().run_interruptible(py, Activity::Opening, |dataset, _| {
         Ok(pixel_types(dataset.store()).into_iter().map(wellread::PixelType::name).collect())
     })
 }
@@ -123,7 +117,7 @@ pub(crate) fn types_of(py: Python<'_>, dataset: PyRef<'_, Dataset>) -> PyResult<
 /// Raises an error where masks are among the images; with `types`, also where images are of several pixel types.
 #[pyfunction]
 pub(crate) fn check_one_kind(py: Python<'_>, dataset: PyRef<'_, Dataset>, types: bool) -> PyResult<()> {
-    dataset.opened().long(py, Activity::Opening, move |dataset, _| {
+    dataset.opened().run_interruptible(py, Activity::Opening, move |dataset, _| {
         if types {
             one_pixel_type(dataset.store())?;
         }
@@ -138,13 +132,15 @@ pub(crate) fn group_rows(
     dataset: PyRef<'_, Dataset>,
     by: Vec<String>,
 ) -> PyResult<Vec<wellread::loader::stats::GroupRows>> {
-    dataset.opened().long(py, Activity::Choosing, move |dataset, _| grouped(dataset.store(), &by))
+    dataset
+        .opened()
+        .run_interruptible(py, Activity::Choosing, move |dataset, _| grouped(dataset.store(), &by))
 }
 
 /// The names of the channels of these rows, as text.
 #[pyfunction]
 pub(crate) fn row_names(py: Python<'_>, dataset: PyRef<'_, Dataset>, rows: Vec<usize>) -> PyResult<String> {
-    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+    dataset.opened().run_interruptible(py, Activity::Reading, move |dataset, _| {
         text(dataset.store().path(), &RowNames::of(dataset.store(), &rows)?)
     })
 }
@@ -165,7 +161,7 @@ pub(crate) fn channel_order_of(
     dataset: PyRef<'_, Dataset>,
     rows: Vec<usize>,
 ) -> PyResult<String> {
-    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+    dataset.opened().run_interruptible(py, Activity::Reading, move |dataset, _| {
         text(dataset.store().path(), &ChannelOrder::of(dataset.store(), &rows)?)
     })
 }
@@ -181,7 +177,7 @@ pub(crate) fn partial_stats(
     jobs: usize,
 ) -> PyResult<String> {
     let order: ChannelOrder = read(order)?;
-    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+    dataset.opened().run_interruptible(py, Activity::Reading, move |dataset, _| {
         let counted = PartialStats::of(dataset.store(), &rows, first, &order, jobs, &|| ())?;
         text(dataset.store().path(), &counted)
     })

@@ -103,7 +103,7 @@ pub(crate) fn with_profiles(
     on: String,
     columns: Vec<String>,
 ) -> PyResult<Dataset> {
-    let joined = dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+    let joined = dataset.opened().run_interruptible(py, Activity::Reading, move |dataset, _| {
         let own = features::all(dataset.store())?;
         let (found, _) = profiles::join(dataset.store(), &table, &on, &columns)?;
         let (both, _) = features::beside(&table, own.as_ref(), &found)?;
@@ -137,7 +137,7 @@ pub(crate) fn write_part(
     check: bool,
 ) -> PyResult<u64> {
     let options = options.options()?;
-    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+    dataset.opened().run_interruptible(py, Activity::Reading, move |dataset, _| {
         let (mut bytes, how) = (0, ConvertOptions { memory });
         parted::write_part(dataset.store(), &path, &format, &options, how, check, &mut |n| bytes += n)?;
         Ok(bytes)
@@ -154,7 +154,7 @@ pub(crate) fn part_holds(
     options: WriteChoice,
 ) -> PyResult<bool> {
     let options = options.options()?;
-    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+    dataset.opened().run_interruptible(py, Activity::Reading, move |dataset, _| {
         parted::holds(dataset.store(), &path, &format, &options)
     })
 }
@@ -236,7 +236,7 @@ impl Parts {
         source: Option<PyRef<'_, Dataset>>,
     ) -> PyResult<usize> {
         let mut options = options.options()?;
-        let here = source.map(|source| source.opened().here()).transpose();
+        let here = source.map(|source| source.opened().of_this_process()).transpose();
         let source = here.map_err(|error| exception(py, &error, Activity::Opening))?;
         let format = self.format.clone();
         let set = self.take()?;

@@ -22,7 +22,7 @@
 //! | [`chart`] | figures as data; SVG and PNG |
 //! | [`figures`] | the figure of each benchmark |
 //! | [`html`] | the report |
-//! | [`words`] | numbers of things in sentences |
+//! | [`words`] | numbers and lists of things in sentences |
 
 pub mod chart;
 pub mod columns;

@@ -8,6 +8,7 @@ use crate::store::RowsAhead;
 use crate::{Error, Result, RowInfo, Scratch, Store};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -178,6 +179,12 @@ pub fn of_rows(
     let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     results.sort_by_key(|(row, _)| *row);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Whether each image can be told by its name.
+pub fn has_unique_names(images: &[ImageChecksum]) -> bool {
+    let mut seen = HashSet::new();
+    images.iter().all(|image| seen.insert(&image.name))
 }
 
 /// Reads a list of expected digests: a JSON list, or an object with the list under `images`.

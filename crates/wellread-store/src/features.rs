@@ -45,7 +45,7 @@ pub(crate) use unique::{unique_names, unique_schema};
 use values::{decimal_at, plain_values, too_long};
 
 use crate::hints::{LeftOut, Renamed};
-use crate::words::counted;
+use crate::words::{counted, first_few};
 use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, downcast_primitive_array};
@@ -205,10 +205,9 @@ fn keys_of(
         return Err(match there.as_slice() {
             [] => error.hint("it has no columns beside the images: `wellread convert --join` adds them"),
             names => error.hint(format_args!(
-                "it has {} beside the images: {}{}",
+                "it has {} beside the images: {}",
                 counted(names.len(), "column"),
-                names[..names.len().min(12)].join(", "),
-                if names.len() > 12 { " …" } else { "" }
+                first_few(names, 12)
             )),
         });
     }

@@ -2,6 +2,7 @@
 //! read by the place of their own.
 
 use crate::Store;
+use crate::words::first_few;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -22,10 +23,9 @@ pub struct Labels {
 impl fmt::Display for Labels {
     /// Their names and where they are read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.names[..self.names.len().min(MAX_LISTED)].join(", ");
-        let more = if self.names.len() > MAX_LISTED { " …" } else { "" };
+        let names = first_few(&self.names, MAX_LISTED);
         let such = if self.images > 1 || self.names.len() > 1 { "such as " } else { "" };
-        write!(f, "{names}{more} (read as a set of their own, {such}{})", self.first.display())
+        write!(f, "{names} (read as a set of their own, {such}{})", self.first.display())
     }
 }
 

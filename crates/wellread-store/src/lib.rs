@@ -80,7 +80,7 @@
 //! | [`bare_codec`] | decompressors on their own, to hold readers against |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
 //! | [`surface`] | what options are called in messages: flags, or arguments of Python |
-//! | [`words`] | numbers of things in sentences |
+//! | [`words`] | numbers and lists of things in sentences |
 
 pub mod ahead;
 mod amount;

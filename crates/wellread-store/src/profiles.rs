@@ -20,7 +20,7 @@ use crate::features::{joint_key, key_at, key_in_words, taken};
 use crate::found::Found;
 use crate::parquet::{PlainColumns, PlainNames, plain_names, read_plain_columns};
 use crate::surface::option;
-use crate::words::counted;
+use crate::words::{counted, first_few};
 use crate::{Error, LeftOut, Renamed, Result, Store, text_columns};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
@@ -255,9 +255,7 @@ fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[LeftOut], name: &
         .collect();
     near.sort_unstable();
     let near: Vec<String> = near.iter().take(MAX_SUGGESTED).map(|(.., other)| format!("{other:?}")).collect();
-    let some = names[..names.len().min(MAX_LISTED)].join(", ");
-    let more = if names.len() > MAX_LISTED { " …" } else { "" };
-    let there = format!("it has {}: {some}{more}", counted(names.len(), "column"));
+    let there = format!("it has {}: {}", counted(names.len(), "column"), first_few(&names, MAX_LISTED));
     let hint = if near.is_empty() { there } else { format!("is it {}? {there}", near.join(" or ")) };
     Error::new(profiles, format_args!("has no column {name:?}{purpose}")).choice().hint(hint)
 }

@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Events that a recording keeps, about: some 48 MiB of memory, and twice as much of a file.
 pub const LIMIT: usize = 1 << 20;
 
-/// The level of recording: nothing, the outlines, everything.
+/// The level of recording: nothing, spans without details, everything.
 pub(crate) static LEVEL: AtomicU8 = AtomicU8::new(OFF);
 pub(crate) const OFF: u8 = 0;
-const OUTLINES: u8 = 1;
+const WITHOUT_DETAILS: u8 = 1;
 const ALL: u8 = 2;
 
 /// Counts recordings, so that a thread knows whether its chunk is of the present one.
@@ -120,7 +120,7 @@ fn current() -> Option<MutexGuard<'static, Option<Recording>>> {
 }
 
 /// Makes processes that are forked from this one record nothing.
-fn heed_forks() {
+fn disable_in_forks() {
     #[cfg(unix)]
     {
         static ONCE: std::sync::Once = std::sync::Once::new();
@@ -150,7 +150,7 @@ thread_local! {
 
 /// Leaves the calling thread's line of the timeline to the next thread of its name, as a thread that ends does. It is for one
 /// that is kept for other work.
-pub fn leave() {
+pub fn release_lane() {
     let _ = LOCAL.try_with(|local| drop(local.replace(ThreadState::NEW)));
 }
 
@@ -171,7 +171,7 @@ impl ThreadState {
     /// Takes a lane of the present recording that no thread has had since a tick, unless it has one. The first span
     /// takes it when it begins, so that no other thread is given it while that is open.
     #[inline]
-    fn join_once(&mut self, since: u64) {
+    fn ensure_joined(&mut self, since: u64) {
         if self.recording != RECORDING.load(Ordering::Relaxed) {
             self.join(since);
         }
@@ -191,16 +191,16 @@ impl ThreadState {
     /// A chunk of the present recording with room in it, and the lane; `None` where there is no recording or no room.
     /// It is for a span that began at a tick, which may have been in another thread.
     fn chunk(&mut self, begun: u64) -> Option<(&Chunk, usize)> {
-        self.join_once(begun);
+        self.ensure_joined(begun);
         if self.chunk.as_ref().is_none_or(|chunk| chunk.is_full()) {
-            self.renew();
+            self.next_chunk();
         }
         let chunk = self.chunk.as_deref().filter(|chunk| !chunk.is_full())?;
         Some((chunk, self.lane?))
     }
 
     #[cold]
-    fn renew(&mut self) {
+    fn next_chunk(&mut self) {
         let mut current = current();
         let Some(recording) = current.as_deref_mut().and_then(Option::as_mut) else {
             self.chunk = None;
@@ -231,7 +231,7 @@ impl Recording {
         self.lanes.len() - 1
     }
 
-    /// Another chunk, unless even outlines are too many by now.
+    /// Another chunk, unless even spans without details are too many by now.
     fn grow(&mut self) -> Option<Arc<Chunk>> {
         if self.room >= 2 * LIMIT {
             return None;
@@ -245,7 +245,7 @@ impl Recording {
 
     fn set_level(&self) {
         // The chunk that was given out last is for this part, too.
-        LEVEL.store(if self.room <= self.part { ALL } else { OUTLINES }, Ordering::Relaxed);
+        LEVEL.store(if self.room <= self.part { ALL } else { WITHOUT_DETAILS }, Ordering::Relaxed);
     }
 }
 
@@ -257,7 +257,7 @@ pub(crate) fn begin(kind: Kind, level: u8) -> u64 {
         return 0;
     }
     // A thread that is ending has no lane any more.
-    let _ = LOCAL.try_with(|local| local.borrow_mut().join_once(u64::MAX));
+    let _ = LOCAL.try_with(|local| local.borrow_mut().ensure_joined(u64::MAX));
     clock::ticks()
 }
 
@@ -291,7 +291,7 @@ pub(crate) fn label(name: String) -> u32 {
 /// process that this one was forked from.
 pub fn start() -> bool {
     let Some(mut current) = current().filter(|current| current.is_none()) else { return false };
-    heed_forks();
+    disable_in_forks();
     clock::choose();
     let clock_cost = clock::cost();
     let number = RECORDING.load(Ordering::Relaxed) + 1;

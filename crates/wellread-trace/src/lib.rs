@@ -21,7 +21,7 @@
 //! | `clock` | ticks, and what they are in nanoseconds |
 //! | `buffers` | events of all threads |
 //! | `chrome` | [`Recorded::write`] |
-//! | [`process`] | which process made a file that is not finished, by its name, and whether it lives |
+//! | [`process`] | which process made a file that is not finished, by its name, and whether it runs |
 //!
 //! ```
 //! use wellread_trace::{Kind, span};
@@ -43,7 +43,7 @@ mod clock;
 mod kind;
 pub mod process;
 
-pub use buffers::{LIMIT, Part, Recorded, is_recording, leave, part, section, start, stop};
+pub use buffers::{LIMIT, Part, Recorded, is_recording, part, release_lane, section, start, stop};
 pub use kind::Kind;
 
 use buffers::{Event, LEVEL, OFF};

@@ -1,8 +1,8 @@
-//! Which process writes an unfinished output, as the output's name says it, and whether that process lives.
+//! Which process writes an unfinished output, as the output's name says it, and whether that process runs.
 //!
 //! ```text
-//!  NUMBER.NAMESPACE ──▶ is NAMESPACE ours? ──no──▶ Unseen: another machine, container or boot; its number says nothing here
-//!                            └────────yes───▶ /proc/NUMBER ──▶ Lives or Gone (also a zombie)
+//!  NUMBER.NAMESPACE ──▶ is NAMESPACE ours? ──no──▶ Unknown: another machine, container or boot; its number says nothing here
+//!                            └────────yes───▶ /proc/NUMBER ──▶ Running or Ended (also a zombie)
 //! ```
 //!
 //! The namespace is a hash of the machine's boot and of the process's PID namespace. A lock would tell more, but network file systems
@@ -12,13 +12,13 @@ use std::path::Path;
 
 /// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
-    /// It lives.
-    Lives,
+pub enum ProcessState {
+    /// It runs.
+    Running,
     /// It has ended.
-    Gone,
+    Ended,
     /// It cannot be seen from here.
-    Unseen,
+    Unknown,
 }
 
 /// How names of unfinished outputs call a process that is seen from here, by its number.
@@ -26,22 +26,22 @@ pub fn process_mark(id: u32) -> String {
     format!("{id}.{}", pid_namespace().unwrap_or_default())
 }
 
-/// The process of this mark.
-pub fn life(mark: &str) -> Life {
-    let Some((id, of)) = mark.split_once('.') else { return Life::Unseen };
+/// The state of the process of this mark.
+pub fn state_of_mark(mark: &str) -> ProcessState {
+    let Some((id, of)) = mark.split_once('.') else { return ProcessState::Unknown };
     if pid_namespace().is_none_or(|here| here != of) {
-        return Life::Unseen;
+        return ProcessState::Unknown;
     }
-    life_of(id)
+    state_of_id(id)
 }
 
-/// The process of this number, of those that are seen from here.
-pub fn life_of(id: &str) -> Life {
+/// The state of the process of this number, of those that are seen from here.
+pub fn state_of_id(id: &str) -> ProcessState {
     if !Path::new("/proc/self").exists() {
-        return Life::Unseen;
+        return ProcessState::Unknown;
     }
-    let lives = id.parse::<u32>().is_ok_and(|id| !has_ended(&Path::new("/proc").join(id.to_string())));
-    if lives { Life::Lives } else { Life::Gone }
+    let is_running = id.parse::<u32>().is_ok_and(|id| !has_ended(&Path::new("/proc").join(id.to_string())));
+    if is_running { ProcessState::Running } else { ProcessState::Ended }
 }
 
 /// Whether a process is not there, or has ended and only waits for its parent to ask how (a zombie). One that was just killed does so.
@@ -80,16 +80,16 @@ mod tests {
     fn a_process_that_only_waits_for_its_parent_has_ended() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let id = child.id().to_string();
-        assert_eq!(life_of(&id), Life::Lives);
+        assert_eq!(state_of_id(&id), ProcessState::Running);
         child.kill().unwrap();
         // Nobody asks for its end before it is seen.
-        let is_gone = (0..6000).any(|_| {
+        let ended = (0..6000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(10));
-            life_of(&id) == Life::Gone
+            state_of_id(&id) == ProcessState::Ended
         });
-        assert!(is_gone && Path::new("/proc").join(&id).exists());
+        assert!(ended && Path::new("/proc").join(&id).exists());
         child.wait().unwrap();
-        assert_eq!(life_of(&id), Life::Gone);
+        assert_eq!(state_of_id(&id), ProcessState::Ended);
     }
 
     #[test]
@@ -97,15 +97,17 @@ mod tests {
         let own = process_mark(std::process::id());
         let (id, namespace) = own.split_once('.').unwrap();
         assert_eq!((id, namespace.len()), (std::process::id().to_string().as_str(), 8));
-        assert_eq!(life(&own), Life::Lives);
+        assert_eq!(state_of_mark(&own), ProcessState::Running);
         // No process has this number.
-        assert_eq!(life(&process_mark(4_294_967_294)), Life::Gone);
+        assert_eq!(state_of_mark(&process_mark(4_294_967_294)), ProcessState::Ended);
         let other = if namespace == "00000000" { "00000001" } else { "00000000" };
-        for unseen in
-            [format!("4294967294.{other}"), format!("{id}.{other}"), "4294967294".into(), "1.".into()]
+        for mark in [format!("4294967294.{other}"), format!("{id}.{other}"), "4294967294".into(), "1.".into()]
         {
-            assert_eq!(life(&unseen), Life::Unseen, "{unseen}");
+            assert_eq!(state_of_mark(&mark), ProcessState::Unknown, "{mark}");
         }
-        assert_eq!([life_of(id), life_of("4294967294"), life_of("x")], [Life::Lives, Life::Gone, Life::Gone]);
+        assert_eq!(
+            [state_of_id(id), state_of_id("4294967294"), state_of_id("x")],
+            [ProcessState::Running, ProcessState::Ended, ProcessState::Ended]
+        );
     }
 }

@@ -162,7 +162,7 @@ pub struct Worker {
     child: Child,
     stdin: ChildStdin,
     events: Receiver<io::Result<Event>>,
-    said: Arc<Mutex<VecDeque<String>>>,
+    stderr_lines: Arc<Mutex<VecDeque<String>>>,
     name: &'static str,
     limit: Duration,
     /// Whether it can be asked again.
@@ -183,17 +183,17 @@ impl Worker {
         else {
             bail!("{} has no streams", launch.worker());
         };
-        prefer_to_lose(child.id());
+        prefer_as_oom_victim(child.id());
         let (sender, events) = sync_channel(QUEUE_LENGTH);
-        let said = Arc::new(Mutex::new(VecDeque::new()));
-        let last = Arc::clone(&said);
+        let stderr_lines = Arc::new(Mutex::new(VecDeque::new()));
+        let last = Arc::clone(&stderr_lines);
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(work).context("cannot start a thread")
         };
         spawn("worker-events", Box::new(move || read_events(BufReader::new(stdout), &sender)))?;
-        spawn("worker-stderr", Box::new(move || keep_last(BufReader::new(stderr), &last)))?;
+        spawn("worker-stderr", Box::new(move || keep_last_lines(BufReader::new(stderr), &last)))?;
         let (name, limit) = (launch.worker(), launch.limit);
-        Ok(Self { child, stdin, events, said, name, limit, alive: true, _sources: folder })
+        Ok(Self { child, stdin, events, stderr_lines, name, limit, alive: true, _sources: folder })
     }
 
     /// Its process id.
@@ -210,7 +210,7 @@ impl Worker {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub fn introduce(&mut self, request: &Value) -> Result<Value> {
+    pub fn ask_first(&mut self, request: &Value) -> Result<Value> {
         let limit = self.limit;
         self.limit = limit.max(MIN_IMPORT_TIMEOUT);
         let answer = self.ask(request, |_| ());
@@ -263,8 +263,8 @@ impl Worker {
         }
         let status = status.map(|status| format!(" ({status})"));
         self.end();
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = said.iter().rev().find(|line| !line.trim().is_empty());
+        let stderr_lines = self.stderr_lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = stderr_lines.iter().rev().find(|line| !line.trim().is_empty());
         let words = last.map(|line| format!(": {}", line.trim()));
         anyhow!("{} ended{}{}", self.name, status.unwrap_or_default(), words.unwrap_or_default())
     }
@@ -284,7 +284,7 @@ impl Drop for Worker {
 }
 
 /// Has the kernel end this process before any other when memory runs out: a measurement may be lost, nothing else.
-pub fn prefer_to_lose(id: u32) {
+pub fn prefer_as_oom_victim(id: u32) {
     // Elsewhere than on Linux there is no such file.
     let _ = std::fs::write(format!("/proc/{id}/oom_score_adj"), "1000");
 }
@@ -325,7 +325,7 @@ fn read_event(stdout: &mut impl BufRead) -> io::Result<Event> {
     })
 }
 
-fn keep_last(stderr: impl BufRead, lines: &Mutex<VecDeque<String>>) {
+fn keep_last_lines(stderr: impl BufRead, lines: &Mutex<VecDeque<String>>) {
     for line in stderr.split(b'\n').map_while(Result::ok) {
         let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == STDERR_LINES {

@@ -73,7 +73,7 @@ fn answer(command: &mut Command, limit: Duration) -> Result<String, String> {
 }
 
 /// Why a Python has no module of this name, in words; `None` where it has one, which may still fail to be imported.
-pub fn lacks(python: &Path, module: &str) -> Option<String> {
+pub fn why_module_is_missing(python: &Path, module: &str) -> Option<String> {
     const CODE: &str =
         "import importlib.util; print('no' if importlib.util.find_spec(sys.argv[1]) is None else 'yes')";
     match ask_python(python, CODE, &[module], PYTHON_START_TIMEOUT) {
@@ -112,11 +112,17 @@ mod tests {
 
     #[test]
     fn a_python_without_the_module_and_none_at_all_are_told_apart() {
-        assert_eq!(lacks(Path::new("no-such-python"), "torch").unwrap(), "no-such-python: not found");
+        assert_eq!(
+            why_module_is_missing(Path::new("no-such-python"), "torch").unwrap(),
+            "no-such-python: not found"
+        );
         let python = Path::new("python3");
         if ask(python, &["--version"], PYTHON_START_TIMEOUT).is_ok() {
-            assert_eq!(lacks(python, "json"), None);
-            assert_eq!(lacks(python, "no_such_module").unwrap(), "python3 has no no_such_module");
+            assert_eq!(why_module_is_missing(python, "json"), None);
+            assert_eq!(
+                why_module_is_missing(python, "no_such_module").unwrap(),
+                "python3 has no no_such_module"
+            );
         }
     }
 }

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::time::Duration;
 use wellread_measure::interleave::Turn;
 use wellread_measure::memory::PeakGuard;
-use wellread_worker::question::lacks;
+use wellread_worker::question::why_module_is_missing;
 use wellread_worker::{Launch, Pixels, Worker, python, threads};
 
 /// Time between two looks at the memory of a worker.
@@ -148,7 +148,7 @@ impl Frameworks {
             ));
             return Ok(());
         }
-        let found = if let Some(why) = lacks(python, "torch") {
+        let found = if let Some(why) = why_module_is_missing(python, "torch") {
             Err(why)
         } else {
             let torch = InPython::start(config, python, Framework::Pytorch, formats)?;
@@ -290,7 +290,7 @@ impl InPython {
                             "seed": config.seed, "formats": formats });
         let launch = Launch::python(python, threads(), config.turn_limit);
         let mut worker = Worker::start(&launch)?;
-        let started = worker.introduce(&start).and_then(|answer| Ok(Started::deserialize(answer)?));
+        let started = worker.ask_first(&start).and_then(|answer| Ok(Started::deserialize(answer)?));
         let started = started.map_err(|e| format!("{e:#} (Python: {})", python.display()));
         let worker = RefCell::new(worker.is_alive().then_some(worker));
         let (model, transforms) = (RefCell::default(), RefCell::default());
@@ -351,7 +351,7 @@ impl InPython {
     fn ready<'w>(&self, slot: &'w mut Option<Worker>) -> Result<&'w mut Worker> {
         if slot.is_none() {
             let mut worker = Worker::start(&self.launch)?;
-            worker.introduce(&self.start).context("the Python worker cannot be started again")?;
+            worker.ask_first(&self.start).context("the Python worker cannot be started again")?;
             *slot = Some(worker);
         }
         slot.as_mut().context("there is no worker")

@@ -109,7 +109,7 @@ fn nothing_measured(report: &ReportInput) -> Option<String> {
 
 fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     let report = &outcome.report;
-    ui.tell(format!("{}\n", report.description));
+    ui.say_wrapped(format!("{}\n", report.description));
     let mut missing = HashSet::new();
     for table in &report.tables {
         let headline = suite::benchmark(table.name()).map_or(&[][..], |b| b.headline);
@@ -130,9 +130,9 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
             Severity::Caution => "!",
             Severity::Bad => "!!",
         };
-        ui.tell(format!("{mark} {}.", finding.text));
+        ui.say_wrapped(format!("{mark} {}.", finding.text));
         if !finding.detail.is_empty() {
-            ui.tell(format!("    {}", finding.detail));
+            ui.say_wrapped(format!("    {}", finding.detail));
         }
     }
     for warning in &report.warnings {
@@ -144,14 +144,14 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
             .iter()
             .map(|(name, floor)| format!("{name} {:.1} %", 100.0 * floor))
             .collect();
-        ui.tell(format!(
+        ui.say_wrapped(format!(
             "Noise floor (one variant measured twice; smaller differences mean nothing): {}.",
             floors.join(", ")
         ));
         let found: Vec<_> =
             report.detectable.iter().map(|(name, least)| format!("{name} {:.1} %", 100.0 * least)).collect();
         if !found.is_empty() {
-            ui.tell(format!(
+            ui.say_wrapped(format!(
                 "Within one process a slow-down is found in nine of ten cases from: {}.",
                 found.join(", ")
             ));
@@ -161,7 +161,7 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
             ));
         }
         if let Some(noisy) = report.too_noisy() {
-            ui.tell(format!("! {noisy}"));
+            ui.say_wrapped(format!("! {noisy}"));
         }
     }
     note_leftovers(&config.out, ui);

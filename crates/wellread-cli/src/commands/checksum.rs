@@ -55,7 +55,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if !failed.is_empty() {
         let store = args.open.open(&args.path, ui)?;
         // The document is a list of images that were read.
-        left_out::tell_all(&unreadable::listed(&*store, failed), ui);
+        left_out::warn_all(&unreadable::listed(&*store, failed), ui);
     }
     if ui.json {
         return ui.document(&sums);

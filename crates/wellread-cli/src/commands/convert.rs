@@ -14,7 +14,7 @@ use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::{Finding, SameImages, bytes_of_pixels};
 use features::{Features, JoinUnmatched, Joining, features_of, parse_join_unmatched};
-use layouts::{LayoutArg, looks_of};
+use layouts::{LayoutArg, display_settings_of};
 use on_cluster::OnValues;
 use std::path::{Path, PathBuf};
 use target::{check_files, check_paths, refuse_ignored, target_format};
@@ -111,7 +111,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
     refuse_ignored(&args.write, format)?;
-    let OnValues { on, keys } = on_cluster::of(&args.on, args.join.is_some())?;
+    let OnValues { on, keys } = on_cluster::parse_on_values(&args.on, args.join.is_some())?;
     on_cluster::refuse_without(on.as_ref(), &args.without_column)?;
     args.write.say_what_is_ignored(format, ui);
     let open = layouts::of_source(&args.open);
@@ -149,7 +149,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ui.say(format!("note: labels of {} are left out: {labels}", counted(labels.images, "image")));
     }
     // By now every row was looked into, which is what this tells of.
-    let lost_display_settings = looks_of(&*source);
+    let lost_display_settings = display_settings_of(&*source);
     for what in &lost_display_settings {
         ui.say(format!("note: {what}"));
     }
@@ -186,7 +186,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let skipped: Vec<usize> = skipped.iter().map(|image| image.row).collect();
     if let Some(on) = &on {
         for note in notes {
-            note.tell(ui);
+            note.print(ui);
         }
         let how = serde_json::json!({
             "overwrite": args.write.overwrite, "resume": args.resume, "verify": !args.no_verify, "mixed": args.mixed,
@@ -224,14 +224,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let is_of_cells = args.open.cells.cells.is_some();
     if args.resume
         && !args.write.overwrite
-        && let Some(found) = complete::of(&*source, &args.target, format, &options, is_of_cells)?
+        && let Some(found) = complete::compare(&*source, &args.target, format, &options, is_of_cells)?
     {
         let refused = |cause: String| {
             let cause = format!("{cause}; nothing was written");
             let hint = "--overwrite writes it anew, or choose another name";
             Failure::from(Error::new(&args.target, cause).hint(hint))
         };
-        let SameImages { bytes: total, differences, untold } = match found {
+        let SameImages { bytes: total, differences, undetectable } = match found {
             Finding::Same(same) => same,
             Finding::Others(how) => {
                 return Err(refused(format!("already exists, with other images than the source: {how}")));
@@ -251,14 +251,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             args.target.display(),
             counted(source.len(), "image")
         ));
-        if !untold.is_empty() {
-            let untold = untold.join(", ");
-            ui.say(format!("  a finished set does not show {untold}: --overwrite writes it anew"));
+        if !undetectable.is_empty() {
+            let undetectable = undetectable.join(", ");
+            ui.say(format!("  a finished set does not show {undetectable}: --overwrite writes it anew"));
         }
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
     for note in notes {
-        note.tell(ui);
+        note.print(ui);
     }
     let part = staged::part(&args.target).filter(|_| !args.resume);
     let mut writer = registry::create(&args.target, format.name, &options)?;
@@ -307,7 +307,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
                 break (*converted, resumed, total, written, Some(seconds).filter(|_| !args.no_verify));
             }
             // Fewer images are left each time, so that this ends.
-            Checked::Struck(what) => {
+            Checked::Truncated(what) => {
                 ui.say(what);
                 writer = registry::create(&args.target, format.name, &options)?;
             }

@@ -134,7 +134,7 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
     bar.finish_and_clear();
     let link = args.open.open_again(data).and_then(|store| link::measure(&*store));
     let link = link.unwrap_or_else(|why| {
-        ui.tell(format!("note: the link could not be measured: {why:#}"));
+        ui.say_wrapped(format!("note: the link could not be measured: {why:#}"));
         None
     });
     if ui.json {

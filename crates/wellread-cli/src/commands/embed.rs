@@ -136,7 +136,7 @@ pub struct Args {
 
 /// The command that a table tells of. It leaves out the machines, how often the command was begun and the printing: no value depends
 /// on them. So the table is the same to the byte wherever it was made.
-fn told_command(line: &str) -> String {
+fn recorded_command(line: &str) -> String {
     let valued = ["on", "actors", "cpus-per-actor", "gpus-per-actor"];
     without(line, &valued, &["--resume", "--overwrite", "--json", "--quiet", "-q"])
 }
@@ -176,7 +176,7 @@ impl Args {
                 turn_limit: Duration::from_secs_f64(self.turn_limit),
                 model_dir: self.model_dir.clone(),
                 server,
-                command: told_command(&command_line()),
+                command: recorded_command(&command_line()),
                 ..Config::default()
             },
         })
@@ -229,9 +229,9 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     if matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None)) {
         ui.hint("note: the weights are drawn at random; --weights FILE.safetensors takes trained ones");
     }
-    let tell = |event: &Event<'_>, bar: &ProgressBar| tell(event, bar, ui);
+    let print = |event: &Event<'_>, bar: &ProgressBar| print_event(event, bar, ui);
     if let Some(on) = args.nodes.on() {
-        let (summary, cluster) = on_nodes::run(on, (&args.nodes, program), (store, &options), &tell, ui)
+        let (summary, cluster) = on_nodes::run(on, (&args.nodes, program), (store, &options), &print, ui)
             .map_err(|failure| with_kept(failure, args))?;
         return report(&summary, &others, Some(&cluster), ui);
     }
@@ -240,15 +240,15 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
         if let Event::Resumed(images) | Event::Images(images) = event {
             bar.inc(*images as u64);
         }
-        tell(event, &bar);
+        print(event, &bar);
     });
     bar.finish_and_clear();
-    let summary = done.map_err(|error| with_kept(on_nodes::said(&error), args))?;
+    let summary = done.map_err(|error| with_kept(on_nodes::failure_of(&error), args))?;
     report(&summary, &others, None, ui)
 }
 
 /// Says what happens, above the bar.
-fn tell(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
+fn print_event(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
     match event {
         Event::Opened(backend, notes) => bar.suspend(|| {
             ui.hint(format!("model: {backend}"));
@@ -303,7 +303,7 @@ fn report(summary: &Summary, others: &[LeftOut], cluster: Option<&Value>, ui: Ui
         on::say(cluster, ui);
     }
     ui.document(&document)?;
-    left_out::tell(&summary.left_out, ui);
+    left_out::warn(&summary.left_out, ui);
     if ui.json {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use text::{Missing, RULE_LINE, lacking, shared_conditions, tell};
+use text::{Missing, RULE_LINE, lacking, print_event, shared_conditions};
 use wellread_bench::machine;
 use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::report::{self, Ranking};
@@ -232,7 +232,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     } else {
         let bar = ui.progress(0, "starting");
         let missing = Missing::default();
-        let run = wellread_infer::run(&config, &|event| tell(event, &missing, &bar, ui));
+        let run = wellread_infer::run(&config, &|event| print_event(event, &missing, &bar, ui));
         bar.finish_and_clear();
         run.map_err(|e| Failure::Failed(format!("{e:#}")))?
     };

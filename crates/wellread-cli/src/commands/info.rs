@@ -114,11 +114,11 @@ impl Info {
     }
 
     /// The notes, where the pixels have these bytes.
-    fn noted(mut self, pieces: Option<Pieces>) -> Self {
+    fn with_notes(mut self, pieces: Option<Pieces>) -> Self {
         if self.pixels_unsupported.is_none() {
             let larger = pieces
                 .and_then(|pieces| larger_than_pixels((self.format, &self.codecs), pieces, self.about()));
-            let note = larger.or_else(|| wide_pixels(&self));
+            let note = larger.or_else(|| note_of_wide_pixels(&self));
             self.notes.extend(note);
         }
         let say =
@@ -239,7 +239,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 const PLAIN_PARQUET: f64 = 0.95;
 
 /// A line for Parquet that keeps pixels of 8 or 16 bits in its smallest number, which has 32.
-fn wide_pixels(info: &Info) -> Option<String> {
+fn note_of_wide_pixels(info: &Info) -> Option<String> {
     let bits = match info.dtype.as_str() {
         "uint8" | "int8" => 8,
         "uint16" | "int16" => 16,
@@ -276,7 +276,7 @@ struct Described {
 
 /// How many different values the columns have together, of those of them that are there; `None` where the last is not. Rows
 /// without a value in the last are of none.
-fn distinct(store: &dyn Store, columns: &[&str]) -> Outcome<Option<usize>> {
+fn count_distinct(store: &dyn Store, columns: &[&str]) -> Outcome<Option<usize>> {
     let there = store.hints().feature_names();
     let found: Vec<String> = columns
         .iter()
@@ -378,12 +378,12 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         sites: store.hints().sites.map(SiteTable::summary),
         lacks: store.hints().lacks.to_vec(),
         parts: store.hints().set_parts(),
-        plates: distinct(store, &[features::PLATE])?,
-        wells: distinct(store, &[features::PLATE, features::WELL])?,
+        plates: count_distinct(store, &[features::PLATE])?,
+        wells: count_distinct(store, &[features::PLATE, features::WELL])?,
         labels: labels.as_ref().map_or_else(Vec::new, |labels| labels.names.clone()),
         looks,
         columns_renamed: renamed.map(|Renamed { from, to }| [from, to]).collect(),
         notes: vec![],
     };
-    Ok(Described { info: info.noted(pieces), labels, others })
+    Ok(Described { info: info.with_notes(pieces), labels, others })
 }

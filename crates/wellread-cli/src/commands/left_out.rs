@@ -8,15 +8,15 @@ use wellread_store::{Result, Store, place};
 const MAX_NAMED: usize = 5;
 
 /// Names all images that are left out, where no document lists them.
-pub fn tell_all(images: &[Unreadable], ui: Ui) {
+pub fn warn_all(images: &[Unreadable], ui: Ui) {
     for image in images {
         ui.warn(in_words(image));
     }
 }
 
 /// Names the first of the images that are left out.
-pub fn tell(images: &[Unreadable], ui: Ui) {
-    tell_all(&images[..images.len().min(MAX_NAMED)], ui);
+pub fn warn(images: &[Unreadable], ui: Ui) {
+    warn_all(&images[..images.len().min(MAX_NAMED)], ui);
     let more = images.len().saturating_sub(MAX_NAMED);
     if more > 0 {
         ui.warn(format!("… and {more} more; --json lists all"));

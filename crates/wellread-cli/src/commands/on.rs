@@ -77,20 +77,20 @@ pub fn parse_on(text: &str) -> Result<On, String> {
 }
 
 /// The result of a cluster, and the work of its nodes.
-pub struct Found {
+pub struct Answer {
     pub result: Value,
     pub cluster: Value,
 }
 
 /// The result of each row of sets, and the work of the nodes.
-pub struct Sums {
+pub struct Checksums {
     /// The rows of each set. The last sets may be missing where one before them has a row that cannot be read.
     pub sets: Vec<Vec<Result<ImageChecksum, wellread_store::Error>>>,
     pub cluster: Value,
 }
 
 /// The answer of a command to a line, if the line asks for something.
-type Hear<'a> = dyn FnMut(&Value, &ProgressBar) -> Outcome<Option<Value>> + 'a;
+type MessageHandler<'a> = dyn FnMut(&Value, &ProgressBar) -> Outcome<Option<Value>> + 'a;
 
 /// A line of the Python.
 #[derive(Default, Deserialize)]
@@ -151,7 +151,7 @@ impl On {
         more: Map<String, Value>,
         what: &str,
         ui: Ui,
-    ) -> Outcome<Found> {
+    ) -> Outcome<Answer> {
         let mut request = more;
         request.extend(named(set)?);
         self.send(command, request, what, ui)
@@ -161,29 +161,29 @@ impl On {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub fn send(&self, command: &str, request: Map<String, Value>, what: &str, ui: Ui) -> Outcome<Found> {
-        self.converse(command, request, what, ui, &mut |_, _| Ok(None))
+    pub fn send(&self, command: &str, request: Map<String, Value>, what: &str, ui: Ui) -> Outcome<Answer> {
+        self.exchange(command, request, what, ui, &mut |_, _| Ok(None))
     }
 
-    /// As [`Self::send`], where the Python tells and asks meanwhile. `hear` is given each `told`, with the bar that is shown, and its answer
-    /// is a line on stdin.
+    /// As [`Self::send`], where the Python tells and asks meanwhile. `reply` is given each `told`, with the bar that is
+    /// shown. Its result is a line on stdin.
     ///
     /// # Errors
-    /// As [`Self::ask`]; what `hear` says, which ends the Python.
-    pub fn converse(
+    /// As [`Self::ask`]; what `reply` says, which ends the Python.
+    pub fn exchange(
         &self,
         command: &str,
         mut request: Map<String, Value>,
         what: &str,
         ui: Ui,
-        hear: &mut Hear<'_>,
-    ) -> Outcome<Found> {
+        reply: &mut MessageHandler<'_>,
+    ) -> Outcome<Answer> {
         request.insert("command".to_owned(), command.into());
         request.insert("address".to_owned(), self.address.clone().into());
         request.insert("resume".to_owned(), self.resume.into());
         let python = python(None);
         for module in ["ray", "wellread"] {
-            if let Some(why) = question::lacks(&python, module) {
+            if let Some(why) = question::why_module_is_missing(&python, module) {
                 return Err(Failure::Failed(format!("--on ray needs Ray: {why} (hint: {HINT})")));
             }
         }
@@ -203,7 +203,7 @@ impl On {
         for line in stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines()) {
             let line = line.and_then(|line| read(&line, &bar));
             let line = line.map_err(|e| failed("cannot read the answer of", &e))?;
-            if let Some(answer) = line.told.as_ref().map(|told| hear(told, &bar)).transpose()?.flatten() {
+            if let Some(answer) = line.told.as_ref().map(|told| reply(told, &bar)).transpose()?.flatten() {
                 write(&answer).map_err(|e| failed("cannot answer", &e))?;
             }
             last = Some(line);
@@ -213,7 +213,7 @@ impl On {
         match last {
             Some(Line { error: Some(error), usage: true, .. }) => Err(Failure::Usage(error)),
             Some(Line { error: Some(error), .. }) => Err(Failure::Failed(error)),
-            Some(Line { result: Some(result), cluster, .. }) => Ok(Found { result, cluster }),
+            Some(Line { result: Some(result), cluster, .. }) => Ok(Answer { result, cluster }),
             _ => Err(failed("no answer from", &status)),
         }
     }
@@ -223,7 +223,13 @@ impl On {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub fn sums(&self, sets: &[(&OpenArgs, &Path)], on_error: &str, what: &str, ui: Ui) -> Outcome<Sums> {
+    pub fn sums(
+        &self,
+        sets: &[(&OpenArgs, &Path)],
+        on_error: &str,
+        what: &str,
+        ui: Ui,
+    ) -> Outcome<Checksums> {
         let mut names = Vec::with_capacity(sets.len());
         for &set in sets {
             names.push(Value::Object(named(set)?));
@@ -231,14 +237,14 @@ impl On {
         let mut request = Map::new();
         request.insert("sets".to_owned(), Value::Array(names));
         request.insert("on_error".to_owned(), on_error.into());
-        let Found { result, cluster } = self.send("checksum", request, what, ui)?;
+        let Answer { result, cluster } = self.send("checksum", request, what, ui)?;
         let texts: Vec<String> = serde_json::from_value(result).map_err(|e| damaged(&e))?;
         let mut found = Vec::with_capacity(sets.len());
         for (&(_, path), text) in sets.iter().zip(&texts) {
             let rows: Vec<SentRow> = serde_json::from_str(text).map_err(|e| damaged(&e))?;
             found.push(rows.into_iter().map(|row| as_typed(row, path).received()).collect());
         }
-        Ok(Sums { sets: found, cluster })
+        Ok(Checksums { sets: found, cluster })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `wellread stats PATH`
 
-use super::on::{self, Found, On, OnArgs};
+use super::on::{self, Answer, On, OnArgs};
 use super::result_file::local_path;
 use super::trace::TraceArgs;
 use super::{OpenArgs, default_jobs, left_out, listed, outside_of, parse_jobs, unreadable};
@@ -175,9 +175,9 @@ fn run_on(args: &Args, on: &On, store: &dyn Store, ui: Ui) -> Outcome {
     more.insert("by".to_owned(), by.into());
     more.insert("percentiles".to_owned(), args.percentiles.clone().into());
     more.insert("on_error".to_owned(), args.on_error.clone().into());
-    let Found { result, cluster } = on.ask("stats", (&args.open, &args.path), more, "reading", ui)?;
+    let Answer { result, cluster } = on.ask("stats", (&args.open, &args.path), more, "reading", ui)?;
     let skipped = unreadable::listed(store, on::failed_rows(&result["skipped"], &args.path)?);
-    left_out::tell(&skipped, ui);
+    left_out::warn(&skipped, ui);
     let text = result["text"].as_str().unwrap_or_default();
     let damaged = |e: serde_json::Error| Failure::Failed(format!("--on ray: the answer is damaged: {e}"));
     if let Some(out) = &args.out {

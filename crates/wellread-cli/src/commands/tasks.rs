@@ -135,10 +135,10 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         on_nodes::take_part(&mut config, part);
     }
     let bar = ui.progress(0, "preparing");
-    let tell = |event: &Event<'_>| tell(event, &bar, ui);
+    let print = |event: &Event<'_>| print_event(event, &bar, ui);
     let outcome = match args.nodes.cluster().filter(|_| !config.dry_run) {
-        Some(cluster) => on_nodes::run(cluster, &config, &tell, ui),
-        None => suite::run(&config, &tell).map_err(failed),
+        Some(cluster) => on_nodes::run(cluster, &config, &print, ui),
+        None => suite::run(&config, &print).map_err(failed),
     };
     bar.finish_and_clear();
     let outcome = outcome?;
@@ -207,7 +207,7 @@ fn plan_document(planned: &[Planned]) -> serde_json::Value {
     serde_json::json!({ "plan": tasks })
 }
 
-fn tell(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
+fn print_event(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
     match event {
         Event::Note(text) => bar.suspend(|| ui.hint(text)),
         Event::Begin { what, done, of } => shown_on(bar)(what, *done, *of),

@@ -53,17 +53,17 @@ pub(super) fn without(
     if others.is_empty() {
         return Ok((source, others));
     }
-    left_out::tell(&others, ui);
+    left_out::warn(&others, ui);
     Ok((Box::new(Subset::of(source, rows)), others))
 }
 
 /// Rows of a set that cannot be read, as a result lists them.
 pub(super) fn listed(source: &dyn Store, rows: Vec<(usize, Error)>) -> Vec<Unreadable> {
-    rows.into_iter().map(|(row, error)| told(source, row, &error)).collect()
+    rows.into_iter().map(|(row, error)| described(source, row, &error)).collect()
 }
 
 /// An image with the reason why it cannot be read: its file, where that is another than the source, and the error.
-fn told(source: &dyn Store, row: usize, error: &Error) -> Unreadable {
+fn described(source: &dyn Store, row: usize, error: &Error) -> Unreadable {
     let name = source.name(row).unwrap_or_else(|_| format!("row {row}"));
     let reason = format!("{}{}", error.file_below(source.path()), error.cause());
     Unreadable { row, name, reason }

@@ -6,13 +6,13 @@ use super::on::{self, OnArgs};
 use super::{OpenArgs, default_jobs, parse_jobs};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use sets::Opened;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use wellread_measure::path_text::text;
 use wellread_measure::to_stderr;
 use wellread_store::Error;
-use wellread_store::checksum::{ImageChecksum, all};
+use wellread_store::checksum::{all, has_unique_names};
 use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify_sums};
 use wellread_store::words::counted;
 
@@ -214,10 +214,4 @@ fn with_level_hint(args: &Args, failure: Failure) -> Failure {
         }
         (failure, _) => failure,
     }
-}
-
-/// Whether each image can be told by its name.
-fn has_unique_names(images: &[ImageChecksum]) -> bool {
-    let mut seen = HashSet::new();
-    images.iter().all(|image| seen.insert(&image.name))
 }

@@ -26,7 +26,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `mod.rs` | [`OmeImage`], [`TiffData`], [`OmeXmlError`], [`decode`] |
-//! | `read.rs` | [`read`]: a walk over the XML events, no tree, no entity expansion |
+//! | `read.rs` | [`read`]: one pass over the XML events, no tree, no entity expansion |
 //! | `attributes.rs` | what the attributes of an element say |
 //! | `write.rs` | [`write`] |
 //! | `planes.rs` | [`DimensionOrder`], [`PlaneMap`]: from `TiffData` blocks to the IFD of each plane |

@@ -1,4 +1,4 @@
-//! The reader: one walk over the XML events.
+//! The reader: one pass over the XML events.
 //!
 //! Elements are recognised by their local name *and* their place (`OME/Image/Pixels/Channel`), so foreign
 //! XML inside annotations cannot be mistaken for image descriptions. Entities declared in a DOCTYPE are
@@ -19,35 +19,35 @@ use quick_xml::reader::Reader;
 pub fn read(xml: &str) -> Result<Vec<OmeImage>, OmeXmlError> {
     let xml = xml.strip_prefix('\u{feff}').unwrap_or(xml);
     let mut reader = Reader::from_str(xml);
-    let mut walk = Walk::default();
+    let mut parser = Parser::default();
     loop {
         let event = reader.read_event().map_err(|e| syntax(reader.error_position(), &e))?;
         let position = reader.buffer_position();
         match event {
-            Event::Start(start) => walk.open(&start, position)?,
+            Event::Start(start) => parser.open(&start, position)?,
             Event::Empty(start) => {
-                walk.open(&start, position)?;
-                walk.close()?;
+                parser.open(&start, position)?;
+                parser.close()?;
             }
-            Event::End(_) => walk.close()?,
-            Event::Text(text) if walk.takes_text() => walk.text.push_str(&text.xml10_content()),
-            Event::CData(text) if walk.takes_text() => walk.text.push_str(&text.xml10_content()),
-            Event::GeneralRef(reference) if walk.takes_text() => {
-                walk.text.push(resolve(&reference, position)?);
+            Event::End(_) => parser.close()?,
+            Event::Text(text) if parser.takes_text() => parser.text.push_str(&text.xml10_content()),
+            Event::CData(text) if parser.takes_text() => parser.text.push_str(&text.xml10_content()),
+            Event::GeneralRef(reference) if parser.takes_text() => {
+                parser.text.push(resolve(&reference, position)?);
             }
             Event::Eof => {
-                return Err(match walk.path.last() {
+                return Err(match parser.path.last() {
                     Some(element) => OmeXmlError::Truncated { inside: element.name() },
                     None => OmeXmlError::NotOme(String::new()),
                 });
             }
             _ => {}
         }
-        if walk.finished {
+        if parser.finished {
             break;
         }
     }
-    if walk.images.is_empty() { Err(OmeXmlError::NoImage) } else { Ok(walk.images) }
+    if parser.images.is_empty() { Err(OmeXmlError::NoImage) } else { Ok(parser.images) }
 }
 
 /// The character that a reference in running text stands for.
@@ -116,7 +116,7 @@ impl Element {
 
 /// An `Image` whose end has not been seen.
 #[derive(Default)]
-struct Draft {
+struct UnfinishedImage {
     metadata: ImageMetadata,
     /// Set by the first `Pixels`; later ones (alternative pixels of old schemas) are left out.
     image: Option<OmeImage>,
@@ -125,18 +125,18 @@ struct Draft {
 }
 
 #[derive(Default)]
-struct Walk {
+struct Parser {
     path: Vec<Element>,
     /// Number of `Image` elements seen before the present one.
     index: usize,
-    draft: Draft,
+    unfinished: UnfinishedImage,
     images: Vec<OmeImage>,
     file_uuid: Option<String>,
     text: String,
     finished: bool,
 }
 
-impl Walk {
+impl Parser {
     fn takes_text(&self) -> bool {
         matches!(self.path.last(), Some(Element::Uuid | Element::Time | Element::NamesValue))
     }
@@ -158,11 +158,11 @@ impl Walk {
         }
         if parent == Element::Pixels
             && matches!(name, "MetadataOnly" | "BinData")
-            && let Some(image) = &mut self.draft.image
+            && let Some(image) = &mut self.unfinished.image
         {
             image.without_pages = true;
         }
-        if element == Element::Pixels && self.draft.image.is_some() {
+        if element == Element::Pixels && self.unfinished.image.is_some() {
             element = Element::Other;
         }
         match element {
@@ -184,34 +184,34 @@ impl Walk {
     }
 
     fn enter(&mut self, element: Element, attributes: &Attributes<'_>) -> Result<(), OmeXmlError> {
-        let draft = &mut self.draft;
+        let unfinished = &mut self.unfinished;
         match element {
             Element::Image => {
-                *draft = Draft::default();
-                draft.metadata.id = attributes.text("ID").unwrap_or_default();
-                draft.metadata.name = attributes.text("Name").unwrap_or_default();
+                *unfinished = UnfinishedImage::default();
+                unfinished.metadata.id = attributes.text("ID").unwrap_or_default();
+                unfinished.metadata.name = attributes.text("Name").unwrap_or_default();
             }
             Element::Pixels => {
                 let size = |which| attributes.physical_size(which);
-                draft.metadata.physical_size_x = size("PhysicalSizeX");
-                draft.metadata.physical_size_y = size("PhysicalSizeY");
-                draft.metadata.physical_size_z = size("PhysicalSizeZ");
-                draft.metadata.time_increment = attributes.time_increment();
-                draft.image = Some(attributes.pixels(self.file_uuid.clone())?);
+                unfinished.metadata.physical_size_x = size("PhysicalSizeX");
+                unfinished.metadata.physical_size_y = size("PhysicalSizeY");
+                unfinished.metadata.physical_size_z = size("PhysicalSizeZ");
+                unfinished.metadata.time_increment = attributes.time_increment();
+                unfinished.image = Some(attributes.pixels(self.file_uuid.clone())?);
             }
             Element::Channel | Element::LogicalChannel => {
                 let samples = attributes.number("SamplesPerPixel", "Channel/@SamplesPerPixel")?;
-                draft.channels.push((attributes.channel(), samples));
+                unfinished.channels.push((attributes.channel(), samples));
             }
             Element::TiffData => {
                 let block = attributes.tiff_data()?;
-                if let Some(image) = &mut draft.image {
+                if let Some(image) = &mut unfinished.image {
                     image.planes.push(block);
                 }
             }
             Element::Uuid => {
                 self.text.clear();
-                if let Some(block) = draft.image.as_mut().and_then(|image| image.planes.last_mut()) {
+                if let Some(block) = unfinished.image.as_mut().and_then(|image| image.planes.last_mut()) {
                     block.file_name = attributes.text("FileName");
                 }
             }
@@ -225,19 +225,20 @@ impl Walk {
         match self.path.pop() {
             Some(Element::Ome) => self.finished = true,
             Some(Element::Image) => {
-                let draft = std::mem::take(&mut self.draft);
-                self.images.extend(draft.finish(self.index)?);
+                let unfinished = std::mem::take(&mut self.unfinished);
+                self.images.extend(unfinished.finish(self.index)?);
                 self.index += 1;
             }
             Some(Element::Uuid) => {
                 let uuid = self.text.trim().to_owned();
-                if let Some(block) = self.draft.image.as_mut().and_then(|image| image.planes.last_mut()) {
+                if let Some(block) = self.unfinished.image.as_mut().and_then(|image| image.planes.last_mut())
+                {
                     block.uuid = (!uuid.is_empty()).then_some(uuid);
                 }
             }
             Some(Element::Time) => {
                 let time = self.text.trim().to_owned();
-                self.draft.metadata.acquired = (!time.is_empty()).then_some(time);
+                self.unfinished.metadata.acquired = (!time.is_empty()).then_some(time);
             }
             Some(Element::NamesValue) => {
                 let names: Vec<(usize, String)> = serde_json::from_str(&self.text).unwrap_or_default();
@@ -254,7 +255,7 @@ impl Walk {
     }
 }
 
-impl Draft {
+impl UnfinishedImage {
     fn finish(mut self, index: usize) -> Result<Option<OmeImage>, OmeXmlError> {
         let Some(mut image) = self.image else { return Ok(None) };
         let size_c = image.shape.c();

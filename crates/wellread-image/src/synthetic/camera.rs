@@ -167,12 +167,12 @@ fn blur(plane: &mut [f32], width: usize, sigma: f32) {
         padded[..radius].fill(row[0]);
         padded[radius..radius + width].copy_from_slice(row);
         padded[radius + width..].fill(row[width - 1]);
-        weigh(row, &kernel, |offset| &padded[(radius as isize + offset) as usize..][..width]);
+        convolve(row, &kernel, |offset| &padded[(radius as isize + offset) as usize..][..width]);
     }
     // Along columns, a row at a time.
     let source = plane.to_vec();
     for (y, row) in plane.chunks_exact_mut(width).enumerate() {
-        weigh(row, &kernel, |offset| {
+        convolve(row, &kernel, |offset| {
             let from = (y as isize + offset).clamp(0, height as isize - 1) as usize;
             &source[from * width..][..width]
         });
@@ -180,7 +180,7 @@ fn blur(plane: &mut [f32], width: usize, sigma: f32) {
 }
 
 /// `out` = the rows at all offsets, weighted by a symmetric kernel.
-fn weigh<'a>(out: &mut [f32], kernel: &[f32], row: impl Fn(isize) -> &'a [f32]) {
+fn convolve<'a>(out: &mut [f32], kernel: &[f32], row: impl Fn(isize) -> &'a [f32]) {
     for (out, &value) in out.iter_mut().zip(row(0)) {
         *out = kernel[0] * value;
     }

@@ -187,7 +187,7 @@ fn cells(spec: &Spec, row: u64, bytes: usize, effect: f32) -> (Vec<u8>, Vec<u16>
     let mut random = Random::new(spec.seed, row, 0);
     let mut scene = Scene::new(&mut random, y, x, z);
     if effect > 0.0 {
-        scene.treat(effect.min(1.0));
+        scene.apply_treatment(effect.min(1.0));
     }
     let microscope = camera::Microscope::new(&mut random, &scene);
     let mut pixels = vec![0; bytes];

@@ -15,14 +15,14 @@ pub(super) struct Outline {
     pub(super) reach: f32,
 }
 
-/// Position of a direction in the tables of all outlines.
+/// Position of a direction in the tables of all outlines, by its diamond angle.
 #[derive(Clone, Copy)]
-pub(super) struct Bearing {
+pub(super) struct DiamondAngle {
     index: usize,
     fraction: f32,
 }
 
-impl Bearing {
+impl DiamondAngle {
     #[inline]
     pub(super) fn of(x: f32, y: f32) -> Self {
         let sum = x.abs() + y.abs();
@@ -66,7 +66,7 @@ impl Outline {
 
     /// Radius in a direction.
     #[inline]
-    pub(super) fn radius(&self, at: Bearing) -> f32 {
+    pub(super) fn radius(&self, at: DiamondAngle) -> f32 {
         let r = self.radii[at.index];
         r + at.fraction * (self.radii[at.index + 1] - r)
     }
@@ -137,8 +137,8 @@ impl Outline {
             index += 1;
             radius.max(floor)
         });
-        outline.soften();
-        outline.soften();
+        outline.smooth();
+        outline.smooth();
         if random.chance(0.12) {
             // A retraction fibre: one thin, long tip.
             let tip = random.below(ENTRIES - 1) + 1;
@@ -157,7 +157,7 @@ impl Outline {
     }
 
     /// Rounds off corners, leaving long tips.
-    fn soften(&mut self) {
+    fn smooth(&mut self) {
         let sharp = self.radii;
         for k in 0..ENTRIES {
             let before = sharp[(k + ENTRIES - 1) % ENTRIES];

@@ -4,7 +4,7 @@
 //! nucleus. [`Geometry::shade`] turns that into light, one stain at a time. Textures are fixed to the cell,
 //! so they move with it.
 
-use super::outline::Bearing;
+use super::outline::DiamondAngle;
 use super::scene::{Cell, Phase, Scene, Speck};
 
 /// The five stains of Cell Painting.
@@ -104,7 +104,7 @@ impl Geometry {
     }
 
     pub(super) fn draw(&mut self, scene: &Scene, t: usize, z: usize) {
-        const FAR: f32 = 9.0;
+        const BACKGROUND_DISTANCE: f32 = 9.0;
         let plane_height = scene.plane_height(z);
         self.defocus = plane_height.abs();
         self.views.clear();
@@ -115,9 +115,9 @@ impl Geometry {
         }));
         self.owner.fill(0);
         self.nucleus.fill(0);
-        self.reach.fill(FAR);
-        self.second.fill(FAR);
-        self.depth.fill(FAR);
+        self.reach.fill(BACKGROUND_DISTANCE);
+        self.second.fill(BACKGROUND_DISTANCE);
+        self.depth.fill(BACKGROUND_DISTANCE);
         for (index, cell) in scene.cells.iter().enumerate() {
             self.draw_cell(scene, index, cell);
         }
@@ -125,12 +125,12 @@ impl Geometry {
 
     fn draw_cell(&mut self, scene: &Scene, index: usize, cell: &Cell) {
         // The ragged edge of a cell strays this far from its outline.
-        const RAGGED: f32 = 0.12;
+        const EDGE_AMPLITUDE: f32 = 0.12;
         let label = index as u16 + 1;
         let view = self.views[index];
         // A nucleus above or below the plane is still seen, blurred.
         let section = view.section.max(0.6);
-        let radius = (cell.outline.reach * (1.0 + RAGGED)).max(cell.nucleus.reach);
+        let radius = (cell.outline.reach * (1.0 + EDGE_AMPLITUDE)).max(cell.nucleus.reach);
         let range = |center: f32, size: usize| {
             let (low, high) = (center - radius, center + radius + 1.0);
             (low.max(0.0) as usize).min(size)..(high.max(0.0) as usize).min(size)
@@ -145,24 +145,24 @@ impl Geometry {
                 if square > radius * radius {
                     continue;
                 }
-                let (r, bearing) = (square.sqrt(), Bearing::of(dx, dy));
+                let (r, diamond_angle) = (square.sqrt(), DiamondAngle::of(dx, dy));
                 let pixel = y * self.width + x;
-                let n = r / (cell.nucleus.radius(bearing) * section);
+                let n = r / (cell.nucleus.radius(diamond_angle) * section);
                 if n < self.depth[pixel] {
                     self.depth[pixel] = n;
                     if n < 1.0 {
                         self.nucleus[pixel] = label;
                     }
                 }
-                let mut q = r / cell.outline.radius(bearing);
-                if q >= 1.0 + RAGGED {
+                let mut q = r / cell.outline.radius(diamond_angle);
+                if q >= 1.0 + EDGE_AMPLITUDE {
                     continue;
                 }
                 if q > 0.3 {
                     let at = |period: f32| {
                         scene.lattice.at(cell.texture[0] + dx * period, cell.texture[1] + dy * period) - 0.5
                     };
-                    q += RAGGED * (1.3 * at(coarse) + 0.7 * at(fine));
+                    q += EDGE_AMPLITUDE * (1.3 * at(coarse) + 0.7 * at(fine));
                 }
                 if q < self.reach[pixel] {
                     self.second[pixel] = self.reach[pixel];

@@ -10,7 +10,7 @@ const HALF_HEIGHT_UM: f32 = 3.7;
 /// Half heights that a deep stack spans.
 const STACK_SPAN: f32 = 2.8;
 /// Labels are 16 bits.
-const MOST_CELLS: f32 = 60_000.0;
+const MAX_CELLS: f32 = 60_000.0;
 
 /// Distance of the planes of a stack, in half heights of a nucleus: a micrometre, less for deep stacks.
 fn z_step(planes: usize) -> f32 {
@@ -113,7 +113,7 @@ impl Scene {
         let margin = 2.2 * diameter;
         let (span_x, span_y) = (width + 2.0 * margin, height + 2.0 * margin);
         let spacing = diameter * random.between(2.25, 2.8);
-        let wanted = (span_x * span_y / (spacing * spacing)).min(MOST_CELLS) as usize + 1;
+        let wanted = (span_x * span_y / (spacing * spacing)).min(MAX_CELLS) as usize + 1;
         let closest = 1.25 * diameter;
         let cluster = [random.between(0.0, 60.0), random.between(0.0, 60.0)];
         let columns = (span_x / closest) as usize + 1;
@@ -251,7 +251,7 @@ impl Scene {
 
     /// Changes the cells as a compound does, by the strength of its effect (0 to 1). Nothing is drawn at random: the
     /// same cells are seen, changed.
-    pub(super) fn treat(&mut self, effect: f32) {
+    pub(super) fn apply_treatment(&mut self, effect: f32) {
         // The effects on DNA, ER, RNA, AGP and mitochondria.
         let stains = [0.9, 0.1, -0.25, 0.7, -0.6];
         for cell in &mut self.cells {
@@ -266,8 +266,8 @@ impl Scene {
     /// Where a cell's centre is at a time.
     pub(super) fn position(&self, cell: &Cell, t: usize) -> [f32; 2] {
         // Cells slow down, so that a long series does not lose them.
-        const TIRED: f32 = 60.0;
-        let t = t as f32 / (1.0 + t as f32 / TIRED);
+        const SLOWDOWN_FRAMES: f32 = 60.0;
+        let t = t as f32 / (1.0 + t as f32 / SLOWDOWN_FRAMES);
         [cell.at[0] + t * (cell.drift[0] + self.stage[0]), cell.at[1] + t * (cell.drift[1] + self.stage[1])]
     }
 

@@ -151,7 +151,7 @@ fn axes_of(file: PathBuf, options: &EmbedOptions) -> Result<Axes> {
         python: wellread_worker::python(config.python.as_deref()),
     };
     let mut worker = Worker::start(&in_rust(config))?;
-    let answer = worker.introduce(&serde_json::to_value(Request::Axes(asked))?).context(named)?;
+    let answer = worker.ask_first(&serde_json::to_value(Request::Axes(asked))?).context(named)?;
     Ok(serde_json::from_value(answer)?)
 }
 

@@ -16,7 +16,7 @@ use parquet::schema::types::ColumnPath;
 use std::collections::HashSet;
 use std::str::FromStr;
 use std::sync::Arc;
-use wellread_store::words::counted;
+use wellread_store::words::{counted, first_few};
 use wellread_store::{Error, Renamed, Store, features};
 
 /// The prefix of names of metadata.
@@ -136,9 +136,8 @@ pub(super) fn check_columns(
     Err(if there.is_empty() {
         error.hint("it has no columns beside the images: `wellread convert --join` adds them")
     } else {
-        let some = there[..there.len().min(12)].join(", ");
-        let more = if there.len() > 12 { " …" } else { "" };
-        error.hint(format_args!("it has {} beside the images: {some}{more}", counted(there.len(), "column")))
+        let some = first_few(there, 12);
+        error.hint(format_args!("it has {} beside the images: {some}", counted(there.len(), "column")))
     })
 }
 

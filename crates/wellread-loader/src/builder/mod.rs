@@ -128,12 +128,6 @@ impl LoaderBuilder {
         self.order(Order::Grouped(grouping)).seed(seed)
     }
 
-    /// Blocks of `rows` neighbouring rows in random order, the rows of `window` blocks shuffled among each other.
-    /// It is nearly random, and read from few places at a time ([`Order::Block`]). Sets the seed of all random draws.
-    pub fn block_shuffle(self, rows: usize, window: usize, seed: u64) -> Self {
-        self.order(Order::Block { rows, window }).seed(seed)
-    }
-
     /// Groups in random order, the rows of `window` groups shuffled among each other ([`Order::Mixed`]): for cells, with
     /// [`Grouping::Position`], those of so many images. Sets the seed of all random draws.
     pub fn mixed(self, by: Grouping, window: usize, seed: u64) -> Self {

@@ -10,7 +10,6 @@ use crate::draw::{Digest, key};
 use std::path::Path;
 use std::sync::Arc;
 use wellread_store::cells::{CellOptions, CellSource, Cells, CellsStore, Mask};
-use wellread_store::features::FeatureColumns;
 use wellread_store::{Result, Store};
 
 impl Cut {
@@ -61,14 +60,6 @@ impl Dataset {
     /// As [`Cells::find`].
     pub fn cells(&self, table: impl AsRef<Path>, options: &CellOptions) -> Result<Self> {
         self.cells_from(CellsFrom::Path(table.as_ref()), None, options)
-    }
-
-    /// The same of a table that the program has, in one batch or several.
-    ///
-    /// # Errors
-    /// As [`Cells::find_in_memory`].
-    pub fn cells_in_memory(&self, table: &[FeatureColumns], options: &CellOptions) -> Result<Self> {
-        self.cells_from(CellsFrom::Memory(table), None, options)
     }
 
     /// The same with any source of cells. `masks` are label images that are open, in place of [`CellOptions::masks`].

@@ -301,18 +301,11 @@ impl Loader {
         Ok(Batches::new(inner, state.epoch(), steps, deals))
     }
 
-    /// The state of an iteration that has come this far ([`Batches::progress`]).
+    /// The state of an iteration that has come this far ([`Batches::progress`]), and has gone on from the state `since`, if
+    /// it has.
     ///
     /// # Errors
-    /// In a forked process, a set that cannot be opened anew.
-    pub fn state_at(&self, epoch: u64, position: usize) -> Result<LoaderState> {
-        self.state_since(None, epoch, position)
-    }
-
-    /// The same of an iteration that has gone on from another state, if it has.
-    ///
-    /// # Errors
-    /// As [`Self::state_at`]; a state that [`Self::resume`] refuses.
+    /// In a forked process, a set that cannot be opened anew; a state that [`Self::resume`] refuses.
     pub fn state_since(
         &self,
         since: Option<&LoaderState>,

@@ -41,7 +41,7 @@ impl Shared {
             if let Some(ahead) = &shared.ahead {
                 ahead.end();
             }
-            wellread_trace::leave();
+            wellread_trace::release_lane();
         });
         match thread {
             Ok(thread) => lock(&self.workers).push(thread),

@@ -187,7 +187,7 @@ impl Shared {
         let builder = Builder::new().name(format!("wellread-{worker}"));
         let thread = Thread::start(builder, move || {
             place::until(&shared.stop, || shared.run_worker());
-            wellread_trace::leave();
+            wellread_trace::release_lane();
         })?;
         lock(&self.workers).push(thread);
         Ok(())

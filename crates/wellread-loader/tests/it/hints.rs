@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{Cache, Dataset, MemoryStore};
-use wellread_store::cells::{CellOptions, Cells, CellsStore};
+use wellread_store::cells::{CellOptions, CellSource, Cells, CellsStore};
 use wellread_store::concat::{Concat, Part};
 use wellread_store::place::Wanted;
 use wellread_store::planes::PlaneStore;
@@ -293,7 +293,7 @@ fn facts_of_images_pass_through_to_their_cells() {
     let table = RecordBatch::try_from_iter([("image", of as _), ("x", x as _), ("y", y as _)]).unwrap();
     let options = CellOptions { size: [1, 1], ..CellOptions::default() };
     let images: Arc<dyn Store> = Arc::from(store);
-    let cells = Cells::find_in_memory(&*images, &[table], &options).unwrap();
+    let cells = Cells::of(&*images, CellSource::Memory(&[table]), &options, None).unwrap();
     let cells = CellsStore::new(images, Arc::new(cells)).unwrap();
     assert_eq!(cells.len(), 3);
     let hints = cells.hints();

@@ -99,7 +99,7 @@ fn remove_leftovers(path: &Path, folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let other = entry.file_name();
         let mark = other.to_str().and_then(|other| other.strip_prefix(&name)?.strip_suffix(".part"));
-        if mark.is_some_and(|mark| process::life(mark) == process::Life::Gone) {
+        if mark.is_some_and(|mark| process::state_of_mark(mark) == process::ProcessState::Ended) {
             let _ = fs::remove_file(entry.path());
         }
     }

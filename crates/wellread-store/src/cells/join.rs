@@ -74,24 +74,12 @@ impl Cells {
         Self::of(images, CellSource::Path(path), options, None)
     }
 
-    /// The same of a table in memory, by the plain columns of its batches. Errors call it `table`.
+    /// The same of whatever says where cells are. Errors call a table in memory `table`. `masks` are label images that
+    /// are open, in place of [`CellOptions::masks`]. The caller passes such masks to [`super::CellsStore::of`], and
+    /// label images that are open and are masks too.
     ///
     /// # Errors
-    /// As [`Self::find`]; two columns of one name.
-    pub fn find_in_memory(
-        images: &dyn Store,
-        batches: &[RecordBatch],
-        options: &CellOptions,
-    ) -> Result<Self> {
-        Self::of(images, CellSource::Memory(batches), options, None)
-    }
-
-    /// The same of whatever says where cells are; `masks` are label images that are open, in place of
-    /// [`CellOptions::masks`]. The caller passes such masks to [`super::CellsStore::of`], and label images that are
-    /// open and are masks too.
-    ///
-    /// # Errors
-    /// As [`Self::find`] and [`Self::find_in_memory`].
+    /// As [`Self::find`]; two columns of one name in a table in memory.
     pub fn of(
         images: &dyn Store,
         source: CellSource<'_>,

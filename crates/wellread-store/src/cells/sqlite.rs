@@ -18,7 +18,7 @@ mod text;
 use super::sqlite_column::Column;
 use crate::features::{BYTES, Comparison};
 use crate::spool::LocalFile;
-use crate::words::counted;
+use crate::words::{counted, first_few};
 use crate::{Error, LeftOut, Result, place};
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema};
@@ -309,7 +309,7 @@ fn named(path: &Path, names: &[String], table: &str) -> Result<(String, Option<S
     let only = of_kind.next().filter(|_| of_kind.next().is_none());
     let exact = names.iter().find(|name| name.eq_ignore_ascii_case(table));
     let Some(name) = exact.or(only) else {
-        let there = if names.is_empty() { "none".to_owned() } else { some(names) };
+        let there = if names.is_empty() { "none".to_owned() } else { first_few(names, LISTED) };
         let error = Error::new(path, format_args!("has no table {table:?}"));
         return Err(error.choice().hint(format_args!("its tables: {there}")));
     };
@@ -323,12 +323,6 @@ fn images_of(names: &[String], objects: &str) -> Option<String> {
     (names.contains(&images) && images != objects).then_some(images)
 }
 
-/// The first few of some names.
-fn some(names: &[String]) -> String {
-    let more = if names.len() > LISTED { " …" } else { "" };
-    format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
-}
-
 /// The table of objects, and that of their images where there is one.
 fn choose(path: &Path, names: &[String]) -> Result<(String, Option<String>)> {
     let best = names.iter().filter_map(|name| rank(name)).min();
@@ -337,7 +331,7 @@ fn choose(path: &Path, names: &[String]) -> Result<(String, Option<String>)> {
     match found[..] {
         [name] => Ok((name.clone(), images_of(names, name))),
         [] => {
-            let there = some(names);
+            let there = first_few(names, LISTED);
             let cause = format_args!("is a SQLite database without a table of objects ({there})");
             Err(Error::new(path, cause).unsupported().hint(
                 "CellProfiler calls it Per_Object or Per_Nuclei, cytominer-database Nuclei; another one is named FILE:TABLE",

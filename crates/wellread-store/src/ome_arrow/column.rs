@@ -1,6 +1,7 @@
 //! Which column of an Arrow schema holds images, and which stand beside it.
 
 use super::boxes::AXES;
+use crate::words::first_few;
 use crate::{Error, LeftOut, Result, features};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use std::path::Path;
@@ -43,10 +44,7 @@ impl ImageColumn {
     /// There is none; the message lists the columns there are.
     pub fn find(path: &Path, schema: &Schema, wanted: Option<&str>) -> Result<Self> {
         let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-        let listed = || {
-            let shown = names.iter().take(20).copied().collect::<Vec<_>>().join(", ");
-            if names.len() > 20 { format!("{shown} and {} more", names.len() - 20) } else { shown }
-        };
+        let listed = || first_few(&names, 20);
         if let Some(wanted) = wanted.filter(|w| !names.contains(w)) {
             return Err(Error::new(path, format_args!("has no column {wanted:?}"))
                 .choice()

@@ -6,6 +6,7 @@
 
 use crate::numbers::LeafType;
 use crate::ome_arrow::{CHUNKS, PLANES};
+use crate::words::first_few;
 use crate::{Error, Result};
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
@@ -89,10 +90,7 @@ impl ImageColumn {
         let root = Node { ty: schema.root_schema(), first: 0 };
         let columns = root.children();
         let names: Vec<_> = columns.iter().map(|c| c.ty.name()).collect();
-        let listed = || {
-            let shown = names.iter().take(20).copied().collect::<Vec<_>>().join(", ");
-            if names.len() > 20 { format!("{shown} and {} more", names.len() - 20) } else { shown }
-        };
+        let listed = || first_few(&names, 20);
         let mut candidates = columns.iter().filter(|c| wanted.is_none_or(|w| c.ty.name() == w)).peekable();
         if let (Some(wanted), None) = (wanted, candidates.peek()) {
             return Err(Error::new(path, format_args!("has no column {wanted:?}"))

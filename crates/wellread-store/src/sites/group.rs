@@ -13,7 +13,7 @@ use super::natural;
 use super::pattern::Memory;
 use crate::features::{PLATE, SITE, WELL};
 use crate::surface::{option, option_as};
-use crate::words::counted;
+use crate::words::{counted, first_few};
 use crate::{Error, Result, threads};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -34,7 +34,7 @@ const FILES_PER_THREAD: usize = 512;
 const MEASUREMENT: &str = "Metadata_Measurement";
 
 /// How many names a message lists.
-const LISTED: usize = 3;
+pub(super) const LISTED: usize = 3;
 
 /// The files of a set as sites.
 #[derive(Debug, Default)]
@@ -101,7 +101,11 @@ pub(super) fn group(files: &[FileText], matcher: &Matcher) -> Result<Grouped, Fa
     }
     if found.is_empty() {
         return Err(Fault {
-            cause: format!("none of {} fits: {}", counted(files.len(), "file"), some(&unmatched)),
+            cause: format!(
+                "none of {} fits: {}",
+                counted(files.len(), "file"),
+                first_few(&unmatched, LISTED)
+            ),
             hint: format!(
                 "a field is {{name}}, * stands for anything, and a pattern fits the whole name: {}",
                 option_as("pattern", "r{row}c{col}f{site}p{z}-ch{channel}sk{time}*.tiff")
@@ -149,12 +153,6 @@ pub(super) fn group(files: &[FileText], matcher: &Matcher) -> Result<Grouped, Fa
     let names = names_of(matcher, &first);
     let columns = columns_of(matcher, &first);
     Ok(Grouped { names, axes, channels, planes, columns, unmatched, unnamed: vec![] })
-}
-
-/// The first few of some names.
-pub(super) fn some(names: &[String]) -> String {
-    let more = if names.len() > LISTED { " …" } else { "" };
-    format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
 }
 
 /// Values of each axis, in order, and the names of channels.

@@ -63,9 +63,9 @@ pub use unused::unused_table;
 
 use crate::format::{Missing, OpenOptions, Unmatched};
 use crate::surface::{option, option_as};
-use crate::words::counted;
+use crate::words::{counted, first_few};
 use crate::{Error, Result, Store, place};
-use group::{Fault, Grouped, some};
+use group::{Fault, Grouped, LISTED};
 use layouts::LAYOUTS;
 use names::{FileText, Matcher};
 use pattern::{Pattern, turned_wells};
@@ -207,7 +207,7 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
             "{} of {} {fit} not fit {layout}: {}",
             counted(n, "file"),
             files.len(),
-            some(&grouped.unmatched)
+            first_few(&grouped.unmatched, LISTED)
         );
         return Err(Error::new(&path, cause)
             .hint(format_args!("{} leaves them out", option_as("unmatched", "skip")))

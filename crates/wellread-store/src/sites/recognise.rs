@@ -10,13 +10,14 @@
 //!
 //! One file that is none of a plate's must not silently make single images of the plate's files.
 
-use super::group::{self, Fault, Grouped, NO_FILE, some};
+use super::group::{self, Fault, Grouped, LISTED, NO_FILE};
 use super::layout::Layout;
 use super::layouts::LAYOUTS;
 use super::names::{self, FileText, Matcher};
 use super::pattern::Memory;
 use crate::features::{SITE, WELL};
 use crate::format::{OpenOptions, Unmatched};
+use crate::words::first_few;
 use crate::{Result, Store, place};
 use std::fmt;
 
@@ -76,7 +77,12 @@ pub fn unmatched_names(store: &dyn Store, options: &OpenOptions) -> Option<Unmat
     let (matcher, grouped) = &found[near];
     let fit = fitting(grouped);
     let layout = matcher.preset?.name;
-    Some(UnmatchedNames { layout, fit, of: fit + grouped.unmatched.len(), others: some(&grouped.unmatched) })
+    Some(UnmatchedNames {
+        layout,
+        fit,
+        of: fit + grouped.unmatched.len(),
+        others: first_few(&grouped.unmatched, LISTED),
+    })
 }
 
 /// The layout that all names are of though they make no sites, such as those of an image in two files.

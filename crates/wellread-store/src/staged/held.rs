@@ -5,7 +5,7 @@ use crate::{Error, Result, place};
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::Duration;
-use wellread_trace::process::{Life, life, process_mark};
+use wellread_trace::process::{ProcessState, process_mark, state_of_mark};
 
 /// Holds `folder` for writing several outputs that belong together, until the handle is dropped. `None` where the file
 /// system has no locks of folders.
@@ -30,7 +30,8 @@ pub(super) fn is_busy(folder: &Path) -> bool {
         return Journal::is_busy(folder);
     }
     let own = process_mark(std::process::id());
-    Journal::remote_writer(folder).is_some_and(|mark| mark != own && life(&mark) == Life::Lives)
+    Journal::remote_writer(folder)
+        .is_some_and(|mark| mark != own && state_of_mark(&mark) == ProcessState::Running)
 }
 
 /// Lets other writers of a target finish, the longer the more often it was tried.

@@ -8,7 +8,7 @@ use crate::journal::Journal;
 use crate::place;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use wellread_trace::process::{Life, life, life_of};
+use wellread_trace::process::{ProcessState, state_of_id, state_of_mark};
 
 /// How long nobody has written to what is named: a process that is not seen here may write to it.
 const QUIET: Duration = Duration::from_hours(1);
@@ -55,7 +55,7 @@ pub fn leftovers_beside(target: &Path) -> Vec<Leftover> {
 /// kind. They are of no use without that process.
 pub fn leftovers_of(folder: &Path, process: fn(&str) -> Option<&str>) -> Vec<Leftover> {
     found_in(folder, |path| {
-        if life_of(process(path.file_name()?.to_str()?)?) != Life::Gone {
+        if state_of_id(process(path.file_name()?.to_str()?)?) != ProcessState::Ended {
             return None;
         }
         let (bytes, written) = size(path);
@@ -80,10 +80,10 @@ fn leftover(path: &Path, wanted: Option<&str>) -> Option<Leftover> {
         return is_left.then(leftover);
     }
     let (process, of) = written_by(name)?;
-    let kind = match life(process) {
-        Life::Lives => return None,
-        Life::Gone => LeftoverKind::Partial,
-        Life::Unseen => LeftoverKind::Unseen,
+    let kind = match state_of_mark(process) {
+        ProcessState::Running => return None,
+        ProcessState::Ended => LeftoverKind::Partial,
+        ProcessState::Unknown => LeftoverKind::Unseen,
     };
     let (bytes, written) = size(path);
     let is_named = is_quiet(written) || kind == LeftoverKind::Unseen && wanted == Some(of);
@@ -127,7 +127,7 @@ pub(super) fn remove_leftovers(parent: &Path, name: &str) {
         let file = entry.name();
         let Some((process, of)) = file.to_str().and_then(written_by) else { continue };
         let ours = of == name || replaced && of.strip_suffix(OLD) == Some(name);
-        if ours && life(process) == Life::Gone {
+        if ours && state_of_mark(process) == ProcessState::Ended {
             remove_any(&parent.join(&file));
         }
     }

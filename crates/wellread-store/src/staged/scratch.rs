@@ -12,7 +12,7 @@ use std::fs::DirBuilder;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use wellread_trace::process::{Life, life, process_mark};
+use wellread_trace::process::{ProcessState, process_mark, state_of_mark};
 
 /// Names that are tried at most.
 const ATTEMPTS: usize = 100;
@@ -80,7 +80,7 @@ fn remove_left(parent: &Path) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let mark = name.to_str().and_then(|name| name.strip_prefix(COPY)?.rsplit_once('-'));
-        if mark.is_some_and(|(mark, _)| life(mark) == Life::Gone) {
+        if mark.is_some_and(|(mark, _)| state_of_mark(mark) == ProcessState::Ended) {
             remove_any(&entry.path());
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  written ──read back──▶ same ──▶ to its place
-//!                    ├──▶ damaged in what an interrupted run has left ──▶ struck out from there on, written again
+//!                    ├──▶ damaged in what an interrupted run has left ──▶ removed from there on, written again
 //!                    └──▶ anything else ──▶ an error; nothing is left
 //! ```
 
@@ -17,9 +17,9 @@ use wellread_store::{Error, Format, OpenOptions, Store};
 pub(super) enum Checked {
     /// It is as the source; the seconds that looking took.
     Same(Box<Converted>, f64),
-    /// An image that an interrupted run has left was damaged since: it is struck out, and all after it. The text tells
+    /// An image that an interrupted run has left was damaged since: it is removed, and all after it. The text tells
     /// of that.
-    Struck(String),
+    Truncated(String),
 }
 
 /// The two sides of the comparison.
@@ -101,7 +101,7 @@ impl Check<'_> {
             // Its journal is locked until this is dropped.
             drop(converted);
             let before = counted_with(row, "image", ["before it is", "before it are"]);
-            return Ok(Checked::Struck(format!(
+            return Ok(Checked::Truncated(format!(
                 "note: the part that an interrupted run left is damaged: {said}; {before} kept, and the others \
                  are written again"
             )));

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use wellread_store::each_row;
 use wellread_store::read_back::{self, Digests};
-use wellread_store::words::{counted, counted_with};
+use wellread_store::words::{counted, counted_with, first_few};
 use wellread_store::{
     Compression, Error, Format, OpenOptions, RowHints, RowInfo, Store, StoreLayout, Tune, WriteOptions,
     features, place, staged,
@@ -40,7 +40,7 @@ pub(super) struct SameImages {
     /// In what else it is not what would be written, in words.
     pub differences: Vec<String>,
     /// Options that were given and of which a set shows nothing.
-    pub untold: Vec<String>,
+    pub undetectable: Vec<String>,
 }
 
 /// Looks at the target at `path`: `None` where a part of it is waiting to be gone on with, or where it is no set. The images of the
@@ -48,7 +48,7 @@ pub(super) struct SameImages {
 ///
 /// # Errors
 /// Columns of the target, or pixels of the source, that cannot be read.
-pub(super) fn of(
+pub(super) fn compare(
     source: &dyn Store,
     path: &Path,
     format: &Format,
@@ -81,8 +81,8 @@ pub(super) fn of(
             }
         }
     }
-    let untold = untold(target, format, options);
-    Ok(Some(Finding::Same(SameImages { bytes, differences, untold })))
+    let undetectable = undetectable(target, format, options);
+    Ok(Some(Finding::Same(SameImages { bytes, differences, undetectable })))
 }
 
 /// In what the images of the target are not those of the source: how many, which names, their order, shape and type.
@@ -98,13 +98,12 @@ fn other_images(source: &dyn Store, target: &dyn Store) -> Option<String> {
     for (names, others, [which, not]) in
         [(&ours, &theirs, ["of the source", "in it"]), (&theirs, &ours, ["in it", "of the source"])]
     {
-        let lone = beyond(names, others);
-        if !lone.is_empty() {
-            let more = if lone.len() > MAX_LISTED { " …" } else { "" };
-            let listed = lone[..lone.len().min(MAX_LISTED)].join(", ");
-            let images = counted(lone.len(), "image");
-            let are = if lone.len() == 1 { "is" } else { "are" };
-            differences.push(format!("{images} {which} {are} not {not}: {listed}{more}"));
+        let surplus_names = surplus(names, others);
+        if !surplus_names.is_empty() {
+            let listed = first_few(&surplus_names, MAX_LISTED);
+            let images = counted(surplus_names.len(), "image");
+            let are = if surplus_names.len() == 1 { "is" } else { "are" };
+            differences.push(format!("{images} {which} {are} not {not}: {listed}"));
         }
     }
     if differences.is_empty() {
@@ -127,19 +126,19 @@ fn other_images(source: &dyn Store, target: &dyn Store) -> Option<String> {
 }
 
 /// Names that there are more of here than among the others.
-fn beyond<'a>(names: &'a [String], others: &[String]) -> Vec<&'a str> {
+fn surplus<'a>(names: &'a [String], others: &[String]) -> Vec<&'a str> {
     let mut counts: HashMap<&str, usize> = HashMap::with_capacity(others.len());
     for name in others {
         *counts.entry(name).or_default() += 1;
     }
-    let is_lone = |name: &&str| match counts.get_mut(*name).filter(|count| **count > 0) {
+    let is_surplus = |name: &&str| match counts.get_mut(*name).filter(|count| **count > 0) {
         Some(count) => {
             *count -= 1;
             false
         }
         None => true,
     };
-    names.iter().map(String::as_str).filter(is_lone).collect()
+    names.iter().map(String::as_str).filter(is_surplus).collect()
 }
 
 /// Shape and type of an image in the target and in the source, if they differ or cannot be read.
@@ -212,22 +211,22 @@ fn layout(target: &dyn Store, format: &Format, options: &WriteOptions) -> Vec<St
 }
 
 /// Options that were given and cannot be seen in a set.
-fn untold(target: &dyn Store, format: &Format, options: &WriteOptions) -> Vec<String> {
-    let mut untold = vec![];
+fn undetectable(target: &dyn Store, format: &Format, options: &WriteOptions) -> Vec<String> {
+    let mut undetectable = vec![];
     if options.tune != Tune::default() && (format.uses_tune)(options) {
-        untold.push("--tune".to_owned());
+        undetectable.push("--tune".to_owned());
     }
     if matches!(options.compression, Compression::Zstd(_) | Compression::Deflate(_)) {
-        untold.push(format!("the level of --compression {}", options.compression));
+        undetectable.push(format!("the level of --compression {}", options.compression));
     }
     let has_pieces = || {
         target.layout().is_ok_and(|layout| layout.chunk.is_some())
             || target.row_hints(0).is_ok_and(|hints| hints.grid().is_some())
     };
     if options.chunk.is_some() && !has_pieces() {
-        untold.push("--chunk".to_owned());
+        undetectable.push("--chunk".to_owned());
     }
-    untold
+    undetectable
 }
 
 /// Whether a codec's name is of another compression than one that was asked for.

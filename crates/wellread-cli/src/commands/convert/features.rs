@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 use wellread_store::features::{self, FeatureColumns};
 use wellread_store::surface::option;
-use wellread_store::words::{counted, counted_with};
+use wellread_store::words::{counted, counted_with, first_few};
 use wellread_store::{Error, Format, LeftOut, Renamed, Store, profiles, registry};
 
 /// The columns that are written beside the images.
@@ -32,7 +32,7 @@ pub(super) enum Note {
 
 impl Note {
     /// Prints it.
-    pub fn tell(self, ui: Ui) {
+    pub fn print(self, ui: Ui) {
         match self {
             Self::Say(text) => ui.say(text),
             Self::Warn(text) => ui.warn(text),
@@ -105,7 +105,7 @@ pub(super) fn features_of(
             return Err(Failure::Usage(cannot_join(format)));
         }
         let joined_now = profiles::join_without(source, profiles, (on, columns), without);
-        let (batch, found) = joined_now.map_err(with_a_way_on)?;
+        let (batch, found) = joined_now.map_err(with_hint_to_omit)?;
         let alone = found.images_alone.count;
         if alone > 0 && unmatched == JoinUnmatched::Error {
             let (of, names) = (counted(found.images, "image"), found.images_alone.named());
@@ -145,7 +145,7 @@ pub(super) fn features_of(
         left_out.extend(found.left_out.iter().cloned());
         joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !is_kept) {
-        without_place = lost(source, columns, format);
+        without_place = columns_without_place(source, columns, format);
         if let Some(first) = without_place.first() {
             notes.push(Note::Warn(format!(
                 "note: {} has no place for columns beside the images and leaves out {} ({first} …)",
@@ -246,9 +246,8 @@ fn columns_of(source: &dyn Store, values: &[String], joining: Option<&Joining<'_
     if let Some(name) = named.iter().find(|name| !there.contains(name)) {
         let mut known = if beside.is_empty() { "none".to_owned() } else { beside.join(", ") };
         if let Some(joining) = joining {
-            let more = if joined.len() > MAX_LISTED { " …" } else { "" };
-            let some = joined[..joined.len().min(MAX_LISTED)].join(", ");
-            let _ = write!(known, "; columns of {}: {some}{more}", joining.profiles.display());
+            let some = first_few(&joined, MAX_LISTED);
+            let _ = write!(known, "; columns of {}: {some}", joining.profiles.display());
         }
         let error = Error::new(source.path(), format_args!("has no column {name:?}")).choice();
         return Err(error.hint(format_args!("columns beside its images: {known}")).into());
@@ -281,11 +280,11 @@ fn names_of(values: &[String], there: &[String]) -> Vec<String> {
 fn own_columns(source: &dyn Store, without: &[String]) -> Outcome<Option<FeatureColumns>> {
     let mut names = source.hints().feature_names();
     names.retain(|name| !without.contains(name));
-    source.hints().features(&names).map_err(|error| Failure::from(with_a_way_on(error)))
+    source.hints().features(&names).map_err(|error| Failure::from(with_hint_to_omit(error)))
 }
 
 /// The error of columns that cannot be read, with the option that leaves out the one that it names.
-fn with_a_way_on(error: Error) -> Error {
+fn with_hint_to_omit(error: Error) -> Error {
     let option = option("without_column").to_string();
     let is_told = error.hint_text().is_some_and(|hint| hint.contains(&option));
     if is_told || error.column_name().is_none() {
@@ -303,7 +302,7 @@ fn cannot_join(format: &Format) -> String {
 
 /// Names of columns that a target without columns has not. Where it has the source's format, names of images may tell some again, as
 /// the classes of an image folder.
-fn lost(source: &dyn Store, columns: &FeatureColumns, format: &Format) -> Vec<String> {
+fn columns_without_place(source: &dyn Store, columns: &FeatureColumns, format: &Format) -> Vec<String> {
     let schema = columns.schema();
     let mut names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     if source.format() == format.name {
@@ -340,7 +339,7 @@ mod tests {
 
     #[test]
     fn only_errors_of_a_column_have_a_way_on() {
-        let way = |error: Error| with_a_way_on(error).hint_text().map(str::to_owned);
+        let way = |error: Error| with_hint_to_omit(error).hint_text().map(str::to_owned);
         let of_text = Error::new("a.parquet", "the column \"x\" is not there");
         assert_eq!(way(of_text), None, "the words tell nothing");
         let told = way(Error::new("a.parquet", "bad values").column("x")).unwrap();

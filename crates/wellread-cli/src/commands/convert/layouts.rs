@@ -32,7 +32,7 @@ pub fn of_source(open: &OpenArgs) -> OpenArgs {
 }
 
 /// Settings of files about the look of their images, which are not converted.
-pub fn looks_of(source: &dyn Store) -> Vec<String> {
+pub fn display_settings_of(source: &dyn Store) -> Vec<String> {
     let has_display_settings =
         registry::formats().iter().any(|f| f.name == source.format() && f.has_display_settings);
     let layout = has_display_settings.then(|| source.layout().ok()).flatten();

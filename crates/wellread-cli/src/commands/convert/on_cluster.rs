@@ -1,7 +1,7 @@
 //! `convert --on ray`: parts that the nodes of a cluster write, and what is said of them.
 
 use super::super::OpenArgs;
-use super::super::on::{self, Found, On};
+use super::super::on::{self, Answer, On};
 use super::check::say_left_out;
 use crate::output::{Failure, Outcome, Ui, bytes};
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ pub(super) struct OnValues<'a> {
 }
 
 /// Tells the values of `--on` apart: one names columns where profiles are joined, else a cluster. Two name both.
-pub(super) fn of(values: &[String], is_joining: bool) -> Outcome<OnValues<'_>> {
+pub(super) fn parse_on_values(values: &[String], is_joining: bool) -> Outcome<OnValues<'_>> {
     let wrong = |why: &str| Failure::Usage(format!("--on: {why}"));
     let cluster = |text: &String| {
         on::parse_on(text)
@@ -90,7 +90,7 @@ pub(super) fn run(
         ("skipped", skipped),
     ];
     more.extend(fields.map(|(name, value)| (name.to_owned(), value)));
-    let Found { mut result, cluster } = on.ask("convert", (open, source), more, "converting", ui)?;
+    let Answer { mut result, cluster } = on.ask("convert", (open, source), more, "converting", ui)?;
     result["source"] = text(source).into();
     result["target"] = text(target).into();
     if !ui.json {
@@ -130,7 +130,7 @@ mod tests {
     fn columns_and_clusters_are_told_apart() {
         let named = |values: &[&str], is_joining| {
             let values: Vec<String> = values.iter().map(|text| (*text).to_owned()).collect();
-            let found = of(&values, is_joining);
+            let found = parse_on_values(&values, is_joining);
             found.map(|OnValues { on, keys }| (on.is_some(), keys.map(str::to_owned))).map_err(|failure| {
                 match failure {
                     Failure::Usage(why) => why,

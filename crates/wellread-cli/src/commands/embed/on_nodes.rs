@@ -79,13 +79,13 @@ impl NodeArgs {
 
 /// A part that is asked for.
 #[derive(Deserialize)]
-struct Asked {
+struct PartRequest {
     part: usize,
     folder: PathBuf,
 }
 
 /// Parts that stdin asks for, a line each. Nobody needs the results once stdin ends: this process ends, too.
-fn asked() -> Receiver<Asked> {
+fn part_requests() -> Receiver<PartRequest> {
     let (send, receive) = channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lines() {
@@ -119,13 +119,13 @@ fn refusal(error: &anyhow::Error) -> Value {
 /// # Errors
 /// Stdout is gone. Other failures are answers.
 pub fn work(store: Box<dyn Store>, options: EmbedOptions) -> Outcome {
-    let parts = asked();
+    let parts = part_requests();
     let mut worker = match PartWorker::open(store, options) {
         Ok(worker) => worker,
         Err(error) => return answer(&refusal(&error)),
     };
     answer(&json!({ "opened": worker.describe() }))?;
-    for Asked { part, folder } in parts {
+    for PartRequest { part, folder } in parts {
         let said = match worker.part(part, &folder) {
             Ok(images) => json!({ "images": images }),
             Err(error) => refusal(&error),
@@ -136,7 +136,7 @@ pub fn work(store: Box<dyn Store>, options: EmbedOptions) -> Outcome {
 }
 
 /// A path that cannot go to a cluster.
-fn no_text(path: &Path) -> Failure {
+fn not_utf8(path: &Path) -> Failure {
     let path = path.display();
     Failure::Failed(format!("{path}: a path for a cluster must be UTF-8 text (hint: rename it)"))
 }
@@ -150,7 +150,7 @@ fn command_of(program: &[OsString], mut words: Vec<String>) -> Outcome<Vec<Strin
     words.insert(at + 1, PART_WORKER.to_owned());
     let program: Outcome<Vec<String>> = program
         .iter()
-        .map(|word| word.to_str().map(str::to_owned).ok_or_else(|| no_text(Path::new(word))))
+        .map(|word| word.to_str().map(str::to_owned).ok_or_else(|| not_utf8(Path::new(word))))
         .collect();
     let mut line = program?;
     line.push("--quiet".to_owned());
@@ -159,7 +159,7 @@ fn command_of(program: &[OsString], mut words: Vec<String>) -> Outcome<Vec<Strin
 }
 
 /// Where it failed, as the command says it.
-pub fn said(error: &anyhow::Error) -> Failure {
+pub fn failure_of(error: &anyhow::Error) -> Failure {
     match error.downcast_ref::<wellread_store::Error>() {
         Some(error) if error.is_choice() => Failure::Usage(error.to_string()),
         _ => Failure::Failed(format!("{error:#}")),
@@ -174,7 +174,7 @@ pub fn run(
     on: &On,
     (nodes, program): (&NodeArgs, &[OsString]),
     (store, options): (Box<dyn Store>, &EmbedOptions),
-    tell: &dyn Fn(&Event<'_>, &ProgressBar),
+    print: &dyn Fn(&Event<'_>, &ProgressBar),
     ui: Ui,
 ) -> Outcome<(Summary, Value)> {
     if nodes.gpus_per_actor.is_none()
@@ -198,29 +198,29 @@ pub fn run(
     request.insert("cpus".to_owned(), nodes.cpus().into());
     request.insert("gpus".to_owned(), nodes.gpus_per_actor.unwrap_or(0.0).into());
     request.insert("most_parts".to_owned(), store.len().div_ceil(options.part_rows).into());
-    let mut gatherer = Gatherer::new(store, options).map_err(|error| said(&error))?;
+    let mut gatherer = Gatherer::new(store, options).map_err(|error| failure_of(&error))?;
     let mut complete = None;
-    let mut hear = |told: &Value, bar: &ProgressBar| -> Outcome<Option<Value>> {
+    let mut reply = |told: &Value, bar: &ProgressBar| -> Outcome<Option<Value>> {
         if let Some(part) = told.get("part").and_then(Value::as_u64) {
-            gatherer.completed(part as usize).map_err(|error| said(&error))?;
+            gatherer.completed(part as usize).map_err(|error| failure_of(&error))?;
             return Ok(None);
         }
         let Some(opened) = told.get("opened") else { return Ok(None) };
         let opened: Described = serde_json::from_value(opened.clone())
             .map_err(|e| Failure::Failed(format!("--on ray: the answer of a node is damaged: {e}")))?;
-        let left = gatherer.begin(&opened, &|event| tell(event, bar)).map_err(|error| said(&error))?;
+        let left = gatherer.begin(&opened, &|event| print(event, bar)).map_err(|error| failure_of(&error))?;
         Ok(Some(match left {
             Left::Nothing(summary) => {
                 complete = Some(summary);
                 json!({ "parts": [], "images": 0, "folder": "" })
             }
             Left::Parts { parts, images, folder } => {
-                let folder = folder.to_str().ok_or_else(|| no_text(&folder))?;
+                let folder = folder.to_str().ok_or_else(|| not_utf8(&folder))?;
                 json!({ "parts": parts, "images": images, "folder": folder })
             }
         }))
     };
-    let found = match on.converse("embed", request, "embedding", ui, &mut hear) {
+    let found = match on.exchange("embed", request, "embedding", ui, &mut reply) {
         Ok(found) => found,
         Err(failure) => {
             gatherer.give_up();
@@ -231,7 +231,7 @@ pub fn run(
         return Ok((summary, found.cluster));
     }
     let bar = ProgressBar::hidden();
-    let summary = gatherer.finish(&|event| tell(event, &bar)).map_err(|error| said(&error))?;
+    let summary = gatherer.finish(&|event| print(event, &bar)).map_err(|error| failure_of(&error))?;
     Ok((summary, found.cluster))
 }
 

@@ -34,7 +34,7 @@ fn is_measured(row: &Row, measured: &[Record]) -> bool {
 }
 
 /// Leaves of `missing` the records that a part lacks, each with the node that its other rows name.
-fn keep_lacking(missing: &mut Vec<Record>, measured: &[Record]) {
+fn keep_unmeasured(missing: &mut Vec<Record>, measured: &[Record]) {
     missing.retain(|record| !is_measured(&record.row, measured));
     if let Some(node) = measured.iter().find_map(|known| known.row.on_node()) {
         for record in &mut *missing {
@@ -73,7 +73,7 @@ pub fn run(cluster: &Cluster, config: &Config, program: &[OsString], ui: Ui) -> 
         }
         let why = end.unwrap_or_else(|| "its node returned no results".to_owned());
         let mut missing = suite::unusable(&part.name, &why, &run).map_err(|e| failed(&e))?;
-        keep_lacking(&mut missing, &measured);
+        keep_unmeasured(&mut missing, &measured);
         is_whole &= missing.is_empty();
         run.records.extend(measured);
         run.records.extend(missing);
@@ -124,7 +124,7 @@ mod tests {
             record("pytorch", "eager", 16),
         ];
         let mut missing = asked.to_vec();
-        keep_lacking(&mut missing, &[known]);
+        keep_unmeasured(&mut missing, &[known]);
         let keys: Vec<_> = missing
             .iter()
             .map(|r| (r.row.framework.as_str(), r.row.variant.as_str(), r.row.batch_size))
@@ -133,7 +133,7 @@ mod tests {
         assert!(missing.iter().all(|record| record.row.node.as_deref() == Some("n1")), "{missing:?}");
         // A part without any row has no node to name.
         let mut missing = asked.to_vec();
-        keep_lacking(&mut missing, &[]);
+        keep_unmeasured(&mut missing, &[]);
         assert!(missing.len() == 4 && missing.iter().all(|record| record.row.node.is_none()));
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn lacking(asked: &[String], rows: &[&Row]) -> Option<String> {
 pub(super) type Missing = RefCell<HashSet<(String, String)>>;
 
 /// Prints as upstream does, around the progress bar.
-pub(super) fn tell(event: &Event<'_>, missing: &Missing, bar: &ProgressBar, ui: Ui) {
+pub(super) fn print_event(event: &Event<'_>, missing: &Missing, bar: &ProgressBar, ui: Ui) {
     match event {
         Event::Progress { what, done, of } => shown_on(bar)(what, *done, *of),
         Event::Opened { name, model, opened } => bar.suspend(|| match opened {

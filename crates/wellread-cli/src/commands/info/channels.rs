@@ -38,8 +38,8 @@ impl Others {
     /// Looks at an image, and passes over one that cannot be read: `verify` tells of it.
     pub(super) fn look_at(&mut self, store: &dyn Store, row: usize) {
         // Where the first has no names, hardly any set has some.
-        let is_far = row >= MAX_REMOTE && store.remote_path().is_some();
-        if row == 0 || is_far && !are_named(&self.own) {
+        let is_beyond_remote_sample = row >= MAX_REMOTE && store.remote_path().is_some();
+        if row == 0 || is_beyond_remote_sample && !are_named(&self.own) {
             return;
         }
         let Ok(metadata) = store.metadata(row) else { return };
@@ -93,21 +93,22 @@ fn listed(channels: &[String]) -> String {
 pub(super) fn say_others(others: &Others, first: &str) -> Vec<String> {
     let own = if are_named(&others.own) { "those above" } else { "no names" };
     let [moved, unlike] = others.first.each_ref().map(Option::as_ref);
-    let say = |count: usize, one: Option<&OtherChannels>, hows: [&str; 2]| {
+    let say = |count: usize, one: Option<&OtherChannels>, descriptions: [&str; 2]| {
         let OtherChannels { image, channels } = one?;
-        let how = hows[usize::from(are_reordered(channels, &others.own))];
+        let how = descriptions[usize::from(are_reordered(channels, &others.own))];
         let images = counted(count, "image");
         Some(format!("{images} {how} ({image} has {}; {first} has {own})", listed(channels)))
     };
-    let moved_hows = [
+    let descriptions_of_moved = [
         "with some of these channels at other numbers: take them by name",
         "with these channels in another order: take them by name",
     ];
-    let unlike_hows = [
+    let descriptions_of_unlike = [
         "with channels of other names",
         "with these channels in another order, and no names that tell them apart",
     ];
-    let all = [say(others.moved, moved, moved_hows), say(others.unlike, unlike, unlike_hows)];
+    let all =
+        [say(others.moved, moved, descriptions_of_moved), say(others.unlike, unlike, descriptions_of_unlike)];
     all.into_iter().flatten().collect()
 }
 

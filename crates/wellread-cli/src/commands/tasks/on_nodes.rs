@@ -73,9 +73,14 @@ fn results_of(
 /// # Errors
 /// A fault of the whole run, no cluster, or results that cannot be written. A part that failed is the error of its
 /// tasks.
-pub fn run(cluster: &Cluster, config: &Config, tell: &dyn Fn(&Event<'_>), ui: Ui) -> Outcome<suite::Outcome> {
+pub fn run(
+    cluster: &Cluster,
+    config: &Config,
+    print: &dyn Fn(&Event<'_>),
+    ui: Ui,
+) -> Outcome<suite::Outcome> {
     let planning = Config { dry_run: true, on_other_machines: true, ..config.clone() };
-    let mut outcome = suite::run(&planning, tell).map_err(|e| failed(&e))?;
+    let mut outcome = suite::run(&planning, print).map_err(|e| failed(&e))?;
     let mut earlier = Earlier::read(&config.output, config.resume).map_err(|e| failed(&e))?;
     let experiments = plan::experiments(&outcome.planned);
     let folder = config.output.with_extension("nodes");

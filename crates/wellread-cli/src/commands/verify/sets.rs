@@ -38,7 +38,7 @@ pub(super) fn open_both(options: &OpenArgs, first: &Path, other: &Path, ui: Ui) 
         ..OpenArgs::default()
     };
     let refusal = match open_fitting(options, first, ui) {
-        Ok(set) => return Ok([set, open_as_far_as_fits(&of_other, other, ui)?]),
+        Ok(set) => return Ok([set, open_with_fitting_options(&of_other, other, ui)?]),
         Err(refusal) => refusal,
     };
     if options.sites.options().is_default() && options.cells.cells.is_none() {
@@ -48,12 +48,12 @@ pub(super) fn open_both(options: &OpenArgs, first: &Path, other: &Path, ui: Ui) 
     let Ok(set) = opened(without_sites(&without_cells(options)), first, ui) else { return Err(refusal) };
     match open_fitting(&of_other, other, ui) {
         Ok(other) => Ok([set, other]),
-        Err(of_other) => Err(both(refusal, of_other)),
+        Err(of_other) => Err(combined(refusal, of_other)),
     }
 }
 
 /// Opens a set with as many of the options as fit it.
-fn open_as_far_as_fits(options: &OpenArgs, path: &Path, ui: Ui) -> Outcome<Opened> {
+fn open_with_fitting_options(options: &OpenArgs, path: &Path, ui: Ui) -> Outcome<Opened> {
     let images = without_cells(options);
     let bare = without_sites(&images);
     open_fitting(options, path, ui).or_else(|_| opened(images, path, ui)).or_else(|_| opened(bare, path, ui))
@@ -87,7 +87,7 @@ fn without_sites(options: &OpenArgs) -> OpenArgs {
 }
 
 /// Why neither set takes the options.
-fn both(first: Failure, other: Failure) -> Failure {
+fn combined(first: Failure, other: Failure) -> Failure {
     match (first, other) {
         (Failure::Usage(first), Failure::Usage(other) | Failure::Failed(other)) => {
             Failure::Usage(format!("{first}\n{other}"))

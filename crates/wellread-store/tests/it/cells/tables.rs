@@ -87,7 +87,7 @@ fn bad_tables_say_what_is_wrong() {
 #[test]
 fn tables_in_memory_are_tables_of_cells() {
     use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
-    use wellread_store::cells::Cells;
+    use wellread_store::cells::{CellSource, Cells};
     let mut random = ChaCha8Rng::seed_from_u64(9);
     let dir = tempfile::tempdir().unwrap();
     let image = Image::noise("a", Shape::plane(20, 20), PixelType::U8, &mut random);
@@ -101,9 +101,9 @@ fn tables_in_memory_are_tables_of_cells() {
         RecordBatch::try_from_iter(columns).unwrap()
     };
     let options = CellOptions { size: [8, 8], ..CellOptions::default() };
-    let cells = Cells::find_in_memory(&*set, &[batch(2), batch(1)], &options).unwrap();
+    let cells = Cells::of(&*set, CellSource::Memory(&[batch(2), batch(1)]), &options, None).unwrap();
     assert_eq!([0, 1, 2, 3].map(|cell| cells.image_of(cell)), [Some(0), Some(0), Some(0), None]);
-    let error = Cells::find_in_memory(&*set, &[batch(0)], &options).unwrap_err();
+    let error = Cells::of(&*set, CellSource::Memory(&[batch(0)]), &options, None).unwrap_err();
     assert!(error.is_choice() && error.to_string().contains("no rows"), "{error}");
 }
 
