@@ -134,6 +134,12 @@ mod tests {
     use super::*;
     use std::io::{BufRead as _, BufReader, Read as _};
 
+    /// A program that is started in the background ignores Ctrl-C, and so would what it starts.
+    fn heed_interrupts() {
+        // SAFETY: the default handler is no code of this program.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+    }
+
     fn shell(script: &str) -> (Process, Option<ChildStdin>, BufReader<ChildStdout>) {
         let (process, stdin, stdout) = Process::start(Command::new("sh").args(["-c", script])).unwrap();
         let (mut stdout, mut line) = (BufReader::new(stdout.unwrap()), String::new());
@@ -145,6 +151,7 @@ mod tests {
     /// One test, since a program has one such process.
     #[test]
     fn a_process_is_asked_to_end_and_one_that_is_dropped_is_killed_with_what_it_started() {
+        heed_interrupts();
         let script = "trap 'echo removed; kill $!; exit 7' INT; sleep 600 >/dev/null & echo ready; wait";
         let (process, _stdin, mut stdout) = shell(script);
         assert!(is_running());
