@@ -6,7 +6,7 @@
 //!  what DuckDB wrote there ──send──▶ s3://bucket/…
 //! ```
 //!
-//! FOLDER is that of the cache on disk, if this process has one that may be as large, and room for the copy is left there. Else it is
+//! FOLDER is that of the cache on disk, if this process has one that may be as large and has room for the copy. Else it is
 //! `TMPDIR`. That a copy was made is said on standard error, once in a process. It takes as long as fetching the whole file, and room
 //! for it.
 
