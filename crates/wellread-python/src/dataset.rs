@@ -99,7 +99,8 @@ impl Dataset {
         let open = move |_: &AtomicBool| {
             cache.begin(path.first())?;
             let set = match path {
-                Paths::One(path) if in_color => wellread::Dataset::open_in_color(path, &options)?,
+                Paths::One(path) if in_color => wellread::Dataset::open_in_color(vec![path], &options)?,
+                Paths::Several(paths) if in_color => wellread::Dataset::open_in_color(paths, &options)?,
                 Paths::One(path) => wellread::Dataset::open_with(path, &options)?,
                 Paths::Several(paths) => wellread::Dataset::open_all(paths, &options)?,
             };
@@ -108,8 +109,7 @@ impl Dataset {
         };
         // Here, where the process may still have but this thread.
         wellread::store::fd_table::reserve_descriptors();
-        let home = abandonable(py, Activity::Opening, open)?;
-        Ok(Self::new(home))
+        abandonable(py, Activity::Opening, open).map(Self::new)
     }
 
     /// The images of an Arrow stream in memory.

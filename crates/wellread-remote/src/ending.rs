@@ -1,5 +1,6 @@
 //! The end of the process on a signal: nothing becomes complete any more, and what is removed is given up where nothing answers.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
@@ -38,9 +39,40 @@ pub(crate) fn is_over(patience: Duration) -> bool {
     BEGUN.get().is_some_and(|begun| begun.elapsed() >= answered + patience)
 }
 
+thread_local! {
+    /// Whether this thread does work that the end waits for.
+    static IS_AWAITED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Puts back what was there before, also when the work panics.
+struct RestoreAwaited(bool);
+
+impl Drop for RestoreAwaited {
+    fn drop(&mut self) {
+        IS_AWAITED.set(self.0);
+    }
+}
+
+/// Runs `work` to its end though the process may be ending by then: [`check`] lets this thread go on.
+///
+/// # Errors
+/// The process is ending already; nothing is run.
+pub(crate) fn awaited(work: &mut dyn FnMut()) -> io::Result<()> {
+    let _completing = Completing::begin();
+    check()?;
+    let _restore = RestoreAwaited(IS_AWAITED.replace(true));
+    work();
+    Ok(())
+}
+
+/// Whether this thread does work that the end waits for.
+pub(crate) fn is_awaited() -> bool {
+    IS_AWAITED.get()
+}
+
 /// An error where the process is ending.
 pub(crate) fn check() -> io::Result<()> {
-    if is_begun() {
+    if is_begun() && !is_awaited() {
         return Err(io::Error::other("the program is ending, and nothing is written any more"));
     }
     Ok(())

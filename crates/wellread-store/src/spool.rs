@@ -6,10 +6,11 @@
 //!  what DuckDB wrote there ──send──▶ s3://bucket/…
 //! ```
 //!
-//! FOLDER is that of the cache on disk, if this process has one that may be as large, or else `TMPDIR`. That a copy was made is said on
-//! standard error, once in a process. It takes as long as fetching the whole file, and room for it.
+//! FOLDER is that of the cache on disk, if this process has one that may be as large and has room for the copy. Else it is
+//! `TMPDIR`. That a copy was made is said on standard error, once in a process. It takes as long as fetching the whole file, and room
+//! for it.
 
-use crate::disk_cache::{self, DiskCache};
+use crate::disk_cache::{self, DiskCache, DiskCacheSpec};
 use crate::free_space::free_bytes;
 use crate::place::{self, File};
 use crate::staged::ScratchFolder;
@@ -84,7 +85,15 @@ fn scratch_within(parent: &Path, target: &Path, who: &str) -> Result<ScratchFold
 /// The folder in which a copy of so many bytes is put.
 fn parent_of_copy(length: u64) -> PathBuf {
     let cache = disk_cache::current().ok().flatten().map(DiskCache::spec);
-    cache.filter(|spec| length <= spec.limit).map_or_else(std::env::temp_dir, |spec| spec.folder)
+    // The bytes that a cache keeps may have left no room on its disk.
+    let is_large_enough =
+        |spec: &DiskCacheSpec| length <= spec.limit && too_few_free(&spec.folder, length).is_none();
+    cache.filter(is_large_enough).map_or_else(std::env::temp_dir, |spec| spec.folder)
+}
+
+/// The bytes that are free in a folder, where a copy of so many has no room.
+fn too_few_free(folder: &Path, length: u64) -> Option<u64> {
+    free_bytes(folder).filter(|&free| length.saturating_add(LEFT_FREE) > free)
 }
 
 /// Puts a file of this machine at a path of another place, where it is once all of it is there.
@@ -140,10 +149,7 @@ fn say(path: &Path, who: &str, length: u64, folder: &Path) {
 
 /// Refuses a copy for which there is no room.
 fn check_room(path: &Path, who: &str, folder: &Path, length: u64) -> Result<()> {
-    let Some(free) = free_bytes(folder) else { return Ok(()) };
-    if length.saturating_add(LEFT_FREE) <= free {
-        return Ok(());
-    }
+    let Some(free) = too_few_free(folder, length) else { return Ok(()) };
     let (size, free, folder) = (megabytes(length), megabytes(free), folder.display());
     let cause = format_args!(
         "{who} reads files of this machine alone, and {folder} has {free} free for a copy of {size}"

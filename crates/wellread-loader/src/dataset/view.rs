@@ -10,7 +10,6 @@
 use super::{Dataset, View, chosen_of};
 use crate::cache::{Cache, CacheReport};
 use crate::draw::{Digest, key};
-use std::path::Path;
 use std::sync::Arc;
 use wellread_store::cells::CellsReport;
 use wellread_store::colors::Colors;
@@ -117,16 +116,16 @@ impl Dataset {
         Ok(Self { chosen, ..Self::from_fn(move || wellread_store::open_all(&paths, &options))? })
     }
 
-    /// As [`Self::open_with`], of pictures as red, green and blue: see [`Colors`].
+    /// As [`Self::open_all`], of pictures as red, green and blue: see [`Colors`].
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn open_in_color(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
-        let (path, options) = (path.as_ref().to_owned(), options.clone());
+    pub fn open_in_color(paths: Vec<std::path::PathBuf>, options: &OpenOptions) -> Result<Self> {
+        let options = options.clone();
         // Other pixels of the same files: caches tell them apart by this.
         let chosen = Some(format!("in color {options:?}").into());
         let open = move || -> Result<Box<dyn Store>> {
-            Ok(Box::new(Colors::new(wellread_store::open(&path, &options)?)))
+            Ok(Box::new(Colors::new(wellread_store::open_all(&paths, &options)?)))
         };
         Ok(Self { chosen, ..Self::from_fn(open)? })
     }

@@ -1,8 +1,9 @@
 //! Pictures of any colours as red, green and blue.
 
-use wellread_image::{PixelType, Shape};
-use wellread_loader::MemoryStore;
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_loader::{Dataset, MemoryStore};
 use wellread_store::colors::Colors;
+use wellread_store::{ImageView, OpenOptions, WriteOptions, create};
 
 #[test]
 fn grey_becomes_three_colours_and_colours_stay() {
@@ -23,4 +24,20 @@ fn grey_becomes_three_colours_and_colours_stay() {
     }
     let first: Vec<u8> = (0..12).collect();
     assert_eq!((read(2).1, read(3).1), (first.clone(), first));
+}
+
+#[test]
+fn pictures_of_several_folders_have_three_colours() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = ["a", "b"].map(|name| dir.path().join(name));
+    for path in &paths {
+        let mut writer = create(path, "image-folder", &WriteOptions::default()).unwrap();
+        let (metadata, shape) = (ImageMetadata::named("grey"), Shape::plane(2, 2));
+        let view = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &[7; 4] };
+        writer.write(&view).unwrap();
+        writer.finish().unwrap();
+    }
+    let dataset = Dataset::open_in_color(paths.to_vec(), &OpenOptions::default()).unwrap();
+    let shapes: Vec<Shape> = (0..dataset.len()).map(|row| dataset.row_info(row).unwrap().shape).collect();
+    assert_eq!(shapes, [Shape([1, 3, 1, 2, 2]); 2]);
 }

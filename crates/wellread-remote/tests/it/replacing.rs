@@ -15,6 +15,10 @@ use wellread_store::{ImageView, OpenOptions, WriteOptions, create, open, place, 
 const ADDRESS: &str = "WELLREAD_TEST_WRITES";
 /// Says to the program that is started again that it is to be interrupted when nothing answers.
 const SILENCE: &str = "WELLREAD_TEST_SILENCE";
+/// Says to the program that is started again that it is to be interrupted while it replaces a set.
+const REPLACES: &str = "WELLREAD_TEST_REPLACES";
+/// So many images of that set have metadata whose removal takes a while.
+const MANY: usize = 100;
 
 fn at(address: &str) -> PathBuf {
     server::url();
@@ -212,6 +216,51 @@ fn a_writer_that_is_interrupted_does_not_wait_for_a_place_that_is_silent() {
     let made = said.split("made ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
     // Each request is made six times where nobody gives it up. On a busy machine none may be there in time.
     assert!(made.is_some_and(|made| made < 6), "{said}");
+}
+
+/// The test of another started program: it is interrupted once it has begun to remove the metadata of the set that it replaces.
+#[test]
+fn interrupted_while_it_replaces() {
+    if std::env::var_os(REPLACES).is_none() {
+        return;
+    }
+    let set = at("s3://ends/zarr");
+    // SAFETY: no other test runs in this process, and no other thread reads the environment.
+    unsafe { std::env::set_var("WELLREAD_ABORT_TIMEOUT", "60") };
+    let write = |value: u8, options: &WriteOptions| {
+        let (shape, pixels) = (Shape::plane(8, 8), [value; 64]);
+        let mut writer = create(&set, "ome-zarr", options).unwrap();
+        for row in 0..MANY {
+            let metadata = ImageMetadata::named(format!("image {row}"));
+            let view = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
+            writer.write(&view).unwrap();
+        }
+        writer.finish().unwrap();
+    };
+    write(3, &WriteOptions::default());
+    let (before, replaced) = (server::changes("ends/zarr/").len(), set.clone());
+    let interrupting = std::thread::spawn(move || {
+        // The list of what may lie there, and one file.
+        while server::changes("ends/zarr/").len() < before + 2 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        staged::remove_unfinished();
+        // As the set is where the process would end now.
+        let found = recognised(&replaced);
+        let is_new = |row: &usize| read_image(&*found, *row).unwrap().1 == [100; 64];
+        (0..found.len()).filter(is_new).count()
+    });
+    write(100, &overwrite());
+    println!("{} are new", interrupting.join().unwrap());
+}
+
+#[test]
+fn a_writer_that_is_interrupted_while_it_replaces_a_set_replaces_all_of_it() {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "replacing::interrupted_while_it_replaces", "--nocapture"]).env(REPLACES, "1");
+    let done = child.output().unwrap();
+    let [said, errors] = [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    assert!(done.status.success() && said.contains(&format!("{MANY} are new")), "{said}{errors}");
 }
 
 fn overwrite() -> WriteOptions {

@@ -241,6 +241,13 @@ pub trait Place: Send + Sync + Debug {
     /// Throws away what this process has begun to write here and not completed, and completes nothing afterwards: for the moment before
     /// it ends.
     fn abandon(&self) {}
+
+    /// Runs `work`, whose steps belong together: [`Self::abandon`] waits for it, and it is completed all the same. Where that was called
+    /// before, it is an error, and nothing is run.
+    fn finish_before_end(&self, work: &mut dyn FnMut()) -> io::Result<()> {
+        work();
+        Ok(())
+    }
 }
 
 fn read_only() -> io::Error {

@@ -19,28 +19,38 @@ impl Staged {
             return self.commit();
         }
         let old = remote::to_go(&self.temporary, &self.target, self.overwrite)?;
-        if self.overwrite {
-            let begun = remote::begin_to_replace(&self.temporary, &self.target, &old);
-            self.keep_half_placed(begun)?;
-        }
+        let mut is_placed = false;
+        let done = if self.overwrite {
+            remote::finish_before_end(&self.target, || {
+                remote::begin_to_replace(&self.temporary, &self.target, &old)?;
+                self.move_in_order(last)?;
+                is_placed = true;
+                // A version of the old set that is the newest would be without its data.
+                let (first, then): (Vec<_>, Vec<_>) =
+                    old.rest.iter().cloned().partition(|file| file.starts_with(last));
+                remote::remove_old(&self.target, &first)?;
+                remote::remove_old(&self.target, &then)?;
+                remote::end_replacing(&self.target, &old)
+            })
+        } else {
+            self.move_in_order(last)
+        };
+        if is_placed { done } else { self.keep_half_placed(done) }
+    }
+
+    /// Moves what lies beside `last`, and then that.
+    fn move_in_order(&self, last: &Path) -> Result<()> {
         let (from, to) = (self.temporary.join(last), self.target.join(last));
         let mut moved = vec![];
         let placed = move_beside(&from, &to, &mut moved).and_then(|()| place::rename(&from, &to));
-        let placed = placed.map_err(|e| {
+        placed.map_err(|e| {
             // That brings back nothing that was replaced.
             let gone: &[PathBuf] = if self.overwrite { &[] } else { &moved };
             for path in gone {
                 remove_any(path);
             }
             Error::io(&self.target, "cannot move the finished output into place", &e)
-        });
-        self.keep_half_placed(placed)?;
-        // A version of the old set that is the newest would be without its data.
-        let (first, then): (Vec<_>, Vec<_>) =
-            old.rest.iter().cloned().partition(|file| file.starts_with(last));
-        remote::remove_old(&self.target, &first)?;
-        remote::remove_old(&self.target, &then)?;
-        remote::end_replacing(&self.target, &old)
+        })
     }
 }
 

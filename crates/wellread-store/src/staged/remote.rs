@@ -171,16 +171,39 @@ pub(super) fn keep_on_signals(from: &Path) {
     unfinished().retain(|path| !from.starts_with(path));
 }
 
+/// Runs `work`, all the steps that replace a set. After the first the old one is no set, and before the last the new one is none. So
+/// the end of the process waits for them.
+///
+/// # Errors
+/// The process is ending already, and nothing is run; the error of `work`.
+pub(super) fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    let (mut work, mut done) = (Some(work), Ok(()));
+    let mut run = || {
+        if let Some(work) = work.take() {
+            done = work();
+        }
+    };
+    let begun = place::of(target).finish_before_end(&mut run);
+    begun.map_err(|e| Error::io(target, "cannot replace what is there", &e))?;
+    done
+}
+
 /// Moves `from` to `target`; with `overwrite` what was there goes, and only after all of the new output is there.
 pub(super) fn put_in_place(from: &Path, target: &Path, overwrite: bool) -> Result<()> {
     let old = to_go(from, target, overwrite)?;
-    if overwrite {
-        begin_to_replace(from, target, &old)?;
+    let move_new = || {
+        place::rename(from, target)
+            .map_err(|e| Error::io(target, "cannot move the finished output into place", &e))
+    };
+    if !overwrite {
+        return move_new();
     }
-    place::rename(from, target)
-        .map_err(|e| Error::io(target, "cannot move the finished output into place", &e))?;
-    remove_old(target, &old.rest)?;
-    end_replacing(target, &old)
+    finish_before_end(target, || {
+        begin_to_replace(from, target, &old)?;
+        move_new()?;
+        remove_old(target, &old.rest)?;
+        end_replacing(target, &old)
+    })
 }
 
 /// Removes all files of a folder but the one called `kept`.
