@@ -2,6 +2,7 @@
 
 use wellread_image::{PixelType, Shape};
 use wellread_loader::MemoryStore;
+use wellread_store::Store as _;
 use wellread_store::colors::Colors;
 
 #[test]
@@ -20,6 +21,8 @@ fn grey_becomes_three_colours_and_colours_stay() {
             (info.shape, &pixels[..]),
             (Shape([1, 3, 1, 2, 2]), &[0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3][..])
         );
+        let names: Vec<_> = colors.metadata(row).unwrap().channels.into_iter().map(|one| one.name).collect();
+        assert_eq!(names, ["Red", "Green", "Blue"]);
     }
     let first: Vec<u8> = (0..12).collect();
     assert_eq!((read(2).1, read(3).1), (first.clone(), first));
