@@ -58,8 +58,8 @@ def occupy(names):
 
 @contextlib.contextmanager
 def node(cluster, **environment):
-    """One more node, with these variables of its own, as long as the block lasts. It alone has a free processor: others
-    may do all tasks before its first process has started."""
+    """One more node, with these variables of its own, as long as the block lasts. It alone has a free processor:
+    others may do all tasks before its first process has started."""
     others = _cluster.alive(ray)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**ray_cluster.OWN, **environment}.items():
