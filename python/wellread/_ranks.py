@@ -5,7 +5,7 @@
     found        torch.distributed, jax.distributed, if initialised        all that are must agree, as must RANK …
                  what the parent of a worker process has found
                  RANK and WORLD_SIZE, or the step that srun has started    what a launcher says of this process
-    SLURM_PROCID and SLURM_NTASKS without a job               the same, handed on into a container
+                 SLURM_PROCID and SLURM_NTASKS without a job               the same, handed on into a container
     else         one rank
 
 Ranks are looked for when they are needed and not when a loader is made. Programs make their loaders before they start

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -72,7 +73,10 @@ def test_grey_pictures_lie_among_coloured_ones(tmp_path):
         ("d", "RGBA", (1, 2, 3, 9)),
     ):
         Image.new(mode, (9, 8), color).save(tmp_path / f"{name}.png")
-    loader = create_dataloader(tmp_path, 4, (3, 8, 8), as_="numpy")
+    with warnings.catch_warnings():
+        # Channels of grey and coloured pictures are the same.
+        warnings.simplefilter("error")
+        loader = create_dataloader(tmp_path, 4, (3, 8, 8), as_="numpy")
     colors = np.array([(100, 100, 100), (10, 20, 30), (60, 60, 60), (1, 2, 3)])
     wanted = (colors / 255 - np.array(MEAN)) / np.array(DEVIATION)
     for found in (loader, pickle.loads(pickle.dumps(loader))):

@@ -89,15 +89,16 @@ async fn tell(
     head: impl Future<Output = io::Result<Head>> + Send,
     listing: impl Future<Output = io::Result<ListResult>> + Send,
 ) -> io::Result<Answer> {
-    let is_none = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
     let (head, listing) = match select(pin!(head), pin!(listing)).await {
-        Either::Left((Err(e), listing)) if is_none(&e) => return listing.await.map(Answer::Inside),
-        Either::Left((head, _)) => return head.map(Answer::Object),
+        Either::Left((Ok(head), _)) => return Ok(Answer::Object(head)),
+        Either::Left((head, listing)) => (head, listing.await),
         Either::Right((listing, head)) => (head.await, listing),
     };
-    match head {
-        Err(e) if is_none(&e) => listing.map(Answer::Inside),
-        head => head.map(Answer::Object),
+    match (head, listing) {
+        (Err(e), listing) if e.kind() == io::ErrorKind::NotFound => listing.map(Answer::Inside),
+        // An answer to HEAD has no body: that credentials have expired is said to the listing alone.
+        (Err(e), Err(why)) if [&e, &why].iter().all(|e| e.kind() == io::ErrorKind::Other) => Err(why),
+        (head, _) => head.map(Answer::Object),
     }
 }
 

@@ -6,10 +6,12 @@ use crate::{
     Block, Hints, PixelSink, Request, Result, RowInfo, Scratch, Store, check_request, default_answers,
     delegate_store,
 };
-use wellread_image::{Region, Shape};
+use wellread_image::{Channel, ImageMetadata, Region, Shape};
 
 /// Red, green and blue.
 const COLORS: usize = 3;
+/// Their names, which coloured pictures have.
+const NAMES: [&str; COLORS] = ["Red", "Green", "Blue"];
 
 /// A store whose images all have three channels.
 pub struct Colors(Box<dyn Store>);
@@ -72,7 +74,7 @@ impl PixelSink for Repeated<'_> {
 }
 
 impl Store for Colors {
-    delegate_store!(self => self.0; format, path, remote_path, len, name, metadata);
+    delegate_store!(self => self.0; format, path, remote_path, len, name);
     delegate_store!(self => self.0; layout, files, files_of, has_checksums, row_hints, heads);
     // Row by row, since a scan of the inner store tells its own number of channels.
     default_answers!(scan);
@@ -86,6 +88,21 @@ impl Store for Colors {
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         let RowInfo { shape: Shape([t, _, z, y, x]), dtype } = self.0.row_info(row)?;
         Ok(RowInfo { shape: Shape([t, COLORS, z, y, x]), dtype })
+    }
+
+    /// A grey picture's channels are called as those of coloured ones, or a batch of both would seem to mix channels.
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        let mut metadata = self.0.metadata(row)?;
+        if self.0.row_info(row)?.shape.c() < COLORS {
+            let named = |(number, name): (usize, &str)| Channel {
+                id: format!("Channel:0:{number}"),
+                name: name.to_owned(),
+                ..Channel::default()
+            };
+            metadata.channels = NAMES.into_iter().enumerate().map(named).collect();
+        }
+        metadata.channels.truncate(COLORS);
+        Ok(metadata)
     }
 
     fn hints(&self) -> Hints<'_> {

@@ -20,7 +20,7 @@ from typing import Any
 from .. import _native
 from ..errors import Error
 
-MISSING = "wellread.ray needs Ray: pip install 'wellread[ray]'"
+MISSING = "wellread.ray needs Ray: pip install '.[ray]' in a clone of wellread"
 NOT_THERE = "install wellread[ray] on every node"
 # Times that Ray runs a task again whose node or process is gone.
 RETRIES = 8

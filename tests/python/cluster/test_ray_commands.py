@@ -172,7 +172,7 @@ def test_without_ray_an_error_says_how_to_get_it(wellread, parquet, monkeypatch,
         [sys.executable, "-c", textwrap.dedent(code), parquet], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["wellread.ray needs Ray: pip install 'wellread[ray]'"] * 6
+    assert done.stdout.splitlines() == ["wellread.ray needs Ray: pip install '.[ray]' in a clone of wellread"] * 6
     # A Python that has nothing.
     python = tmp_path / "python3"
     python.write_text("#!/bin/sh\necho no\n")

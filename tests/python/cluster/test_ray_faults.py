@@ -15,6 +15,7 @@ import pytest
 import ray_cluster
 import wellread as wr
 from wellread import ray as wray
+from wellread.ray import _cluster
 
 ray = pytest.importorskip("ray")
 boto3 = pytest.importorskip("boto3")
@@ -41,17 +42,37 @@ def endpoint(cluster, tmp_path_factory):
         yield url
 
 
+def occupy(names):
+    """Takes the processors of nodes, as long as the result lives."""
+
+    class Busy:
+        def is_there(self):
+            return True
+
+    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    make = ray.remote(num_cpus=1)(Busy)
+    busy = [make.options(scheduling_strategy=strategy(name, soft=False)).remote() for name in names]
+    ray.get([one.is_there.remote() for one in busy])
+    return busy
+
+
 @contextlib.contextmanager
 def node(cluster, **environment):
-    """One more node, with these variables of its own, as long as the block lasts."""
+    """One more node, with these variables of its own, as long as the block lasts. It alone has a free processor:
+    others may do all tasks before its first process has started."""
+    others = _cluster.alive(ray)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**ray_cluster.OWN, **environment}.items():
             patch.setenv(name, value)
         added = cluster.add_node(**ray_cluster.NODE)
+    busy = []
     try:
         ray_cluster.wait_for(4)
+        busy = occupy(others)
         yield
     finally:
+        for one in busy:
+            ray.kill(one)
         cluster.remove_node(added)
         ray_cluster.wait_for(3)
 
@@ -142,9 +163,11 @@ class Refusing(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, str(value))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(said)
+        # Who has its answer from another request does not wait for this one.
+        with contextlib.suppress(ConnectionError):
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(said)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer
 

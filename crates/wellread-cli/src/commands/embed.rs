@@ -43,8 +43,8 @@ Examples:
       --resize 224x224 --channels DNA,ER,AGP
   wellread embed plate-tiff --cells cells.csv --cells-size 96x96 \\
       --model cells.onnx --out cells-profiles.parquet
-  wellread embed plate.parquet --model resnet.onnx --model-output layer4 --pool mean \\
-      --normalize imagenet --out profiles.parquet
+  wellread embed plate.parquet --model resnet.onnx --model-output layer4 \\
+      --pool mean --normalize imagenet --out profiles.parquet
   wellread embed plate.parquet --model python:mypackage.models:Encoder \\
       --out profiles.parquet --resume
   wellread embed screen.parquet --model dino.onnx --out profiles.parquet \\

@@ -3,7 +3,7 @@
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::{Dataset, MemoryStore};
 use wellread_store::colors::Colors;
-use wellread_store::{ImageView, OpenOptions, WriteOptions, create};
+use wellread_store::{ImageView, OpenOptions, Store as _, WriteOptions, create};
 
 #[test]
 fn grey_becomes_three_colours_and_colours_stay() {
@@ -21,6 +21,8 @@ fn grey_becomes_three_colours_and_colours_stay() {
             (info.shape, &pixels[..]),
             (Shape([1, 3, 1, 2, 2]), &[0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3][..])
         );
+        let names: Vec<_> = colors.metadata(row).unwrap().channels.into_iter().map(|one| one.name).collect();
+        assert_eq!(names, ["Red", "Green", "Blue"]);
     }
     let first: Vec<u8> = (0..12).collect();
     assert_eq!((read(2).1, read(3).1), (first.clone(), first));
