@@ -9,7 +9,7 @@
 use super::options::CellOptions;
 use super::table::CellTable;
 use crate::each_row;
-use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_shifted};
+use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_padded, refuse_shifted};
 use crate::profiles::{Profiles, Spread, files_of_sites, folders_of, parts};
 use crate::surface::option;
 use crate::{Error, Result, Store, threads};
@@ -31,6 +31,9 @@ const SITE: [&str; 4] = ["Plate", "Well", "Site", "Field"];
 
 /// Columns of image names, unless said otherwise, in the order in which they are looked for.
 const NAMES: [&str; 6] = ["ImageName", "image_name", "Image_Name", "Metadata_ImageName", "image", "FileName"];
+
+/// Words of columns that may tell an image, the most telling first: a table has hundreds of `Image_…`.
+const TELLING: [&str; 5] = ["filename", "plate", "well", "site", "image"];
 
 /// CellProfiler's prefixes of columns of file names, one of each channel, and of those of its illumination functions.
 const FILE: &str = "FileName_";
@@ -71,8 +74,7 @@ impl ImageLookup {
         if options.by.is_empty() {
             return Self::found(images, table, &beside);
         }
-        let words = ["plate", "well", "site", "image", "file"];
-        let no_column = |name: &String| table.no_choice(format_args!("has no column {name:?}"), &words);
+        let no_column = |name: &String| table.no_column(name, &TELLING);
         let of_table =
             options.by.iter().map(|name| resolved(name, &table.names).ok_or_else(|| no_column(name)));
         let of_table = of_table.collect::<Result<Vec<_>>>()?;
@@ -122,7 +124,7 @@ impl ImageLookup {
             "the names of columns do not tell the image of a cell: name those that tell it ({})",
             option("cells.by")
         );
-        Err(table.no_choice(cause, &["plate", "well", "site", "image", "file"]))
+        Err(table.no_choice(cause, &TELLING))
     }
 
     /// The columns of the table that tell images apart as well, and that the images lack.
@@ -249,8 +251,9 @@ fn by_columns(
         found.append(&mut images?);
     }
     if found.contains(&None) {
-        let rows = (0..table.rows).filter(|&row| !is_as_before(columns, row));
-        refuse_shifted(&table.path, (own, columns, rows), (theirs, beside), &compared, "cells.by")?;
+        let rows = || (0..table.rows).filter(|&row| !is_as_before(columns, row));
+        refuse_padded(&table.path, (own, columns, rows()), (theirs, beside), "cells.by")?;
+        refuse_shifted(&table.path, (own, columns, rows()), (theirs, beside), &compared, "cells.by")?;
     }
     let mut has_cells = vec![false; images.len()];
     for image in found.iter().flatten() {
