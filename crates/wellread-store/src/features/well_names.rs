@@ -87,7 +87,7 @@ mod tests {
         let result = refuse_padded(
             Path::new("t"),
             (&names[..], &own[..], 0..table.len()),
-            (&their_names, &theirs),
+            (&their_names[..], &theirs[..]),
             "cells.by",
         );
         result.err().map(|error| error.to_string())
@@ -108,6 +108,8 @@ mod tests {
         assert_eq!(refused("Well", &["C03"], &["B07", "B7"]), None);
         // Both sides have both, of two plates.
         assert_eq!(refused("Well", &["B07", "B7"], &["B07", "B7"]), None);
+        // The images are of one of two plates.
+        assert_eq!(refused("Well", &["B07", "B7"], &["B07"]), None);
         assert_eq!(refused("Site", &["B07"], &["B7"]), None);
         assert_eq!(refused("Well", &["1", "sample01"], &["01", "sample1"]), None);
     }
