@@ -745,6 +745,10 @@ def test_sites_that_may_be_counted_from_another_number_are_told(tmp_path):
             images.cells(others, size=8, unmatched=unmatched)
     with pytest.raises(wr.ChoiceError, match=said):
         images.with_columns({"Metadata_Well": ["A1"], "drug": ["DMSO"]}, on="Metadata_Well")
+    with pytest.raises(KeyError, match='is it "Metadata_Well"'):
+        next(iter(wr.DataLoader(images, 1, labels="Well")))
+    with pytest.raises(wr.ChoiceError, match='has no column "Sit" .hint: is it "Metadata_Site"'):
+        images.cells(table(0), size=8, by="Sit")
     # Wells that the images have by no spelling are of no image, and the error says how the images have theirs.
     others = {**table(1), "Metadata_Well": ["B2"]}
     said = (

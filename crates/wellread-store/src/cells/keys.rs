@@ -74,10 +74,9 @@ impl ImageLookup {
         if options.by.is_empty() {
             return Self::found(images, table, &beside);
         }
-        let no_column = |name: &String| table.no_column(name, &TELLING);
-        let of_table =
-            options.by.iter().map(|name| resolved(name, &table.names).ok_or_else(|| no_column(name)));
-        let of_table = of_table.collect::<Result<Vec<_>>>()?;
+        let there =
+            |name: &String| resolved(name, &table.names).ok_or_else(|| table.no_column(name, &TELLING));
+        let of_table = options.by.iter().map(there).collect::<Result<Vec<_>>>()?;
         let of_images: Vec<Option<String>> = options.by.iter().map(|name| resolved(name, &beside)).collect();
         if let Some(images) = of_images.iter().cloned().collect::<Option<Vec<_>>>() {
             return Ok(Self::Columns { table: of_table, images, unshared: vec![] });
@@ -86,9 +85,9 @@ impl ImageLookup {
             return Ok(Self::Name(name.clone()));
         }
         let missing = options.by.iter().zip(&of_images).find(|(_, there)| there.is_none());
-        let missing = missing.map_or("", |(name, _)| name.as_str());
-        let error =
-            Error::new(images.path(), format_args!("has no column {missing:?} beside the images")).choice();
+        let cause =
+            format!("has no column {:?} beside the images", missing.map_or("", |(name, _)| name.as_str()));
+        let error = Error::new(images.path(), cause).choice();
         Err(match beside.as_slice() {
             [] => error.hint(
                 "it has no columns beside the images: name the one column of the table that has their names",
@@ -120,11 +119,9 @@ impl ImageLookup {
             [] if images.len() == 1 => return Ok(Self::Only),
             _ => {}
         }
-        let cause = format!(
-            "the names of columns do not tell the image of a cell: name those that tell it ({})",
-            option("cells.by")
-        );
-        Err(table.no_choice(cause, &TELLING))
+        let by = option("cells.by");
+        let cause = "the names of columns do not tell the image of a cell: name those that tell it";
+        Err(table.no_choice(format_args!("{cause} ({by})"), &TELLING))
     }
 
     /// The columns of the table that tell images apart as well, and that the images lack.
