@@ -737,10 +737,22 @@ def test_sites_that_may_be_counted_from_another_number_are_told(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert "site_numbers" not in images.cells(table(0, 2), size=8).cells_report
-    # Wells of another spelling are of no image, and the error says how the images have them.
+    # Wells of another spelling would be of no image: the error says how both have them, and skips none.
     others = {**table(1), "Metadata_Well": ["A1"]}
+    said = 'column "Metadata_Well" has the well "A1", which the images\' column "Metadata_Well" calls "A01"'
+    for unmatched in ("error", "skip"):
+        with pytest.raises(wr.ChoiceError, match=said):
+            images.cells(others, size=8, unmatched=unmatched)
+    with pytest.raises(wr.ChoiceError, match=said):
+        images.with_columns({"Metadata_Well": ["A1"], "drug": ["DMSO"]}, on="Metadata_Well")
+    with pytest.raises(KeyError, match='is it "Metadata_Well"'):
+        next(iter(wr.DataLoader(images, 1, labels="Well")))
+    with pytest.raises(wr.ChoiceError, match='has no column "Sit" .hint: is it "Metadata_Site"'):
+        images.cells(table(0), size=8, by="Sit")
+    # Wells that the images have by no spelling are of no image, and the error says how the images have theirs.
+    others = {**table(1), "Metadata_Well": ["B2"]}
     said = (
-        "1 cell of no image .*Metadata_Well A1, Metadata_Site 1.*first image has Metadata_Well A01, Metadata_Site 0"
+        "1 cell of no image .*Metadata_Well B2, Metadata_Site 1.*first image has Metadata_Well A01, Metadata_Site 0"
     )
     with pytest.raises(wr.ChoiceError, match=said):
         images.cells(others, size=8)

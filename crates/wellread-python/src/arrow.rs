@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 use std::collections::HashSet;
 use std::ffi::CStr;
+use wellread::store::suggested;
 use wellread::store::table::{MemoryTable, RecordBatches, TableStore};
 use wellread::store::with_columns::{JoinedColumns, joined, left_out};
 use wellread::{Error, OpenOptions};
@@ -115,7 +116,8 @@ fn no_column(name: &str, there: &[String]) -> PyErr {
     let there = if there.is_empty() {
         "it has none".to_owned()
     } else {
-        format!("it has {}: {}", there.len(), there[..there.len().min(12)].join(", "))
+        let question = suggested::question(name, there);
+        format!("{question}it has {}: {}", there.len(), there[..there.len().min(12)].join(", "))
     };
     PyKeyError::new_err(format!("no column {name:?} stands beside the images; {there}"))
 }

@@ -22,6 +22,7 @@ mod site_numbers;
 mod times;
 mod unique;
 mod values;
+mod well_names;
 
 pub use differing::differing;
 pub(crate) use differing::first_difference;
@@ -43,6 +44,7 @@ pub use times::{first_infinite, first_outside};
 pub use unique::{is_own_of_tables, refuse_nul, renamed, without_nul};
 pub(crate) use unique::{unique_names, unique_schema};
 use values::{decimal_at, plain_values, too_long};
+pub(crate) use well_names::refuse_padded;
 
 use crate::hints::{LeftOut, Renamed};
 use crate::words::{counted, first_few};

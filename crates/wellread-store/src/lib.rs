@@ -79,6 +79,7 @@
 //! | [`prefetch()`] | memory that is going to be copied, asked for beforehand |
 //! | [`bare_codec`] | decompressors on their own, to hold readers against |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
+//! | [`suggested`] | the columns that a name which is not there may have been meant for |
 //! | [`surface`] | what options are called in messages: flags, or arguments of Python |
 //! | [`words`] | numbers and lists of things in sentences |
 
@@ -152,6 +153,7 @@ pub mod stamp;
 pub mod store;
 mod store_layout;
 pub mod subset;
+pub mod suggested;
 pub mod surface;
 pub mod table;
 #[cfg(any(feature = "ome-zarr", feature = "tiff"))]

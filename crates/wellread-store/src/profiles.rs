@@ -20,8 +20,7 @@ use crate::features::{joint_key, key_at, key_in_words, taken};
 use crate::found::Found;
 use crate::parquet::{PlainColumns, PlainNames, plain_names, read_plain_columns};
 use crate::surface::option;
-use crate::words::{counted, first_few};
-use crate::{Error, LeftOut, Renamed, Result, Store, text_columns};
+use crate::{Error, LeftOut, Renamed, Result, Store, suggested, text_columns};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
 pub(crate) use matching::{some_keys, some_values};
@@ -29,7 +28,6 @@ pub(crate) use name_rows::Profiles;
 pub(crate) use names::{files_of_sites, folders_of, parts};
 pub(crate) use rows::{RowsOfImages, rows_of_images};
 pub(crate) use spread::Spread;
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// How many images a join found profiles for.
@@ -214,10 +212,6 @@ fn chosen(
     table.project(&places).map_err(|e| Error::new(profiles, e))
 }
 
-/// Most names that are suggested in place of one that is not there.
-const MAX_SUGGESTED: usize = 3;
-/// Letters of a word that tells which column was meant, at least.
-const MIN_WORD_LETTERS: usize = 4;
 /// Most names that a message lists.
 const MAX_LISTED: usize = 12;
 
@@ -229,33 +223,6 @@ fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[LeftOut], name: &
     }
     let schema = table.schema();
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let wanted = name.to_lowercase();
-    let is_part = |part: &str, of: &str| part.len() > 2 && of.contains(part);
-    // `FileName_DNA` and `Image_FileName_DAPI` have a word in common.
-    let words = |text: &str| -> BTreeSet<String> {
-        text.split('_').filter(|word| word.len() >= MIN_WORD_LETTERS).map(str::to_owned).collect()
-    };
-    let of_wanted = words(&wanted);
-    let mut near: Vec<(u8, usize, &str)> = names
-        .iter()
-        .filter_map(|other| {
-            let lower = other.to_lowercase();
-            let distance = strsim::osa_distance(&wanted, &lower);
-            let rank = if is_part(&wanted, &lower) || is_part(&lower, &wanted) {
-                0
-            } else if distance <= wanted.chars().count() / 3 {
-                1
-            } else if !words(&lower).is_disjoint(&of_wanted) {
-                2
-            } else {
-                return None;
-            };
-            Some((rank, distance, *other))
-        })
-        .collect();
-    near.sort_unstable();
-    let near: Vec<String> = near.iter().take(MAX_SUGGESTED).map(|(.., other)| format!("{other:?}")).collect();
-    let there = format!("it has {}: {}", counted(names.len(), "column"), first_few(&names, MAX_LISTED));
-    let hint = if near.is_empty() { there } else { format!("is it {}? {there}", near.join(" or ")) };
+    let hint = suggested::hint(name, &names, MAX_LISTED);
     Error::new(profiles, format_args!("has no column {name:?}{purpose}")).choice().hint(hint)
 }

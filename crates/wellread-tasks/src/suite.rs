@@ -3,6 +3,7 @@
 //! Long because rounds, processes and results are one loop over one state.
 
 mod claimed;
+mod replaced;
 
 use crate::adapter::Site;
 use crate::config::Config;
@@ -119,7 +120,10 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
         }
         notes.extend(moved);
         output.keep();
-        suite.write()?;
+        // Results of an earlier call stay until the first run of this one has ended.
+        if config.resume || !suite.has_runs_left() {
+            suite.write()?;
+        }
         stopped = suite.rounds(&planned, tell)?;
     }
     let Suite { environment, entries, resumed, .. } = suite;
@@ -227,6 +231,7 @@ impl Suite<'_> {
                 }
                 // Failed runs are tried again.
                 for repeat in old.repeats.into_iter().filter(|repeat| repeat.success) {
+                    replaced::put_back(&repeat.output_dir)?;
                     self.resumed += 1;
                     entry.add(repeat, self.config.seed);
                 }
@@ -246,6 +251,11 @@ impl Suite<'_> {
 
     fn write(&self) -> Result<()> {
         results::write(&self.config.output, self.entries.iter().chain(&self.others))
+    }
+
+    /// Whether something is to be run.
+    fn has_runs_left(&self) -> bool {
+        self.entries.iter().any(|entry| entry.error.is_none() && entry.repeats.len() < self.config.repeats)
     }
 
     /// All runs: experiment by experiment, in each the tasks in rounds of random order. `Some` when a failure ends it.
@@ -311,8 +321,7 @@ impl Suite<'_> {
         let output_dir = self.config.runs().join(name).join(format!("run-{}", round + 1));
         let output_dir = std::path::absolute(&output_dir).context("--output has no absolute path")?;
         repeat.output_dir.clone_from(&output_dir);
-        // The output of an earlier run, which is measured again.
-        let _ = std::fs::remove_dir_all(&output_dir);
+        let earlier = replaced::put_aside(&output_dir)?;
         std::fs::create_dir_all(&output_dir)
             .with_context(|| format!("cannot make the folder {}", output_dir.display()))?;
         let row = &planned.row;
@@ -339,6 +348,7 @@ impl Suite<'_> {
         watch.stop(&mut repeat.hardware);
         // Nothing is recorded of a run that was cut off.
         stop::wait_if_interrupted();
+        replaced::forget(&earlier)?;
         repeat.hardware_after = Some(State::now());
         repeat.said = PhaseReport::read(&task.output_dir.join(PHASES));
         for artifact in &mut repeat.said.artifacts {

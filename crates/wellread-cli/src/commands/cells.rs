@@ -11,8 +11,8 @@ use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct CellArgs {
     /// Read single cells, cut out of the images, instead of whole images. TABLE has one row per cell: Parquet, CSV, TSV
-    /// or a SQLite database of CellProfiler (FILE:TABLE names one of its tables). Or TABLE is a set of label images,
-    /// and each label is a cell.
+    /// or a SQLite database of CellProfiler (FILE:TABLE names one of its tables). Or TABLE is a set of label images, or
+    /// a pattern such as 'masks/*Nuclei*', and each label is a cell.
     #[arg(help_heading = "Single cells", long, value_name = "TABLE")]
     pub cells: Option<PathBuf>,
     /// Size of a crop in pixels; by default 96x96.

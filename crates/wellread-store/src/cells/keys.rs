@@ -9,7 +9,7 @@
 use super::options::CellOptions;
 use super::table::CellTable;
 use crate::each_row;
-use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_shifted};
+use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_padded, refuse_shifted};
 use crate::profiles::{Profiles, Spread, files_of_sites, folders_of, parts};
 use crate::surface::option;
 use crate::{Error, Result, Store, threads};
@@ -31,6 +31,9 @@ const SITE: [&str; 4] = ["Plate", "Well", "Site", "Field"];
 
 /// Columns of image names, unless said otherwise, in the order in which they are looked for.
 const NAMES: [&str; 6] = ["ImageName", "image_name", "Image_Name", "Metadata_ImageName", "image", "FileName"];
+
+/// Words of columns that may tell an image, the most telling first: a table has hundreds of `Image_…`.
+const TELLING: [&str; 5] = ["filename", "plate", "well", "site", "image"];
 
 /// CellProfiler's prefixes of columns of file names, one of each channel, and of those of its illumination functions.
 const FILE: &str = "FileName_";
@@ -71,11 +74,9 @@ impl ImageLookup {
         if options.by.is_empty() {
             return Self::found(images, table, &beside);
         }
-        let words = ["plate", "well", "site", "image", "file"];
-        let no_column = |name: &String| table.no_choice(format_args!("has no column {name:?}"), &words);
-        let of_table =
-            options.by.iter().map(|name| resolved(name, &table.names).ok_or_else(|| no_column(name)));
-        let of_table = of_table.collect::<Result<Vec<_>>>()?;
+        let there =
+            |name: &String| resolved(name, &table.names).ok_or_else(|| table.no_column(name, &TELLING));
+        let of_table = options.by.iter().map(there).collect::<Result<Vec<_>>>()?;
         let of_images: Vec<Option<String>> = options.by.iter().map(|name| resolved(name, &beside)).collect();
         if let Some(images) = of_images.iter().cloned().collect::<Option<Vec<_>>>() {
             return Ok(Self::Columns { table: of_table, images, unshared: vec![] });
@@ -84,9 +85,9 @@ impl ImageLookup {
             return Ok(Self::Name(name.clone()));
         }
         let missing = options.by.iter().zip(&of_images).find(|(_, there)| there.is_none());
-        let missing = missing.map_or("", |(name, _)| name.as_str());
-        let error =
-            Error::new(images.path(), format_args!("has no column {missing:?} beside the images")).choice();
+        let cause =
+            format!("has no column {:?} beside the images", missing.map_or("", |(name, _)| name.as_str()));
+        let error = Error::new(images.path(), cause).choice();
         Err(match beside.as_slice() {
             [] => error.hint(
                 "it has no columns beside the images: name the one column of the table that has their names",
@@ -118,11 +119,9 @@ impl ImageLookup {
             [] if images.len() == 1 => return Ok(Self::Only),
             _ => {}
         }
-        let cause = format!(
-            "the names of columns do not tell the image of a cell: name those that tell it ({})",
-            option("cells.by")
-        );
-        Err(table.no_choice(cause, &["plate", "well", "site", "image", "file"]))
+        let by = option("cells.by");
+        let cause = "the names of columns do not tell the image of a cell: name those that tell it";
+        Err(table.no_choice(format_args!("{cause} ({by})"), &TELLING))
     }
 
     /// The columns of the table that tell images apart as well, and that the images lack.
@@ -249,8 +248,9 @@ fn by_columns(
         found.append(&mut images?);
     }
     if found.contains(&None) {
-        let rows = (0..table.rows).filter(|&row| !is_as_before(columns, row));
-        refuse_shifted(&table.path, (own, columns, rows), (theirs, beside), &compared, "cells.by")?;
+        let rows = || (0..table.rows).filter(|&row| !is_as_before(columns, row));
+        refuse_padded(&table.path, (own, columns, rows()), (theirs, beside), "cells.by")?;
+        refuse_shifted(&table.path, (own, columns, rows()), (theirs, beside), &compared, "cells.by")?;
     }
     let mut has_cells = vec![false; images.len()];
     for image in found.iter().flatten() {

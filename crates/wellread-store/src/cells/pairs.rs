@@ -34,7 +34,8 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         Some(other) => {
             let [other, label] = [labels.name(other)?, labels.name(label)?];
             let cause = format!("{other} and {label} are both of the image {}", images.name(image)?);
-            let hint = "give a set that has one label image for each image: nuclei or cells, not both";
+            let hint = "give a set that has one label image for each image, nuclei or cells and not both. A pattern such as \
+                        masks/*Nuclei* takes the files of one kind";
             Err(Error::new(labels.path(), cause).hint(hint))
         }
         None => Ok(()),

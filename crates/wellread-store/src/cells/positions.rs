@@ -52,7 +52,7 @@ const LABELS: [&str; 8] = [
 pub(super) fn position_columns(table: &CellTable, options: &CellOptions) -> Result<[String; 2]> {
     for name in [&options.x, &options.y].into_iter().flatten() {
         if !table.has(name) {
-            return Err(table.no_choice(format_args!("has no column {name:?}"), &["center", "centroid"]));
+            return Err(table.no_column(name, &["center", "centroid"]));
         }
     }
     if let (Some(x), Some(y)) = (&options.x, &options.y) {
@@ -84,9 +84,7 @@ pub(super) fn position_columns(table: &CellTable, options: &CellOptions) -> Resu
 /// A column that was asked for and is not there.
 pub(super) fn label_column(table: &CellTable, options: &CellOptions, x: &str) -> Result<Option<String>> {
     match &options.label {
-        Some(name) if !table.has(name) => {
-            Err(table.no_choice(format_args!("has no column {name:?}"), &["number", "label"]))
-        }
+        Some(name) if !table.has(name) => Err(table.no_column(name, &["number", "label"])),
         Some(name) => Ok(Some(name.clone())),
         None => {
             let are_cells = x.strip_prefix("Metadata_").unwrap_or(x).starts_with("Cells_");

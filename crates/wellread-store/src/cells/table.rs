@@ -4,13 +4,15 @@
 //!  file ── first bytes, ending ──▶ Parquet without images: columns are read when they are asked for
 //!                                  SQLite of CellProfiler: likewise; FILE:TABLE names one of its tables
 //!                                  CSV, TSV: all columns, in memory
-//!                                  images: label images
+//!                                  images: label images; so is a pattern, such as masks/*Nuclei*
 //! ```
 //!
 //! A table of single cells has thousands of columns and may have gigabytes, of which positions and keys are a small part.
 
 use crate::words::counted;
-use crate::{Error, LeftOut, OpenOptions, Renamed, Result, Store, concat, parquet, place, text_columns};
+use crate::{
+    Error, LeftOut, OpenOptions, Renamed, Result, Store, concat, parquet, place, suggested, text_columns,
+};
 use arrow_array::RecordBatch;
 use std::path::{Path, PathBuf};
 
@@ -69,7 +71,9 @@ pub fn file_and_table(path: &Path) -> (&Path, Option<&str>) {
 /// # Errors
 /// A file that is missing, damaged or of a kind that is not read; no such table, or one without rows.
 pub(super) fn open(path: &Path, wanted: &[&str]) -> Result<TableFile> {
-    if place::is_folder(path) {
+    // A pattern names files of a folder that has others too: the masks of nuclei beside those of cells.
+    let is_pattern = concat::is_pattern(path) && !place::exists(path) && file_and_table(path).1.is_none();
+    if is_pattern || place::is_folder(path) {
         return labels(path);
     }
     let (path, table) = file_and_table(path);
@@ -176,17 +180,31 @@ impl CellTable {
 
     /// The error of a choice among columns, which lists what is there: those that have one of `words` in their names first.
     pub fn no_choice(&self, cause: impl std::fmt::Display, words: &[&str]) -> Error {
+        Error::new(&self.path, cause).choice().hint(self.there(words))
+    }
+
+    /// The error of a column that is not there: names those that may have been meant, and some as [`Self::no_choice`] does.
+    pub fn no_column(&self, name: &str, words: &[&str]) -> Error {
+        let hint = format!("{}{}", suggested::question(name, &self.names), self.there(words));
+        Error::new(&self.path, format_args!("has no column {name:?}")).choice().hint(hint)
+    }
+
+    /// How many columns there are, and the names of some. Those that have the first of the words come first.
+    fn there(&self, words: &[&str]) -> String {
         const LISTED: usize = 16;
-        let fits = |name: &&String| {
+        let rank = |name: &String| {
             let lower = name.to_ascii_lowercase();
-            words.iter().any(|word| lower.contains(word))
+            words.iter().position(|word| lower.contains(word)).map(|rank| (rank, name.as_str()))
         };
-        let near: Vec<&str> = self.names.iter().filter(fits).map(String::as_str).collect();
-        let names = if near.is_empty() { self.names.iter().map(String::as_str).collect() } else { near };
+        let mut near: Vec<(usize, &str)> = self.names.iter().filter_map(rank).collect();
+        near.sort_by_key(|(rank, _)| *rank);
+        let mut names: Vec<&str> = near.into_iter().map(|(_, name)| name).collect();
+        if names.is_empty() {
+            names = self.names.iter().map(String::as_str).collect();
+        }
         let some = names[..names.len().min(LISTED)].join(", ");
         let more = if names.len() < self.names.len() || names.len() > LISTED { " …" } else { "" };
-        let there = counted(self.names.len(), "column");
-        Error::new(&self.path, cause).choice().hint(format_args!("it has {there}: {some}{more}"))
+        format!("it has {}: {some}{more}", counted(self.names.len(), "column"))
     }
 }
 
@@ -252,5 +270,11 @@ mod tests {
         assert_eq!(chosen.num_columns(), 2);
         let error = table.no_choice("which?", &["well"]).to_string();
         assert!(error.ends_with("which? (hint: it has 3 columns: Well …)"), "{error}");
+        // The words come in their order, whatever that of the columns is.
+        let error = table.no_choice("which?", &["well", "y"]).to_string();
+        assert!(error.ends_with("which? (hint: it has 3 columns: Well, y …)"), "{error}");
+        let error = table.no_column("Metadata_Well", &["y"]).to_string();
+        let expected = "has no column \"Metadata_Well\" (hint: is it \"Well\"? it has 3 columns: y …)";
+        assert!(error.ends_with(expected), "{error}");
     }
 }

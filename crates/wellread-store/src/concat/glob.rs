@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const LOOKED_AT: usize = 1 << 20;
 
 /// Whether a path has what only a pattern has.
-pub(super) fn is_pattern(path: &Path) -> bool {
+pub(crate) fn is_pattern(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
 

@@ -32,6 +32,7 @@ mod sites;
 mod store;
 mod tables;
 
+pub(crate) use glob::is_pattern;
 pub(crate) use open::open_listed;
 pub use open::{open, open_all};
 pub use store::{Concat, Part};

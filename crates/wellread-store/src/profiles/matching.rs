@@ -11,7 +11,9 @@ use super::name_rows::{ProfileMatch, Profiles};
 use super::names::{Namesakes, files_of_sites, folders_of, full_name, full_parts, parts};
 use super::spread::Spread;
 use crate::each_row;
-use crate::features::{Comparison, FeatureColumns, Index, joint_key, key_at, key_in_words, refuse_shifted};
+use crate::features::{
+    Comparison, FeatureColumns, Index, joint_key, key_at, key_in_words, refuse_padded, refuse_shifted,
+};
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -40,6 +42,7 @@ pub(crate) fn keys_beside(
     let columns = beside.as_ref().map_or(&[][..], RecordBatch::columns);
     let compared = Comparison::of(path, (on, of_table), (on, columns))?;
     let rows = 0..of_table.first().map_or(0, Array::len);
+    refuse_padded(path, (on, of_table, rows.clone()), (on, columns), "on")?;
     refuse_shifted(path, (on, of_table, rows), (on, columns), &compared, "on")?;
     let keys = (0..images.len()).map(|image| compared.key(columns, image)).collect();
     Ok(Some((keys, compared)))

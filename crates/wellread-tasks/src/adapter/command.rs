@@ -15,6 +15,9 @@ use std::process::Command;
 /// Ending of scripts.
 const ENDING: &str = "sh";
 
+/// Endings of experiments of other adapters.
+const SETTINGS: [&str; 4] = ["toml", "yaml", "yml", "json"];
+
 /// First words of a command line that are found nowhere because the shell itself knows them.
 const OF_THE_SHELL: [&str; 28] = [
     ".", ":", "cd", "eval", "exec", "exit", "export", "for", "if", "while", "until", "case", "set", "unset",
@@ -76,6 +79,23 @@ impl Adapter for CommandLine {
         }
         Ok(command)
     }
+}
+
+/// Whether the branch has an experiment as a script, and not as the settings of another adapter.
+///
+/// # Errors
+/// A repository that cannot be read.
+pub(super) fn is_script_alone(branch: &Branch, experiment: &str) -> Result<bool> {
+    let has = |ending: &str| branch.has(&format!("{EXPERIMENTS}/{experiment}.{ending}"));
+    if !has(ENDING)? {
+        return Ok(false);
+    }
+    for ending in SETTINGS {
+        if has(ending)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn script(experiment: &str) -> String {

@@ -15,11 +15,15 @@ pub fn names() -> Vec<&'static str> {
     std::iter::once("auto").chain(ADAPTERS.iter().map(|adapter| adapter.name())).collect()
 }
 
-/// The adapter of a row: the one named, or with `auto` the first that suits.
+/// The adapter of a row: the one named, or with `auto` the first that suits. A script is a script, also where the
+/// branch has experiments of other kinds beside it.
 ///
 /// # Errors
 /// No adapter has that name; a repository that cannot be read.
 pub fn choose(name: &str, branch: &Branch, row: &Row) -> Result<&'static dyn Adapter> {
+    if name == "auto" && command::is_script_alone(branch, &row.experiment)? {
+        return Ok(&command::CommandLine);
+    }
     for &adapter in ADAPTERS {
         if adapter.name() == name || (name == "auto" && adapter.suits(branch, row)?) {
             return Ok(adapter);

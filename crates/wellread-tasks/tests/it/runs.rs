@@ -271,6 +271,50 @@ fn an_interrupted_run_is_gone_on_with() {
     assert_eq!(kept.iter().filter(|entry| entry.branch == "slow-model" && entry.success).count(), 2);
 }
 
+/// A branch may have experiments of several adapters.
+#[test]
+fn a_script_beside_settings_of_other_adapters_is_run() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    sandbox.commit(
+        "configs/experiment/im2im/segmentation.toml",
+        "kind = \"im2im/segmentation\"\n",
+        "settings",
+    );
+    let outcome = run(&sandbox.table(&["main"])).unwrap();
+    assert!(outcome.entries[0].success, "{:?}", outcome.entries[0].error);
+}
+
+/// Results and files are still there if a table is run again and ended at once.
+#[test]
+fn an_earlier_call_is_kept_until_a_run_has_ended() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let output = sandbox.config("branch,experiment\nmain,true\n").output;
+    let own = "${WELLREAD_TASK%/*}";
+    let config = sandbox.config(&format!(
+        "branch,experiment\nmain,cp {} {own}/seen.json; ls {own}/.. > {own}/beside.txt\n",
+        output.display()
+    ));
+    let seen = || {
+        let folder = run(&config).unwrap().entries[0].repeats[0].output_dir.clone();
+        let results = results::read(&folder.join("seen.json")).unwrap().unwrap();
+        (results.len(), std::fs::read_to_string(folder.join("beside.txt")).unwrap(), folder)
+    };
+    let (results, beside, _) = seen();
+    assert_eq!((results, beside.as_str()), (0, "run-1\n"));
+    let (results, beside, folder) = seen();
+    assert_eq!((results, beside.as_str()), (1, "run-1\nrun-1.earlier\n"), "while it runs");
+    assert!(!folder.with_extension("earlier").exists(), "it has ended");
+    // A call that is cut off leaves both; one that goes on with the results has the run that they are of.
+    let earlier = folder.with_extension("earlier");
+    std::fs::rename(&folder, &earlier).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    let resumed = run(&wellread_tasks::config::Config { resume: true, ..config.clone() }).unwrap();
+    assert_eq!(resumed.resumed, 1);
+    assert!(folder.join("seen.json").exists() && !earlier.exists());
+}
+
 #[test]
 fn a_silent_program_is_timed_from_outside() {
     let _alone = alone();

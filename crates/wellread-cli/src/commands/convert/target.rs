@@ -5,7 +5,7 @@ use super::super::{future_path, known_format};
 use super::layouts::LayoutArg;
 use crate::output::{Failure, Outcome};
 use std::path::{Path, PathBuf};
-use wellread_store::{Format, Store, place, registry};
+use wellread_store::{Format, OpenOptions, Store, concat, place, registry};
 
 /// The format to write: as it is named, by a layout, or by the ending of the target's name.
 pub(super) fn target_format(
@@ -87,6 +87,12 @@ pub(super) fn check_paths(source: &Path, target: &Path) -> Outcome {
     Err(Failure::Usage(format!("{problem}; choose a target elsewhere")))
 }
 
+/// The files of label images that a pattern names.
+fn files_of(pattern: &Path) -> Vec<PathBuf> {
+    let labels = concat::open(pattern, &OpenOptions::default());
+    labels.and_then(|labels| labels.files()).unwrap_or_default()
+}
+
 /// Refuses to replace files that are read. These are `others`, such as a table of profiles, of cells or their label
 /// images, and files of the source in other folders. Links in its folder and OME-TIFF images of several files have such
 /// files.
@@ -94,7 +100,9 @@ pub(super) fn check_files(source: &dyn Store, others: &[&Path], target: &Path) -
     let Ok(place) = whole(target) else { return Ok(()) };
     // A set that cannot tell has no such files.
     let files = source.files().unwrap_or_default();
-    let mut read = others.iter().copied().chain(files.iter().map(PathBuf::as_path));
+    let patterns = others.iter().filter(|path| whole(path).is_err());
+    let named: Vec<PathBuf> = patterns.flat_map(|pattern| files_of(pattern)).collect();
+    let mut read = others.iter().copied().chain(files.iter().chain(&named).map(PathBuf::as_path));
     // What is read may be a folder, such as one of label images, and the target a file in it.
     let is_replaced = |file: PathBuf| file.starts_with(&place) || place.starts_with(&file);
     match read.find(|file| whole(file).is_ok_and(is_replaced)) {

@@ -184,4 +184,12 @@ fn what_is_read_is_not_replaced() {
     }
     assert!(check(nothing, &profiles).is_ok());
     assert!(check(read, &folder.path().join("new")).is_ok());
+    // A pattern is of the files that it names, and of no other file beside them.
+    let labels = folder.path().join("labels");
+    write_as("tiff", &labels, 1);
+    let label = std::fs::read_dir(&labels).unwrap().next().unwrap().unwrap().path();
+    let pattern = labels.join("*.tiff");
+    let read: &[&Path] = &[&pattern];
+    assert!(check(read, &label).is_err());
+    assert!(check(read, &mask).is_ok());
 }

@@ -116,7 +116,7 @@ impl InputArgs {
             transform = transform.resize(height, width);
         }
         let is_of_stats = self.normalize.as_ref().is_some_and(|file| file.as_os_str() != "imagenet");
-        if is_of_stats && self.scale.is_some() {
+        if is_of_stats && !matches!(self.scale, None | Some(ScaleArg::None)) {
             return Err(Failure::Usage(format!(
                 "{} FILE is for stored values; leave {} out",
                 option("normalize"),
@@ -213,5 +213,7 @@ mod tests {
         assert_eq!(refused(Some(ScaleArg::Unit)), Some(said.clone()));
         assert_eq!(refused(Some(ScaleArg::By(0.5))), Some(said));
         assert_eq!(refused(None), None);
+        // It says what is so anyway.
+        assert_eq!(refused(Some(ScaleArg::None)), None);
     }
 }

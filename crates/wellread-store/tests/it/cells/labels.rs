@@ -10,6 +10,29 @@ use wellread_store::{
     OpenOptions, Request, Result, Scratch, Store, WriteOptions, open, read_image, read_region,
 };
 
+/// A folder has masks of nuclei beside those of whole cells: a pattern takes the ones.
+#[test]
+fn a_pattern_names_the_label_images_of_one_kind() {
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let shape = Shape::plane(40, 40);
+    let images = [Image::noise("f1", shape, PixelType::U16, &mut random)];
+    let square = |side: usize| move |y: usize, x: usize| u16::from(y < side && x < side);
+    let labels = [Image::labels("f1_Cells", shape, square(9)), Image::labels("f1_Nuclei", shape, square(5))];
+    let dir = tempfile::tempdir().unwrap();
+    let (set, masks) = (dir.path().join("set"), dir.path().join("masks"));
+    drop(write(&set, "tiff", &WriteOptions::default(), &images));
+    drop(write(&masks, "tiff", &WriteOptions::default(), &labels));
+    let options = CellOptions { mask: Mask::Zero, size: [9, 9], ..CellOptions::default() };
+    let cells =
+        |table: &Path| CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), table, &options);
+    let nuclei = cells(&masks.join("*Nuclei*")).unwrap();
+    assert_eq!((nuclei.len(), nuclei.name(0).unwrap()), (1, "f1/cell-1".to_owned()));
+    let Err(both) = cells(&masks) else { panic!("which mask is meant is not known") };
+    assert!(both.to_string().contains("masks/*Nuclei*"), "{both}");
+    let Err(none) = cells(&masks.join("*Cytoplasm*")) else { panic!("there is none") };
+    assert!(none.to_string().contains("no file or folder is called so"), "{none}");
+}
+
 /// A label image gives the cells, and its labels mask them: pixels of others are 0, or one more channel says which are theirs.
 #[test]
 fn label_images_are_cells_and_masks() {

@@ -1,0 +1,91 @@
+//! The folder of a run that is measured again: the earlier one is kept until the new run has ended.
+//!
+//! ```text
+//!  run-1 ── put_aside ──▶ run-1.earlier, run-1 is written ─┬ it ends ────▶ run-1
+//!                                                          └ it is cut off, and --resume keeps the
+//!                                                            earlier run ── put_back ──▶ run-1
+//! ```
+
+use anyhow::{Context as _, Result};
+use std::path::{Path, PathBuf};
+
+/// Ending of the folder of an earlier run.
+const EARLIER: &str = "earlier";
+
+/// Moves the folder of an earlier run, where there is one, and returns where it is then. The
+/// folder of a run that was cut off is removed instead: the earlier one is moved already.
+///
+/// # Errors
+/// A folder that cannot be moved or removed.
+pub(super) fn put_aside(output_dir: &Path) -> Result<PathBuf> {
+    let earlier = output_dir.with_extension(EARLIER);
+    if !output_dir.exists() {
+        return Ok(earlier);
+    }
+    if earlier.exists() {
+        std::fs::remove_dir_all(output_dir)
+            .with_context(|| format!("cannot remove {}", output_dir.display()))?;
+    } else {
+        std::fs::rename(output_dir, &earlier)
+            .with_context(|| format!("cannot move {}", output_dir.display()))?;
+    }
+    Ok(earlier)
+}
+
+/// Removes the folder of an earlier run: another has ended in its place.
+///
+/// # Errors
+/// A folder that cannot be removed.
+pub(super) fn forget(earlier: &Path) -> Result<()> {
+    if !earlier.exists() {
+        return Ok(());
+    }
+    std::fs::remove_dir_all(earlier).with_context(|| format!("cannot remove {}", earlier.display()))
+}
+
+/// Moves the folder of an earlier run back, in place of that of a run that was cut off.
+///
+/// # Errors
+/// A folder that cannot be moved or removed.
+pub(super) fn put_back(output_dir: &Path) -> Result<()> {
+    let earlier = output_dir.with_extension(EARLIER);
+    if !earlier.exists() {
+        return Ok(());
+    }
+    if output_dir.exists() {
+        std::fs::remove_dir_all(output_dir)
+            .with_context(|| format!("cannot remove {}", output_dir.display()))?;
+    }
+    std::fs::rename(&earlier, output_dir).with_context(|| format!("cannot move {}", earlier.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn an_earlier_run_is_there_until_another_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run-1");
+        let write = |text: &str| {
+            fs::create_dir_all(&run).unwrap();
+            fs::write(run.join("last.ckpt"), text).unwrap();
+        };
+        let read = |folder: &Path| fs::read_to_string(folder.join("last.ckpt")).unwrap();
+        assert!(!put_aside(&run).unwrap().exists(), "there is none yet");
+        put_back(&run).unwrap();
+        write("whole");
+        let earlier = put_aside(&run).unwrap();
+        assert!(!run.exists() && read(&earlier) == "whole");
+        // Two runs are cut off, one after the other.
+        for _ in 0..2 {
+            write("cut off");
+            assert_eq!(put_aside(&run).unwrap(), earlier);
+            assert!(!run.exists() && read(&earlier) == "whole");
+        }
+        write("cut off");
+        put_back(&run).unwrap();
+        assert!(!earlier.exists() && read(&run) == "whole");
+    }
+}
