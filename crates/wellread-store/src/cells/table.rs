@@ -192,11 +192,12 @@ impl CellTable {
     /// How many columns there are, and the names of some. Those that have the first of the words come first.
     fn there(&self, words: &[&str]) -> String {
         const LISTED: usize = 16;
-        let rank = |name: &String| {
+        let ranked = self.names.iter().filter_map(|name| {
             let lower = name.to_ascii_lowercase();
-            words.iter().position(|word| lower.contains(word)).map(|rank| (rank, name.as_str()))
-        };
-        let mut near: Vec<(usize, &str)> = self.names.iter().filter_map(rank).collect();
+            let rank = words.iter().position(|word| lower.contains(word))?;
+            Some((rank, name.as_str()))
+        });
+        let mut near: Vec<(usize, &str)> = ranked.collect();
         near.sort_by_key(|(rank, _)| *rank);
         let mut names: Vec<&str> = near.into_iter().map(|(_, name)| name).collect();
         if names.is_empty() {
