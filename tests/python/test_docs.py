@@ -470,6 +470,14 @@ def test_commands_and_files_named_in_the_text_are_there():
     assert not wrong, "\n".join(wrong)
 
 
+def test_bench_in_the_text_names_what_it_measures():
+    """A command that somebody copies has a benchmark, as in `bench loop --steps 2`; alone it is wrong usage."""
+    alone = re.compile(r"wellread bench --(?!recipe|help)[a-z-]+[ =]\S")
+    named = [(name_of(page), span) for page in pages() for span in spans(texts(page))]
+    assert any(span.startswith("wellread bench dataloader --framework ") for _, span in named)
+    assert [one for one in named if alone.match(one[1])] == []
+
+
 def test_make_targets_named_in_the_text_are_there():
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.M))
     named = set()

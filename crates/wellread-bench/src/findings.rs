@@ -117,6 +117,22 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
     let is_seen = |column: &str, value: Option<&str>| {
         rows().any(|(t, r)| !is_missing(t, r) && t.str(column, r) == value)
     };
+    // A set that is smaller than a batch says nothing of a loader that was measured in smaller ones.
+    let is_measured = |table: &Table, row| {
+        table.cell("batch_size", row) != Cell::Null
+            && (0..table.rows()).filter(|&other| !is_missing(table, other)).any(|other| {
+                ["framework", "loader", "format", "mode", "path"]
+                    .iter()
+                    .all(|name| table.cell(name, other) == table.cell(name, row))
+            })
+    };
+    let is_size_seen = |table: &Table, size: &Cell| {
+        (0..table.rows()).any(|row| !is_missing(table, row) && table.cell("batch_size", row) == *size)
+    };
+    let loader = |table: &Table, row| {
+        let columns = ["framework", "loader", "mode", "path"].map(|name| table.cell(name, row).text());
+        columns.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+    };
     let mut seen: Vec<(String, String)> = Vec::new();
     for (table, row) in rows().filter(|&(t, r)| is_missing(t, r)) {
         let format = table.str("format", row).unwrap_or_default();
@@ -126,11 +142,15 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
         // That a set is smaller than a batch is the same for all formats.
         let name = match table.cell("batch_size", row) {
             _ if in_python(table, row) && is_of_format() => format.to_owned(),
-            _ if in_python(table, row) => {
-                let columns =
-                    ["framework", "loader", "mode", "path"].map(|name| table.cell(name, row).text());
-                columns.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+            size if in_python(table, row) && is_measured(table, row) => {
+                let batches = format!("batches of {}", size.text());
+                if is_size_seen(table, &size) {
+                    format!("{} in {batches}", loader(table, row))
+                } else {
+                    batches
+                }
             }
+            _ if in_python(table, row) => loader(table, row),
             size if size != Cell::Null && measured.contains(&format) => format!("batches of {}", size.text()),
             // The same for all operations on the set.
             _ if measured.contains(&format) => match table.str("cache", row) {

@@ -336,6 +336,8 @@ fn verdict(
         );
     }
     let share = |stage: &Stage| {
+        // Beyond all of the time where noise makes another stage negative.
+        let percent = |share: f64| percent(share.min(1.0));
         let ends = stage.share.low.zip(stage.share.high);
         let ends =
             ends.map_or(String::new(), |(low, high)| format!(", {} to {}", percent(low), percent(high)));

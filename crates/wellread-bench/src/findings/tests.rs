@@ -213,6 +213,40 @@ fn a_batch_size_that_is_impossible_is_not_a_format_that_is_missing() {
     assert!(last.detail.contains("lance: left out of this build"), "{}", last.detail);
 }
 
+/// A loader in Python that was measured in batches of 1 is not missing because the set is too small for batches of 4.
+#[test]
+fn a_batch_size_that_is_impossible_is_not_a_loader_that_is_missing() {
+    let what = |framework: &str, loader: &str, batch_size: i64| {
+        row![
+            ("format", "tiff"),
+            ("framework", framework),
+            ("loader", loader),
+            ("batch_size", batch_size),
+            ("workers", 0)
+        ]
+    };
+    let loaders = [("rust", "wellread"), ("pytorch", "wellread"), ("pytorch", "tifffile")];
+    let mut table = loader_table(loaders.map(|(framework, loader)| (what(framework, loader, 1), [1.0; 6])));
+    let missing = |framework, loader, batch_size, reason: &str| {
+        let mut row = what(framework, loader, batch_size);
+        row.extend(row![("status", "unavailable"), ("reason", reason)]);
+        row
+    };
+    for (framework, loader) in loaders {
+        table.push(missing(framework, loader, 4, "the set has only 1 image"));
+    }
+    let last = all(std::slice::from_ref(&table), &BTreeMap::new(), 1, "").pop().unwrap();
+    assert_eq!(last.text, "Not measured: batches of 4");
+    assert_eq!(last.detail, "batches of 4: the set has only 1 image");
+    // One that failed in batches which others were measured in is named with them.
+    let mut measured = what("pytorch", "wellread", 2);
+    measured.extend(row![("run", 0), ("verified", true), ("num_samples", 100), ("samples_per_sec", 1.0)]);
+    table.push(measured);
+    table.push(missing("pytorch", "tifffile", 2, "no memory"));
+    let last = all(&[table], &BTreeMap::new(), 1, "").pop().unwrap();
+    assert_eq!(last.text, "Not measured: batches of 4, pytorch tifffile in batches of 2");
+}
+
 /// A light build lacks formats, and its Python lacks a framework: each is named once, and a framework that was measured is not named.
 #[test]
 fn what_a_build_and_a_python_lack_is_named_once() {

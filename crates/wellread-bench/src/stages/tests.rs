@@ -47,6 +47,15 @@ fn the_largest_difference_binds() {
 }
 
 #[test]
+fn no_stage_is_said_to_take_more_than_all_of_the_time() {
+    // Cold files were read faster than warm ones.
+    let (stages, binds) = found([10.0, 14.0, 2.0, 1.0], 10, 0.001);
+    assert!(stages[1].share.value > 1.1, "{:?}", stages[1].share);
+    let said = verdict(&stages, binds, true, Some("decoding"), 10);
+    assert!(said.contains(": 100.0 %, 100.0 % to 100.0 % of the time of an image"), "{said}");
+}
+
+#[test]
 fn images_that_a_table_here_names_elsewhere_are_fetched() {
     let dir = tempfile::tempdir().unwrap();
     let [table, images] = linked(dir.path(), 8);

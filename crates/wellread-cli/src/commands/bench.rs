@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use wellread_bench::data::Source;
 use wellread_bench::{Config, RunObserver, WrongUsage, suite};
 use wellread_measure::to_stderr;
-use wellread_report::{ReportInput, Severity};
+use wellread_report::{ReportInput, Severity, Table};
 use wellread_store::surface::{option, option_as};
 
 /// Processes of a comparison at most.
@@ -107,9 +107,21 @@ fn nothing_measured(report: &ReportInput) -> Option<String> {
     Some(format!("nothing was measured: {reason}"))
 }
 
+/// The description names an interval, or runs, of each figure: tables in a terminal have no room for them.
+fn of_tables(report: &ReportInput) -> &'static str {
+    let is_later = |table: &Table, row| {
+        ["run", "process"].iter().any(|name| table.f64(name, row).is_some_and(|number| number > 0.0))
+    };
+    if report.tables.iter().any(|table| (0..table.rows()).any(|row| is_later(table, row))) {
+        " The tables here show medians alone; the report shows what is beside them."
+    } else {
+        ""
+    }
+}
+
 fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     let report = &outcome.report;
-    ui.say_wrapped(format!("{}\n", report.description));
+    ui.say_wrapped(format!("{}{}\n", report.description, of_tables(report)));
     let mut missing = HashSet::new();
     for table in &report.tables {
         let headline = suite::benchmark(table.name()).map_or(&[][..], |b| b.headline);
@@ -172,6 +184,20 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wellread_report::row;
+
+    #[test]
+    fn tables_are_said_to_have_medians_alone_where_there_are_several_runs() {
+        let mut table = Table::new("storage");
+        table.push(row![("format", "tiff"), ("run", 0)]);
+        let mut report = ReportInput { tables: vec![table], ..ReportInput::default() };
+        assert_eq!(of_tables(&report), "");
+        report.tables[0].push(row![("format", "tiff"), ("run", 1)]);
+        assert!(of_tables(&report).contains("medians alone"));
+        report.tables[0] = Table::new("storage");
+        report.tables[0].push(row![("format", "tiff"), ("process", 1)]);
+        assert!(of_tables(&report).contains("medians alone"));
+    }
 
     #[test]
     fn a_framework_that_is_missing_is_an_error_and_the_others_are_not() {

@@ -235,6 +235,7 @@ fn too_few_rounds_claim_no_interval() {
     assert!(!noted.contains("--processes"), "{noted}");
     assert!(few.contains("(dataloader 2), too few for a 95 % interval, which needs 6"), "{few}");
     assert!(few.contains("2 rounds are too few for a verdict (--repeats 7 gives one)"), "{few}");
+    assert!(few.contains("The tables here show medians alone"), "{few}");
     let (enough, noted) = said("6");
     assert!(
         enough.contains(
