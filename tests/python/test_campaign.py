@@ -130,3 +130,23 @@ def test_libraries_that_crash_or_raise_are_told(campaign, tmp_path):
     assert campaign.reference(crash, tmp_path).outcome == "crash"
     assert campaign.reference(fail, tmp_path).outcome == "error"
     assert campaign.reference(lambda _: [1, [2]], tmp_path).images == [1, [2]]
+
+
+def test_the_pages_have_the_counts_of_the_long_run(campaign):
+    root = Path(__file__).parents[2]
+    run = json.loads((root / "docs/results/campaign.json").read_text())
+    checked = [kind for kind in run["sets"] if kind["checksums"]]
+    count = {name: sum(kind["wellread"][name] for kind in checked) for name in campaign.OUTCOMES}
+    tried = sum(kind["tried"] for kind in checked)
+    assert count["other"] == 0 and not any(kind["wellread"][bad] for kind in run["sets"] for bad in campaign.BAD)
+    page = (root / "fuzz/README.md").read_text()
+    assert f"{sum(kind['tried'] for kind in run['sets']):,} pieces of damage to {len(run['sets'])} kinds" in page
+    assert f"{tried:,} pieces of damage to sets with checksums" in page
+    assert f"{count['error']:,} were errors, and {count['same']} changed no pixel" in page
+    ends = [end for group in run["children"].values() for end in group]
+    assert set(ends) == {0} and f"All {len(ends)} forked children" in page
+    assert f"Of {sum(kind['killed'] for kind in run['killed'])} conversions that were killed" in page
+    (lance,) = (kind for kind in run["sets"] if kind["set"] == "lance --compression zstd")
+    decision = (root / "docs/decisions/0032-checksums.md").read_text()
+    assert f"None of {tried:,} pieces" in decision
+    assert f"{lance['wellread']['other']} of {lance['tried']} in Lance" in decision
