@@ -21,16 +21,10 @@ impl Staged {
         let old = remote::to_go(&self.temporary, &self.target, self.overwrite)?;
         let mut is_placed = false;
         let done = if self.overwrite {
-            remote::finish_before_end(&self.target, || {
-                remote::begin_to_replace(&self.temporary, &self.target, &old)?;
+            remote::replace(&self.temporary, &self.target, &old, Some(last), || {
                 self.move_in_order(last)?;
                 is_placed = true;
-                // A version of the old set that is the newest would be without its data.
-                let (first, then): (Vec<_>, Vec<_>) =
-                    old.rest.iter().cloned().partition(|file| file.starts_with(last));
-                remote::remove_old(&self.target, &first)?;
-                remote::remove_old(&self.target, &then)?;
-                remote::end_replacing(&self.target, &old)
+                Ok(())
             })
         } else {
             self.move_in_order(last)

@@ -64,7 +64,7 @@ pub(super) struct Old {
     /// Those that tell how files below them make images. They go first.
     heads: Vec<PathBuf>,
     /// The others that the new set has not. They go last.
-    pub(super) rest: Vec<PathBuf>,
+    rest: Vec<PathBuf>,
     /// Lines with the files of both sets, where some go first or went before.
     listed: Option<String>,
 }
@@ -125,7 +125,7 @@ pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Old> 
 ///
 /// # Errors
 /// A file of the old set cannot be removed.
-pub(super) fn begin_to_replace(from: &Path, target: &Path, old: &Old) -> Result<()> {
+fn begin_to_replace(from: &Path, target: &Path, old: &Old) -> Result<()> {
     keep_on_signals(from);
     if let Some(listed) = &old.listed {
         let list = target.join(LISTED);
@@ -139,7 +139,7 @@ pub(super) fn begin_to_replace(from: &Path, target: &Path, old: &Old) -> Result<
 ///
 /// # Errors
 /// The list cannot be removed.
-pub(super) fn end_replacing(target: &Path, old: &Old) -> Result<()> {
+fn end_replacing(target: &Path, old: &Old) -> Result<()> {
     old.listed.as_ref().map_or(Ok(()), |_| remove_old(target, &[LISTED.into()]))
 }
 
@@ -161,7 +161,7 @@ fn remove(target: &Path, files: &[PathBuf], cannot: &str) -> Result<()> {
 ///
 /// # Errors
 /// One of them cannot be removed.
-pub(super) fn remove_old(target: &Path, files: &[PathBuf]) -> Result<()> {
+fn remove_old(target: &Path, files: &[PathBuf]) -> Result<()> {
     remove(target, files, "the new set is there, but a file of the old one cannot be removed")
 }
 
@@ -176,7 +176,7 @@ pub(super) fn keep_on_signals(from: &Path) {
 ///
 /// # Errors
 /// The process is ending already, and nothing is run; the error of `work`.
-pub(super) fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<()>) -> Result<()> {
+fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<()>) -> Result<()> {
     let (mut work, mut done) = (Some(work), Ok(()));
     let mut run = || {
         if let Some(work) = work.take() {
@@ -186,6 +186,30 @@ pub(super) fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<()>
     let begun = place::of(target).finish_before_end(&mut run);
     begun.map_err(|e| Error::io(target, "cannot replace what is there", &e))?;
     done
+}
+
+/// Puts the output that has `from` in the place of a set, by `move_new`. Files of the old set go after that: first those in `last`, which
+/// tell what else is of the set.
+///
+/// # Errors
+/// One of the steps fails, or the process is ending already.
+pub(super) fn replace(
+    from: &Path,
+    target: &Path,
+    old: &Old,
+    last: Option<&Path>,
+    move_new: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    finish_before_end(target, || {
+        begin_to_replace(from, target, old)?;
+        move_new()?;
+        // A version of the old set that is the newest would be without its data.
+        let is_first = |file: &PathBuf| last.is_some_and(|last| file.starts_with(last));
+        let (first, then): (Vec<_>, Vec<_>) = old.rest.iter().cloned().partition(is_first);
+        remove_old(target, &first)?;
+        remove_old(target, &then)?;
+        end_replacing(target, old)
+    })
 }
 
 /// Moves `from` to `target`; with `overwrite` what was there goes, and only after all of the new output is there.
@@ -198,12 +222,7 @@ pub(super) fn put_in_place(from: &Path, target: &Path, overwrite: bool) -> Resul
     if !overwrite {
         return move_new();
     }
-    finish_before_end(target, || {
-        begin_to_replace(from, target, &old)?;
-        move_new()?;
-        remove_old(target, &old.rest)?;
-        end_replacing(target, &old)
-    })
+    replace(from, target, &old, None, move_new)
 }
 
 /// Removes all files of a folder but the one called `kept`.
