@@ -15,9 +15,6 @@ use std::process::Command;
 /// Ending of scripts.
 const ENDING: &str = "sh";
 
-/// Endings of experiments of other adapters.
-const SETTINGS: [&str; 4] = ["toml", "yaml", "yml", "json"];
-
 /// First words of a command line that are found nowhere because the shell itself knows them.
 const OF_THE_SHELL: [&str; 28] = [
     ".", ":", "cd", "eval", "exec", "exit", "export", "for", "if", "while", "until", "case", "set", "unset",
@@ -38,7 +35,7 @@ impl Adapter for CommandLine {
     }
 
     fn check(&self, branch: &Branch, row: &Row, _: Mode) -> Result<()> {
-        if branch.has(&script(&row.experiment))? {
+        if has_script(branch, &row.experiment)? {
             return Ok(());
         }
         let Some(program) = plain_program(&row.experiment) else { return Ok(()) };
@@ -81,21 +78,12 @@ impl Adapter for CommandLine {
     }
 }
 
-/// Whether the branch has an experiment as a script, and not as the settings of another adapter.
+/// Whether the branch has an experiment as a script.
 ///
 /// # Errors
 /// A repository that cannot be read.
-pub(super) fn is_script_alone(branch: &Branch, experiment: &str) -> Result<bool> {
-    let has = |ending: &str| branch.has(&format!("{EXPERIMENTS}/{experiment}.{ending}"));
-    if !has(ENDING)? {
-        return Ok(false);
-    }
-    for ending in SETTINGS {
-        if has(ending)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+pub(super) fn has_script(branch: &Branch, experiment: &str) -> Result<bool> {
+    branch.has(&script(experiment))
 }
 
 fn script(experiment: &str) -> String {

@@ -30,6 +30,10 @@ impl Adapter for CytoDl {
         Ok(branch.has("cyto_dl")? && !experiments(branch, &[ENDING])?.is_empty())
     }
 
+    fn endings(&self) -> &'static [&'static str] {
+        &[ENDING]
+    }
+
     fn check(&self, branch: &Branch, row: &Row, mode: Mode) -> Result<()> {
         let main = if mode == Mode::Train { "configs/train.yaml" } else { "configs/eval.yaml" };
         for needed in ["cyto_dl", main] {

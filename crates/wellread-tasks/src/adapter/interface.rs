@@ -20,6 +20,11 @@ pub trait Adapter: Sync {
     /// A repository that cannot be read.
     fn suits(&self, branch: &Branch, row: &Row) -> Result<bool>;
 
+    /// Endings of its experiments, where these are files of settings in the branch.
+    fn endings(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Checks the row as far as possible before anything runs. It finds an experiment that the branch does not have (the
     /// message lists those it has), a missing checkpoint in the table.
     ///

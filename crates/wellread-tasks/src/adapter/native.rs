@@ -13,6 +13,9 @@ use anyhow::{Context as _, Result, bail};
 use std::process::{Command, Stdio};
 use wellread_measure::path_text;
 
+/// Endings of experiments.
+const ENDINGS: [&str; 1] = ["toml"];
+
 /// Experiments that the program has defaults for.
 const BUILT_IN: [&str; 3] = ["im2im/segmentation", "im2im/labelfree", "im2im/label_free"];
 
@@ -26,12 +29,16 @@ impl Adapter for Native {
 
     fn suits(&self, branch: &Branch, row: &Row) -> Result<bool> {
         let built_in = BUILT_IN.contains(&row.experiment.as_str()) && branch.list(EXPERIMENTS)?.is_empty();
-        Ok(built_in || !experiments(branch, &["toml"])?.is_empty())
+        Ok(built_in || !experiments(branch, &ENDINGS)?.is_empty())
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &ENDINGS
     }
 
     fn check(&self, branch: &Branch, row: &Row, mode: Mode) -> Result<()> {
         if !branch.list(EXPERIMENTS)?.is_empty() {
-            experiment_file(branch, &row.experiment, &["toml"])?;
+            experiment_file(branch, &row.experiment, &ENDINGS)?;
         } else if !BUILT_IN.contains(&row.experiment.as_str()) {
             bail!(
                 "branch {:?} has no {EXPERIMENTS}, and {:?} is not one of the program's own experiments: {}",
@@ -55,7 +62,7 @@ impl Adapter for Native {
         // The process of the task is asked itself, in a folder that has of the worktree what it looks at.
         let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
         if !branch.list(EXPERIMENTS)?.is_empty() {
-            let file = experiment_file(branch, &row.experiment, &["toml"])?;
+            let file = experiment_file(branch, &row.experiment, &ENDINGS)?;
             let path = folder.path().join(&file);
             let text = branch.read(&file)?.unwrap_or_default();
             std::fs::create_dir_all(path.parent().unwrap_or(folder.path()))
