@@ -348,7 +348,8 @@ impl Suite<'_> {
         watch.stop(&mut repeat.hardware);
         // Nothing is recorded of a run that was cut off.
         stop::wait_if_interrupted();
-        replaced::forget(&earlier)?;
+        // Another run has ended in its place.
+        replaced::remove(&earlier)?;
         repeat.hardware_after = Some(State::now());
         repeat.said = PhaseReport::read(&task.output_dir.join(PHASES));
         for artifact in &mut repeat.said.artifacts {

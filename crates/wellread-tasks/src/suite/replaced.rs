@@ -19,28 +19,12 @@ const EARLIER: &str = "earlier";
 /// A folder that cannot be moved or removed.
 pub(super) fn put_aside(output_dir: &Path) -> Result<PathBuf> {
     let earlier = output_dir.with_extension(EARLIER);
-    if !output_dir.exists() {
-        return Ok(earlier);
-    }
     if earlier.exists() {
-        std::fs::remove_dir_all(output_dir)
-            .with_context(|| format!("cannot remove {}", output_dir.display()))?;
-    } else {
-        std::fs::rename(output_dir, &earlier)
-            .with_context(|| format!("cannot move {}", output_dir.display()))?;
+        remove(output_dir)?;
+    } else if output_dir.exists() {
+        rename(output_dir, &earlier)?;
     }
     Ok(earlier)
-}
-
-/// Removes the folder of an earlier run: another has ended in its place.
-///
-/// # Errors
-/// A folder that cannot be removed.
-pub(super) fn forget(earlier: &Path) -> Result<()> {
-    if !earlier.exists() {
-        return Ok(());
-    }
-    std::fs::remove_dir_all(earlier).with_context(|| format!("cannot remove {}", earlier.display()))
 }
 
 /// Moves the folder of an earlier run back, in place of that of a run that was cut off.
@@ -52,11 +36,23 @@ pub(super) fn put_back(output_dir: &Path) -> Result<()> {
     if !earlier.exists() {
         return Ok(());
     }
-    if output_dir.exists() {
-        std::fs::remove_dir_all(output_dir)
-            .with_context(|| format!("cannot remove {}", output_dir.display()))?;
+    remove(output_dir)?;
+    rename(&earlier, output_dir)
+}
+
+/// Removes a folder, if it is there.
+///
+/// # Errors
+/// A folder that cannot be removed.
+pub(super) fn remove(folder: &Path) -> Result<()> {
+    if !folder.exists() {
+        return Ok(());
     }
-    std::fs::rename(&earlier, output_dir).with_context(|| format!("cannot move {}", earlier.display()))
+    std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))
+}
+
+fn rename(from: &Path, to: &Path) -> Result<()> {
+    std::fs::rename(from, to).with_context(|| format!("cannot move {}", from.display()))
 }
 
 #[cfg(test)]
