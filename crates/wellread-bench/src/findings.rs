@@ -102,6 +102,9 @@ fn left_out(tables: &[Table]) -> Option<Finding> {
     })
 }
 
+/// The columns that tell loaders in Python apart.
+const LOADER: [&str; 4] = ["framework", "loader", "mode", "path"];
+
 /// Formats that were not measured at all, and batch sizes that were not where their formats were.
 fn unavailable(tables: &[Table]) -> Option<Finding> {
     // A sweep asks for what not every format has, and says so itself.
@@ -121,16 +124,14 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
     let is_measured = |table: &Table, row| {
         table.cell("batch_size", row) != Cell::Null
             && (0..table.rows()).filter(|&other| !is_missing(table, other)).any(|other| {
-                ["framework", "loader", "format", "mode", "path"]
-                    .iter()
-                    .all(|name| table.cell(name, other) == table.cell(name, row))
+                LOADER.iter().chain(&["format"]).all(|name| table.cell(name, other) == table.cell(name, row))
             })
     };
     let is_size_seen = |table: &Table, size: &Cell| {
         (0..table.rows()).any(|row| !is_missing(table, row) && table.cell("batch_size", row) == *size)
     };
     let loader = |table: &Table, row| {
-        let columns = ["framework", "loader", "mode", "path"].map(|name| table.cell(name, row).text());
+        let columns = LOADER.map(|name| table.cell(name, row).text());
         columns.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
     };
     let mut seen: Vec<(String, String)> = Vec::new();
