@@ -141,15 +141,17 @@ fn wait_for_notes(set: &Path) {
     panic!("the journal does not note two images");
 }
 
+/// A test of this file in a process of its own, which does its work where a variable is set.
+fn started(test: &str, variable: &str, value: &str) -> Command {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", &format!("replacing::{test}"), "--nocapture"]).env(variable, value);
+    child
+}
+
 /// Starts the program again, lets it write two images, and kills it.
 fn killed_after_two(address: &str) {
     server::url();
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "replacing::writer", "--nocapture"])
-        .env(ADDRESS, address)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = started("writer", ADDRESS, address).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let has_written = lines.map_while(Result::ok).any(|line| line.contains("two are written"));
     child.kill().unwrap();
@@ -209,9 +211,7 @@ fn interrupted_in_silence() {
 
 #[test]
 fn a_writer_that_is_interrupted_does_not_wait_for_a_place_that_is_silent() {
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "replacing::interrupted_in_silence", "--nocapture"]).env(SILENCE, "1");
-    let done = child.output().unwrap();
+    let done = started("interrupted_in_silence", SILENCE, "1").output().unwrap();
     let said = String::from_utf8_lossy(&done.stdout);
     let made = said.split("made ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
     // Each request is made six times where nobody gives it up. On a busy machine none may be there in time.
@@ -256,9 +256,7 @@ fn interrupted_while_it_replaces() {
 
 #[test]
 fn a_writer_that_is_interrupted_while_it_replaces_a_set_replaces_all_of_it() {
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "replacing::interrupted_while_it_replaces", "--nocapture"]).env(REPLACES, "1");
-    let done = child.output().unwrap();
+    let done = started("interrupted_while_it_replaces", REPLACES, "1").output().unwrap();
     let [said, errors] = [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(done.status.success() && said.contains(&format!("{MANY} are new")), "{said}{errors}");
 }
