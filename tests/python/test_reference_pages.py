@@ -114,6 +114,12 @@ def test_the_default_of_one_option_is_not_that_of_the_next():
     assert "answer is ended\n" + " " * 39 + "[default: 300]\n" in (ROOT / "docs/commands/embed.md").read_text()
 
 
+@pytest.mark.parametrize("option", ["--read-as <", "--path-map <", "--cells-edge <", "--in-flight <"])
+def test_options_of_opening_a_set_are_on_one_page(option):
+    having = {page.name for page in (ROOT / "docs/commands").glob("*.md") if option in page.read_text()}
+    assert having == {"shared-options.md"}
+
+
 # The text of a command behind its options, in the sources.
 AFTER_HELP = re.compile(r'\bafter_help = "((?:[^"\\]|\\.)*)"', re.DOTALL)
 
