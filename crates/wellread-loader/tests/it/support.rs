@@ -184,7 +184,7 @@ pub fn is_alone(test: &str) -> bool {
         .unwrap();
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
-    // Of a path that no test has, none is run, which is no failure.
+    // A path that no test has runs none, which is no failure.
     assert!(output.status.success() && said.contains("1 passed"), "{:?}: {said}", output.status);
     false
 }

@@ -35,7 +35,7 @@ fn what_was_cut_off_is_an_error_and_no_signal() {
         let output = within(this);
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
-        // Of a path that no test has, none is run, which is no failure.
+        // A path that no test has runs none, which is no failure.
         assert!(output.status.success() && said.contains("1 passed"), "{:?}: {said}", output.status);
         return;
     }

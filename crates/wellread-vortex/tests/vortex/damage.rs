@@ -163,7 +163,7 @@ fn a_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal() {
             .unwrap();
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
-        // Of a path that no test has, none is run, which is no failure.
+        // A path that no test has runs none, which is no failure.
         assert!(output.status.success() && said.contains("1 passed"), "{:?}: {said}", output.status);
         return;
     }

@@ -154,7 +154,7 @@ fn a_full_disk_is_an_error() {
             .unwrap();
         let said = [child.stdout, child.stderr].concat();
         let said = String::from_utf8_lossy(&said);
-        // Of a path that no test has, none is run, which is no failure.
+        // A path that no test has runs none, which is no failure.
         assert!(child.status.success() && said.contains("1 passed"), "{said}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
         return;
