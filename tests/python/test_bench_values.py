@@ -335,6 +335,8 @@ def test_the_defaults_and_the_recipe_are_upstreams(wellread, tmp_path):
     asked = json.loads((tmp_path / "summary.json").read_text())["configuration"]
     source = asked["source"]["synthetic"]
     assert (source["images"], source["shape"], source["seed"], asked["seed"]) == (1000, [1, 1, 1, 100, 100], 42, 42)
+    # But for Track 3's model, a light one.
+    assert asked["model"] == "linear-probe"
     for key in ("samples", "batch-sizes", "workers", "steps", "batch-size"):
         assert asked[key.replace("-", "_")] == UPSTREAM[key], key
 
