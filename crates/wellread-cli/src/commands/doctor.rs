@@ -25,8 +25,8 @@ pub struct Args {
     diagnosis: super::diagnosis::Args,
 }
 
-/// How long a program that is asked may take.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a program that is asked may take. A Python on a network drive, or on a busy machine, takes many seconds.
+const PROBE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Asks a Python for the versions of packages without importing them (importing PyTorch takes seconds). `wellread` may also lie on
 /// the path without being installed, which the records of packages do not tell. Its version is then in its native module alone.
