@@ -33,7 +33,7 @@ use crate::{Error, Result, WriteOptions, place};
 use cleaning::{RESUMABLE, remove_one, unfinished};
 use held::{is_busy, pause};
 use leftovers::remove_leftovers;
-use names::{folder_hint, overwrite_hint, partial_name, resume_folder};
+use names::{check_length, folder_hint, overwrite_hint, partial_name, resume_folder};
 use remote::Left;
 use remove::remove_any;
 use renaming::{is_taken, keep_access, move_new};
@@ -99,8 +99,8 @@ impl Staged {
         let parent = parent.canonicalize().map_err(|e| Error::io(&parent, "cannot find the folder", &e))?;
         let name = target.file_name().ok_or_else(|| Error::new(target, "is no file name to write to"))?;
         let place = parent.join(name);
-        let name = name.to_string_lossy().into_owned();
-        remove_leftovers(&parent, &name);
+        check_length(&place)?;
+        remove_leftovers(&parent, &name.to_string_lossy());
         let temporary = partial_name(&place);
         unfinished().push(temporary.clone());
         Ok(Self { target: place, temporary, overwrite, remove: true, resumable: false, journal: None })
