@@ -118,7 +118,8 @@ fn a_missing_framework_takes_one_line_and_nothing_measured_is_a_failure() {
     assert_eq!(told.len(), 1, "{}", done.stdout);
     assert!(told[0].contains("not available") && told[0].contains("/no/such/python"), "{}", told[0]);
     assert!(!done.stdout.contains("Benchmarking batch size"), "{}", done.stdout);
-    let ending = done.stdout.lines().filter(|line| line.contains("Suite Complete") || line.starts_with("Nothing"));
+    let ending =
+        done.stdout.lines().filter(|line| line.contains("Suite Complete") || line.starts_with("Nothing"));
     assert_eq!(ending.collect::<Vec<_>>(), ["Nothing was measured"], "{}", done.stdout);
     // The table has a row for each all the same.
     let csv = std::fs::read_dir(&out)
