@@ -31,7 +31,7 @@ fn error_of(staged: Staged, in_order: bool) -> String {
 }
 
 fn kept(bucket: &str) -> usize {
-    server::keys(bucket).iter().filter(|key| key.contains(".wellread-partial-")).count()
+    server::keys(&format!("{bucket}/")).iter().filter(|key| key.contains(".wellread-partial-")).count()
 }
 
 #[test]

@@ -37,8 +37,8 @@ pub(super) fn refuse_two_places(
     }
     let Some(places) = places(source)? else { return Ok(()) };
     let are_apart = |[one, other]: [usize; 2]| {
-        let both = places[one].iter().zip(&places[other]);
-        both.into_iter().any(|(one, other)| one.is_some() && other.is_some() && one != other)
+        let mut both = places[one].iter().zip(&places[other]);
+        both.any(|(one, other)| one.is_some() && other.is_some() && one != other)
     };
     let Some((row, [one, other])) = pairs.into_iter().find(|(_, images)| are_apart(*images)) else {
         return Ok(());
