@@ -97,7 +97,7 @@ fn leftover(path: &Path, wanted: Option<&str>) -> Option<Leftover> {
     Some(Leftover { path: path.to_owned(), bytes, kind })
 }
 
-/// What stands beside `path` and is called `short` in names of its output; where that is nothing, the path of this name.
+/// The target beside `path` that is called `short` in names of its output; the path of this name where there is none.
 fn target_of(path: &Path, short: &str) -> PathBuf {
     let place = path.with_file_name(short);
     if place.symlink_metadata().is_ok() {

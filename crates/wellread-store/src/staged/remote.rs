@@ -171,7 +171,7 @@ pub(super) fn keep_on_signals(from: &Path) {
     unfinished().retain(|path| !from.starts_with(path));
 }
 
-/// What is to be said of output that is all at its place: the error of a file of the old set that cannot be removed.
+/// The error of a file of the old set that cannot be removed, where all of the new output is at its place.
 pub(super) type Left = Option<Error>;
 
 /// Runs `work`, all the steps that replace a set. After the first the old one is no set, and before the last the new one is none. So
@@ -214,8 +214,8 @@ fn replace(
     })
 }
 
-/// Moves `from` to `target` by `move_new`; with `overwrite` what was there goes, and only after all of the new output is there. Of that,
-/// what lies in `last` goes first.
+/// Moves `from` to `target` by `move_new`. With `overwrite` the set that was there goes after all of the new output is there, first its
+/// files in `last`.
 ///
 /// # Errors
 /// Not all of the output is at its place.
