@@ -17,8 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// behind it in these names takes fewer than the others.
 const LONGEST: usize = 180;
 
-/// A target's name as names beside it have it. Of a longer one that is the end, which tells the format, behind a number for all
-/// of it.
+/// A target's name as names beside it have it. A longer one is cut to its end, which tells the format, behind a number for all of it.
 pub(super) fn in_short(name: &str) -> Cow<'_, str> {
     if name.len() <= LONGEST {
         return Cow::Borrowed(name);
