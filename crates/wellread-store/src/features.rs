@@ -21,6 +21,7 @@ mod seconds;
 mod site_numbers;
 mod times;
 mod unique;
+mod unlike;
 mod values;
 mod well_names;
 
@@ -39,12 +40,12 @@ pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns
 pub(crate) use row_id::{RowId, is_own_number};
 pub(crate) use seconds::finer;
 pub use seconds::{without_date64, without_seconds};
-pub(crate) use site_numbers::{doubtful, refuse_shifted};
+pub(crate) use site_numbers::doubtful;
 pub use times::{first_infinite, first_outside};
 pub use unique::{is_own_of_tables, refuse_nul, renamed, without_nul};
 pub(crate) use unique::{unique_names, unique_schema};
+pub(crate) use unlike::refuse_unlike;
 use values::{decimal_at, plain_values, too_long};
-pub(crate) use well_names::refuse_padded;
 
 use crate::hints::{LeftOut, Renamed};
 use crate::words::{counted, first_few};

@@ -68,7 +68,7 @@ pub struct Args {
     /// Column of the profiles that has the images' names or file names; several, separated by commas, for profiles
     /// with a file name per channel. Or columns that the images have too, such as Metadata_Well. Without --join, or given a second
     /// time: ray, or ray:ADDRESS such as ray:10.0.0.1:6379, has the nodes of a Ray cluster convert. All nodes must see source and
-    /// target. A table becomes a folder of parts. Needs a Python with wellread[ray].
+    /// target. A table becomes a folder of parts. Needs a Python with the package wellread and Ray (pip install '.[ray]' in a clone).
     #[arg(long, value_name = "COLUMN[,COLUMN…]|ray[:ADDRESS]")]
     on: Vec<String>,
     /// Images without a row in the profiles: null leaves their columns empty and says how many there are (unless given), error
