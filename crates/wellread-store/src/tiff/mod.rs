@@ -33,6 +33,7 @@
 //! | `writer`, `encode` | the [`StoreWriter`](crate::StoreWriter) |
 //! | `sums` | checksums of strips, tiles and directories |
 //! | `unkept` | what a file's OME-XML says and no conversion keeps |
+//! | `own` | whether a file was written here: asked before a folder of files is replaced |
 //!
 //! # Example
 //!
