@@ -14,7 +14,7 @@
 
 use super::ranks::ranks;
 use super::session::Session;
-use super::table::{Stamp, intervals};
+use super::table::{RowWriter, intervals};
 use crate::budget;
 use crate::live::LiveFigures;
 use anyhow::{Context as _, Result};
@@ -61,7 +61,7 @@ pub fn run(
         notes: session.notes.clone(),
         rounds: 0,
     };
-    let mut stamp = Stamp { session, table: &mut table };
+    let mut writer = RowWriter { session, table: &mut table };
     if !variants.is_empty() {
         session.pace.set_variants(variants.len());
         let live = RefCell::new(LiveFigures::new(settings.noise_figure));
@@ -139,10 +139,10 @@ pub fn run(
                 budget::words(session.seconds())
             ));
         }
-        add_rows(&mut stamp, &mut results, &outcome, &keys, settings, &estimator);
+        add_rows(&mut writer, &mut results, &outcome, &keys, settings, &estimator);
     }
     for missing in unavailable {
-        stamp.row(&missing.keys, "unavailable", &missing.reason);
+        writer.unmeasured(&missing.keys, "unavailable", &missing.reason);
     }
     results.table = table;
     Ok(results)
@@ -150,24 +150,24 @@ pub fn run(
 
 /// Adds the rows of all configurations, the times of their items, and the notes about them.
 fn add_rows(
-    stamp: &mut Stamp<'_, '_>,
+    writer: &mut RowWriter<'_, '_>,
     results: &mut Results,
     outcome: &Outcome<Measurement>,
     keys: &[(Keys, bool)],
     settings: &Settings<'_>,
     estimator: &IntervalEstimator,
 ) {
-    let session = stamp.session;
+    let session = writer.session;
     let reason = format!("{LEFT_OUT}: {} had {}", settings.name, budget::words(session.seconds()));
     let mut misleading = 0;
     for (variant, (keys, peer)) in outcome.visible().zip(keys) {
         if let Some(failure) = &variant.failure {
             // An unavailable variant becomes a finding, grouped by reason; a failed one becomes an error.
-            stamp.row(keys, if *peer { "unavailable" } else { "failed" }, &failure.message);
+            writer.unmeasured(keys, if *peer { "unavailable" } else { "failed" }, &failure.message);
             continue;
         }
         if variant.left_out {
-            stamp.row(keys, "unavailable", &reason);
+            writer.unmeasured(keys, "unavailable", &reason);
             continue;
         }
         let runs: Vec<&Measurement> = variant.runs.iter().map(|r| &r.value).collect();
@@ -194,7 +194,7 @@ fn add_rows(
         for (n, run) in variant.runs.iter().enumerate() {
             let verified = warm_ok && run.value.verified;
             let hidden = (!tells).then_some(p50.as_str());
-            stamp.run(keys, n, &run.value, verified, (settings.item_prefix, hidden), &intervals, peak);
+            writer.measured(keys, n, &run.value, verified, (settings.item_prefix, hidden), &intervals, peak);
             if !run.value.items.is_empty() {
                 let mut which: Row = keys.iter().map(|(k, cell)| ((*k).to_owned(), cell.clone())).collect();
                 which.extend([("run", n), ("position", run.position)].map(|(k, v)| (k.to_owned(), v.into())));
