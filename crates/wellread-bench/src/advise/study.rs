@@ -21,11 +21,11 @@ use crate::data::SourceCells;
 use crate::feed::{LoaderSettings, Open};
 use crate::roofline::share_of_copy;
 use crate::sample::{Limits, Sample};
-use crate::stages::Figure;
+use crate::stages::{Figure, plain_loader};
 use anyhow::{Context as _, Result};
 use std::time::Duration;
 use wellread_image::Shape;
-use wellread_loader::{Cache, Crop, Transform};
+use wellread_loader::Cache;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::compare::Verdict;
 use wellread_measure::environment::Environment;
@@ -61,7 +61,7 @@ pub fn study(
     let (sample, batches, is_cut) = draw(&*store, settings, workers, &mut notes)?;
     let there = candidates::as_it_is(&*store)?;
     let loaded = candidates::load(store, &sample)?;
-    let how = loader_settings(&sample, settings, workers)?;
+    let how = plain_loader(sample.batch_size, workers, settings.seed, settings.crop)?;
     std::fs::create_dir_all(&settings.scratch)
         .with_context(|| format!("cannot make the folder {}", settings.scratch.display()))?;
     // Never moved into place: it goes when this is dropped, when the program is interrupted, or with the next study.
@@ -193,23 +193,6 @@ fn draw(
         ));
     }
     Ok((sample, batches, batches.meant < wanted))
-}
-
-/// How the sample is loaded until something else is chosen.
-fn loader_settings(sample: &Sample, settings: &Settings, workers: usize) -> Result<LoaderSettings> {
-    let mut transform = Transform::preset("none").context("the loader has no transform none")?;
-    if let Some((height, width)) = settings.crop {
-        transform.crop = Crop::Center { height, width };
-    }
-    Ok(LoaderSettings {
-        batch_size: sample.batch_size,
-        workers,
-        seed: settings.seed,
-        transform,
-        cache: Cache::None,
-        memory: None,
-        prefetch: None,
-    })
 }
 
 /// Predicts the wait of a step with all that was chosen, of which a steady run takes `run` seconds. A real loop checks it where a
