@@ -1,4 +1,9 @@
 //! [`VortexTable`]: rows and columns of a Vortex file.
+//!
+//! ```text
+//!  columns ──selection──▶ types and series, once ─┬─ pixels that lie plain ──read_rows──▶ pieces of each row
+//!  rows ──────────────────────────────────────────┴─ all else ──Plan──▶ RecordBatch
+//! ```
 
 use crate::cache::Cache;
 use crate::file::OpenFile;

@@ -1,4 +1,10 @@
 //! `wellread convert SRC DST`
+//!
+//! ```text
+//!  source ─▶ checked_types, LeftBehind ─▶ features_of ─┬─ a cluster ──▶ on_cluster::run
+//!                                                       ├─ --resume, and the target is complete ─▶ complete::of_earlier_run
+//!                                                       └─▶ write_checked: written, read back ─▶ to its place ─▶ what is said
+//! ```
 
 mod check;
 mod complete;
