@@ -14,6 +14,7 @@
 //! | `plain`, `values` | which columns are features; the values of one in a type that every engine takes |
 //! | `seconds`, `times`, `durations` | dates, times and durations in the types that formats have for them, and as text |
 //! | `index`, `joint`, `site_numbers`, `well_names` | rows by their keys; which keys are equal, however sites and wells are written |
+//! | `unlike` | joins that are refused, since both sides write the same places in two ways |
 //! | `group`, `key_text` | the values that tell groups of rows; those of one row as a text, and back |
 //! | `unique`, `row_id` | names of columns that differ; whose the column `row_id` is |
 //! | `digest`, `differing` | whether columns are the same; which are not, and in which row |
