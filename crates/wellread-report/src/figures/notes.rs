@@ -142,9 +142,7 @@ pub(crate) fn configuration_name(key: &[Cell]) -> String {
 /// The same, with the name of its column before a value that tells nothing by itself: `parquet, workers 2, cache none`.
 pub(super) fn labelled_name(keys: &[&str], key: &[Cell]) -> String {
     let labelled = |(name, cell): (&&str, &Cell)| {
-        let text = columns::key_text(cell);
-        let tells = cell.as_f64().is_none() && text != "none";
-        if tells { text } else { format!("{} {text}", name.replace('_', " ")) }
+        columns::labelled(name, &columns::key_text(cell), cell.as_f64().is_some())
     };
     let known = keys.iter().zip(key).filter(|(_, cell)| **cell != Cell::Null).map(labelled);
     known.collect::<Vec<_>>().join(", ")
