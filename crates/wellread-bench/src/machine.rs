@@ -46,7 +46,7 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     }
     if let Some(container) = &e.platform.container {
         let limits = [
-            e.limits.cpus.map(|cpus| format!("{cpus} processors")),
+            e.limits.cpus.map(cores),
             e.limits.memory_bytes.map(|bytes| format!("{} of memory", gib(bytes))),
         ];
         let limits: Vec<_> = limits.into_iter().flatten().collect();
@@ -58,7 +58,8 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
         let free = disk.free_bytes.map_or(String::new(), |b| format!(", {} free", gib(b)));
         let on = disk.model.as_ref().or(disk.device.as_ref());
         let on = on.map_or(String::new(), |device| format!(" on {}", device.trim()));
-        let kind = disk.rotational.map_or("", |turns| if turns { " (hard disk)" } else { "" });
+        let kind = disk.kind(e.platform.virtual_machine.is_some());
+        let kind = kind.map_or(String::new(), |kind| format!(" ({kind})"));
         facts.push(("storage", format!("{filesystem}{on}{kind}{free}")));
     }
     if let Some([one, five, fifteen]) = e.load {
@@ -94,11 +95,26 @@ fn clock(e: &Environment) -> String {
 
 /// Processor and cores.
 fn cpu(e: &Environment) -> String {
-    format!("{}, {} cores", e.cpu.model.as_deref().unwrap_or(&e.platform.architecture), e.usable_cores())
+    format!("{}, {}", e.cpu.model.as_deref().unwrap_or(&e.platform.architecture), cores(e.usable_cores()))
+}
+
+/// So many cores: a container may have a part of one.
+fn cores(count: f64) -> String {
+    format!("{count} core{}", if count == 1.0 { "" } else { "s" })
 }
 
 /// One line for the foot of a figure.
 pub fn short(e: &Environment) -> String {
     let disk = e.storage.first().and_then(|d| d.filesystem.as_deref());
     disk.map_or_else(|| cpu(e), |disk| format!("{}, {disk}", cpu(e)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_core_is_in_the_singular() {
+        assert_eq!([0.5, 1.0, 2.0].map(cores), ["0.5 cores", "1 core", "2 cores"]);
+    }
 }
