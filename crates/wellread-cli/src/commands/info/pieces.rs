@@ -3,13 +3,10 @@
 use crate::output::Outcome;
 use std::path::{Path, PathBuf};
 use wellread_store::words::counted;
-use wellread_store::{Error, StoreLayout, registry};
+use wellread_store::{Error, StoreLayout, registry, without_checksum};
 
 /// Names of files of metadata beside chunks.
 const ZARR_METADATA: [&str; 5] = ["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
-
-/// The checksum that OME-Zarr has behind the codec of a chunk, as its name ends.
-const CHECKSUM: &str = "crc32c";
 
 /// How pixels are compressed.
 #[derive(serde::Serialize)]
@@ -65,15 +62,6 @@ impl Codecs {
         let (codec, _) = without_checksum(&self.codec);
         self.codecs.is_empty()
             && ["", "none", "uncompressed"].iter().any(|none| codec.eq_ignore_ascii_case(none))
-    }
-}
-
-/// The name of what compresses, and that of the checksum behind it: a checksum is no codec, and saves nothing.
-fn without_checksum(codec: &str) -> (&str, Option<&str>) {
-    match codec.strip_suffix(CHECKSUM) {
-        Some("") => ("none", Some(CHECKSUM)),
-        Some(before) => (before.strip_suffix('+').unwrap_or(before), Some(CHECKSUM)),
-        None => (codec, None),
     }
 }
 
