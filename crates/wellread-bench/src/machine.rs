@@ -63,7 +63,10 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
         facts.push(("storage", format!("{filesystem}{on}{kind}{free}")));
     }
     if let Some([one, five, fifteen]) = e.load {
-        facts.push(("load before", format!("{one:.2}, {five:.2}, {fifteen:.2}")));
+        facts.push((
+            "load before",
+            format!("{one:.2}, {five:.2}, {fifteen:.2} (means of 1, 5 and 15 minutes)"),
+        ));
     }
     if let Some(shares) = &e.during_run {
         facts.push((
