@@ -1,7 +1,7 @@
 //! The machine in words: for reports, figures and `wellread doctor`.
 
 use wellread_measure::clock::Clock;
-use wellread_measure::environment::Environment;
+use wellread_measure::environment::{Environment, cores};
 
 /// Named values for people, most telling first. Values that could not be read are left out.
 pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
@@ -101,23 +101,8 @@ fn cpu(e: &Environment) -> String {
     format!("{}, {}", e.cpu.model.as_deref().unwrap_or(&e.platform.architecture), cores(e.usable_cores()))
 }
 
-/// So many cores: a container may have a part of one.
-fn cores(count: f64) -> String {
-    format!("{count} core{}", if count == 1.0 { "" } else { "s" })
-}
-
 /// One line for the foot of a figure.
 pub fn short(e: &Environment) -> String {
     let disk = e.storage.first().and_then(|d| d.filesystem.as_deref());
     disk.map_or_else(|| cpu(e), |disk| format!("{}, {disk}", cpu(e)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_core_is_in_the_singular() {
-        assert_eq!([0.5, 1.0, 2.0].map(cores), ["0.5 cores", "1 core", "2 cores"]);
-    }
 }
