@@ -381,5 +381,4 @@ class OpenSet:
 
     def _images(self) -> str:
         """How many images there are, or cells, in words."""
-        thing = "image" if self._cut is None else "cell"
-        return f"1 {thing}" if self._length == 1 else f"{self._length} {thing}s"
+        return _check.counted(self._length, "image" if self._cut is None else "cell")
