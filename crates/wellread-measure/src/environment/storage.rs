@@ -36,8 +36,8 @@ impl Storage {
         Self::read(&Root::default(), path)
     }
 
-    /// What kind of disk it is, where that is known and no usual one. The flag of a disk of a virtual machine says what the host
-    /// chose, and nothing of the disk.
+    /// The kind of the disk, if it is known and no usual one. The flag of a disk of a virtual machine says what the host chose,
+    /// and nothing of the disk.
     pub fn kind(&self, is_in_virtual_machine: bool) -> Option<&'static str> {
         let turns = self.rotational == Some(true);
         if self.is_virtual() || turns && is_in_virtual_machine {
