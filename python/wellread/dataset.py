@@ -459,7 +459,7 @@ def _tell_left_out(name: str, left_out: Sequence[tuple[str, str]]) -> None:
         )
 
 
-def _beside(images: Dataset, options: dict[str, Any] | None, cut: tuple[Any, ...] | None) -> Dataset:
+def _beside(images: Dataset, options: dict[str, Any] | None, cut: Any) -> Dataset:
     """A set that is made of another and lies where that does."""
     dataset = Dataset.__new__(Dataset)
     dataset._path, dataset._given, dataset._options, dataset._cut = images._path, images._given, options, cut

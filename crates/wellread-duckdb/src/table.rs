@@ -289,7 +289,8 @@ impl ImageTable for DuckTable {
             variant = "read by DuckDB".to_owned();
         }
         let codec = if codec == "uncompressed" { "none".to_owned() } else { codec };
-        let pieces = row_groups.parse().map_or_else(|_| String::new(), |groups| counted(groups, "row group"));
+        let pieces =
+            row_groups.parse::<usize>().map_or_else(|_| String::new(), |groups| counted(groups, "row group"));
         Ok(StoreLayout { codec, pieces, variant, ..StoreLayout::default() })
     }
 

@@ -8,7 +8,7 @@
 use super::compose::Transform;
 use super::error::TransformError;
 use super::steps::{Crop, Normalize, Resize, RightAngles, Scale};
-use wellread_image::words::{counted, counted_with};
+use wellread_image::words::{counted, counted_with, there_are};
 use wellread_image::{PixelType, Shape};
 
 type Checked<T = ()> = Result<T, TransformError>;
@@ -348,7 +348,7 @@ impl Transform {
         for (what, given, there, each) in lists.into_iter().flatten() {
             if given != 1 && !there.contains(&given) {
                 return refuse(
-                    format!("{what} are given for {given} channels, but there are {}", there[0]),
+                    format!("{what} are given for {given} channels, but {}", there_are(there[0], "channel")),
                     format!("give one for all channels, or one per {each}"),
                 );
             }
