@@ -131,6 +131,7 @@ def test_launchers_that_contradict_themselves_are_errors(parquet, told, variable
             use(loader)
         assert error.value.hint and "shard" in error.value.hint
     assert "10 batches of 4" in repr(loader)
+    assert "1 batch of 40" in repr(wr.DataLoader(parquet, 40, shard=False))
     assert len(wr.DataLoader(parquet, 4, shard=False)) == 10
     # What is the same for all ranks is told.
     assert loader.num_workers > 0 and loader.image_shape == (2, 48, 56) and loader.state_dict()["position"] == 0

@@ -189,6 +189,6 @@ pub use store::{
     Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, check_request,
     read_image, read_region, scan_ahead,
 };
-pub use store_layout::StoreLayout;
+pub use store_layout::{StoreLayout, without_checksum};
 pub use wellread_image::words;
 pub use write::{Compression, ImageView, StoreWriter, Tune, WriteOptions};

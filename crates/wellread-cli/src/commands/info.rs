@@ -181,10 +181,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         line(
             "sites",
             format!(
-                "{}, {} of {} each",
+                "{} of {} each ({})",
                 counted(info.images, "site"),
-                sites.layout,
-                counted(sites.files_per_site, "file")
+                counted(sites.files_per_site, "file"),
+                sites.layout
             ),
         );
     }

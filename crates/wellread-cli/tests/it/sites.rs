@@ -37,7 +37,7 @@ fn info_tells_of_the_plate_and_convert_of_what_is_missing() {
     assert_eq!(info["sites"]["channels"], serde_json::json!(["ch1", "ch2"]));
     assert_eq!(info["sites"]["missing"], serde_json::json!([lack]));
     let text = wellread(&["info", arg(&plate)]).stdout;
-    assert!(text.contains(lack) && text.contains("3 sites, harmony of 2 files each"), "{text}");
+    assert!(text.contains(lack) && text.contains("3 sites of 2 files each (harmony)"), "{text}");
     let target = dir.path().join("plate.parquet");
     let done = wellread(&["convert", arg(&plate), arg(&target)]);
     assert_ne!(done.code, 0);

@@ -45,7 +45,7 @@ mod tasks;
 
 pub use draw::{figure, write_figures};
 pub use notes::missing;
-pub(crate) use notes::{configuration_name, noise_text};
+pub(crate) use notes::{labelled_name, noise_text};
 pub use registry::how_to_read;
 pub(crate) use registry::{heading, rank};
 
