@@ -469,9 +469,8 @@ class Campaign:
         return children
 
 
-# In Python, as users do it. Twelve loaders are used until their epochs end. Their threads, which wait for another
-# epoch for a tenth of a second, end by themselves. Then twenty children drop the loaders. Then the same in the middle
-# of epochs, with batches that are held; those children read too.
+# In Python, as users do it. Twelve loaders are used until their epochs end, and so do their threads. Then twenty
+# children drop them. Then the same in the middle of epochs, with batches that are held; those children read too.
 FORKS = """
 import gc, json, os, signal, sys, time
 try:
@@ -504,21 +503,21 @@ def in_children(work):
     return codes
 
 def drop():
-    global loaders
-    del loaders
+    global loaders, ended
+    del ended, loaders
     gc.collect()
     return 0
 
 def read_and_drop():
-    global loaders, epochs, held
+    global loaders, ended, epochs, held
     whole = sum(1 for _ in loaders[0]) == len(loaders[0])
-    del held, epochs, loaders
+    del held, epochs, ended, loaders
     gc.collect()
     return 0 if whole else 5
 
 loaders = [wellread.DataLoader(sys.argv[1], batch_size=2, shuffle=True, seed=i, num_workers=2) for i in range(12)]
-assert all(sum(1 for _ in loader) == len(loader) > 0 for loader in loaders)
-time.sleep(0.3)
+ended = [iter(loader) for loader in loaders]
+assert all(sum(1 for _ in epoch) == len(loader) > 0 for loader, epoch in zip(loaders, ended))
 end = time.monotonic() + 600
 while reading():
     assert time.monotonic() < end, "threads of loaders that nobody uses do not end"

@@ -191,6 +191,11 @@ def some(names: Sequence[Any], most: int = 12) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
+def counted(count: int, thing: str) -> str:
+    """So many things, one of them in the singular: `1 image`, `2 images`, `3 batches`."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}{'es' if thing.endswith('ch') else 's'}"
+
+
 def kinds(left_out: Sequence[tuple[str, str]]) -> str:
     """The values of columns that are left out, by (name, values), each kind once."""
     return ", ".join(dict.fromkeys(kind for _, kind in left_out))

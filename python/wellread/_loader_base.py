@@ -360,5 +360,5 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         except Error:
             # What is wrong with the ranks is told where images are asked for.
             batches = len(self._built)
-        what = f"{batches} batches of {self.batch_size}, {shape} {self._dtype}"
+        what = f"{_check.counted(batches, 'batch')} of {self.batch_size}, {shape} {self._dtype}"
         return f"wellread.DataLoader({self._dataset!r}: {what})"

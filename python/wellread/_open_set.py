@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -30,6 +30,8 @@ class OpenSet:
     """A set that is open: see :class:`wellread.Dataset`."""
 
     _path: str
+    # The paths that it was opened by: several, where it is several sets as one.
+    _given: tuple[str, ...]
     # What is read from; None once closed.
     _handle: _Opened | None = None
     _length: int = 0
@@ -45,13 +47,19 @@ class OpenSet:
         handle = self._handle
         if handle is None:
             raise ChoiceError(
-                f"{self._path}: this dataset was closed (hint: open it anew)", path=self._path, hint="open it anew"
+                f"{self._label()}: this dataset was closed (hint: open it anew)", path=self._path, hint="open it anew"
             )
         return handle
 
     @_native.setter
     def _native(self, handle: _Opened) -> None:
         self._handle = handle
+
+    def _label(self, shown: Callable[[str], str] = str) -> str:
+        """Its path; of several sets how many they are, and the first paths. Each path is as `shown`."""
+        if len(self._given) == 1:
+            return shown(self._given[0])
+        return f"{len(self._given)} sets ({_check.some([shown(path) for path in self._given], 2)})"
 
     @property
     def closed(self) -> bool:
@@ -121,7 +129,7 @@ class OpenSet:
 
     @property
     def path(self) -> str:
-        """The path that was opened."""
+        """The path that was opened; of several, the folder that they have in common."""
         return self._path
 
     @property
@@ -277,8 +285,8 @@ class OpenSet:
                 )
                 shown = [f"{' x '.join(map(str, shape))} {dtype}" for shape, dtype in (other, first)]
                 raise ChoiceError(
-                    f"{self._path}: row {row} is {shown[0]} and row 0 {shown[1]} (TCZYX), so the images have no one "
-                    "shape (hint: image_shape(row) is that of one)",
+                    f"{self._label()}: row {row} is {shown[0]} and row 0 {shown[1]} (TCZYX), so the images have no "
+                    "one shape (hint: image_shape(row) is that of one)",
                     path=self._path,
                     row=row,
                     hint="image_shape(row) is that of one",
@@ -340,7 +348,7 @@ class OpenSet:
             alike = "by= where images are alike in name"
             advice = alike if by is None else "by= with more values: rows with equal values are in one part"
             warnings.warn(
-                f"{self._path}: of {self._images()} none is in part {shown} of the split: give it a greater share, "
+                f"{self._label()}: of {self._images()} none is in part {shown} of the split: give it a greater share "
                 f"or {advice}",
                 stacklevel=2,
             )
@@ -373,5 +381,4 @@ class OpenSet:
 
     def _images(self) -> str:
         """How many images there are, or cells, in words."""
-        thing = "image" if self._cut is None else "cell"
-        return f"1 {thing}" if self._length == 1 else f"{self._length} {thing}s"
+        return _check.counted(self._length, "image" if self._cut is None else "cell")

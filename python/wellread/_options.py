@@ -248,7 +248,7 @@ def channels(given: Any, dataset, what: str) -> list[int] | None:
             raise TypeError(f"{what} must be all indices or all names")
         if names.count(channel) != 1:
             there = f"are {names}" if any(names) else "have no names: give their numbers"
-            raise ValueError(f"{what} has {channel!r}, and channels of the first image of {dataset._path} {there}")
+            raise ValueError(f"{what} has {channel!r}, and channels of the first image of {dataset._label()} {there}")
         found.append(names.index(channel))
     return found
 

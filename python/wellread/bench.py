@@ -279,7 +279,8 @@ def create_dataloader(
         raise ValueError(f"{dataset.path}: the images are volumes or series (TCZYX {stored}), and models take planes")
     if stored[0] < channels and stored[0] != 1 and "channels" not in options:
         raise ValueError(
-            f"{dataset.path}: {stored[0]} channels where {channels} are asked for: choose with channels=[0, 1, 1]"
+            f"{dataset.path}: {_check.counted(stored[0], 'channel')} where {channels} are asked for: "
+            "choose with channels=[0, 1, 1]"
         )
     chosen = [0] * channels if stored[0] == 1 else list(range(channels))
     prepared = {

@@ -125,30 +125,30 @@ class Dataset(OpenSet):
         found = self._native.mask_among_files()
         if found is not None:
             warnings.warn(
-                f"{self._path}: {found[0]} is a mask of {found[1]} by its name, and both are images of this set: "
+                f"{self._label()}: {found[0]} is a mask of {found[1]} by its name, and both are images of this set: "
                 "give the folder of one of them",
                 stacklevel=2,
             )
         for field, meant in () if pattern is None else _native.misspelt_fields(pattern):
             warnings.warn(
-                f"{self._path}: the pattern has a field {{{field}}}, which is a column of its own; did you mean "
+                f"{self._label()}: the pattern has a field {{{field}}}, which is a column of its own; did you mean "
                 f"{{{meant}}}?",
                 stacklevel=2,
             )
         without_row = self._native.images_without_row()
         if without_row is not None:
-            warnings.warn(f'{self._path}: {without_row}: layout="files" reads each file as an image', stacklevel=2)
+            warnings.warn(f'{self._label()}: {without_row}: layout="files" reads each file as an image', stacklevel=2)
         if layout is None and pattern is None and format is None:
             unused = self._native.unused_table()
             if unused is not None:
-                warnings.warn(f"{self._path}: {unused}", stacklevel=2)
+                warnings.warn(f"{self._label()}: {unused}", stacklevel=2)
             unmatched = self._native.unmatched_names()
             if unmatched is not None:
                 layout_of, sentence, clash = unmatched
                 others_out = f'layout="{layout_of}", unmatched="skip" leaves others out'
                 advice = "pattern= with a field that tells them apart" if clash else others_out
                 warnings.warn(
-                    f'{self._path}: {sentence}: {advice}; layout="files" if single files are meant', stacklevel=2
+                    f'{self._label()}: {sentence}: {advice}; layout="files" if single files are meant', stacklevel=2
                 )
 
     def _open(self, path: str | list[str], options: dict[str, Any]) -> None:
@@ -157,6 +157,7 @@ class Dataset(OpenSet):
         self._cut: tuple[Dataset, Any, dict[str, Any], Dataset | None] | None = None
         native = _native.Dataset(path, **options)
         self._path = path if isinstance(path, str) else native.path
+        self._given = (path,) if isinstance(path, str) else tuple(path)
         self._native = native
         self._length = len(native)
 
@@ -185,7 +186,7 @@ class Dataset(OpenSet):
         if column is not None:
             _check.text("column", column)
         dataset = cls.__new__(cls)
-        dataset._path, dataset._options, dataset._cut = "arrow", None, None
+        dataset._path, dataset._given, dataset._options, dataset._cut = "arrow", ("arrow",), None, None
         dataset._native = _native.Dataset.from_arrow(table.__arrow_c_stream__(), column)
         dataset._length = len(dataset._native)
         return dataset
@@ -359,10 +360,10 @@ class Dataset(OpenSet):
         dataset = _cells_of(self, source, choices, open_masks)
         of_images = self._native.columns_left_out()
         left_out = [column for column in dataset._native.columns_left_out() if column not in of_images]
-        _tell_left_out(self._path, left_out)
+        _tell_left_out(self._label(), left_out)
         doubt = (dataset.cells_report or {}).get("site_numbers")
         if doubt is not None:
-            warnings.warn(f"{self._path}: {doubt}", stacklevel=2)
+            warnings.warn(f"{self._label()}: {doubt}", stacklevel=2)
         return dataset
 
     def with_columns(
@@ -405,12 +406,12 @@ class Dataset(OpenSet):
         names = [_check.text(f"on[{i}]", name) for i, name in enumerate(names)]
         lone = _check.word("unmatched", unmatched, _options.LONE)
         dataset = _with_columns(self, _tables.with_index(table, names), names, lone)
-        _tell_left_out(self._path, dataset._left_out)
+        _tell_left_out(self._label(), dataset._left_out)
         if dataset._elsewhere is not None:
             warnings.warn(
-                f"{self._path}: the table names folders that the images do not lie in, such as {dataset._elsewhere}: "
-                "the rest of the names matched. If these are other images of the same names, the columns "
-                "are wrong",
+                f"{self._label()}: the table names folders that the images do not lie in, such as "
+                f"{dataset._elsewhere}: the rest of the names matched. If these are other images of the same names, "
+                "the columns are wrong",
                 stacklevel=2,
             )
         return dataset
@@ -432,36 +433,43 @@ class Dataset(OpenSet):
 
     def __repr__(self) -> str:
         if self.closed:
-            return f"wellread.Dataset({self._path!r}: closed)"
-        return f"wellread.Dataset({self._path!r}: {self._images()}, {self.format})"
+            return f"wellread.Dataset({self._label(repr)}: closed)"
+        return f"wellread.Dataset({self._label(repr)}: {self._images()}, {self.format})"
 
     def _repr_html_(self) -> str:
         from html import escape
 
+        name = escape(self._label())
         if self.closed:
-            return f"<b>wellread.Dataset</b> {escape(self._path)}<br>closed"
+            return f"<b>wellread.Dataset</b> {name}<br>closed"
         first = ""
         if self._length:
             shape, dtype = self._native.info(0)
             first = f"<br>{' x '.join(map(str, shape))} (TCZYX) {dtype}"
-        return f"<b>wellread.Dataset</b> {escape(self._path)}<br>{self._images()}, {escape(self.format)}{first}"
+        return f"<b>wellread.Dataset</b> {name}<br>{self._images()}, {escape(self.format)}{first}"
 
 
-def _tell_left_out(path: str, left_out: Sequence[tuple[str, str]]) -> None:
+def _tell_left_out(name: str, left_out: Sequence[tuple[str, str]]) -> None:
     """Says, to the caller of a method, which columns of its table are left out, and what they hold."""
     if left_out:
         names, verb = [name for name, _ in left_out], "is" if len(left_out) == 1 else "are"
         warnings.warn(
-            f"{path}: of the table {_check.some(names)} cannot stand beside images and {verb} left out: "
+            f"{name}: of the table {_check.some(names)} cannot stand beside images and {verb} left out: "
             f"{_check.kinds(left_out)}",
             stacklevel=3,
         )
 
 
+def _beside(images: Dataset, options: dict[str, Any] | None, cut: Any) -> Dataset:
+    """A set that is made of another and lies where that does."""
+    dataset = Dataset.__new__(Dataset)
+    dataset._path, dataset._given, dataset._options, dataset._cut = images._path, images._given, options, cut
+    return dataset
+
+
 def _cells_of(images: Dataset, table: Any, choices: dict[str, Any], masks: Dataset | None) -> Dataset:
     # What was chosen is checked by now.
-    dataset = Dataset.__new__(Dataset)
-    dataset._path, dataset._options, dataset._cut = images._path, images._options, (images, table, choices, masks)
+    dataset = _beside(images, images._options, (images, table, choices, masks))
     if isinstance(table, Dataset):
         source: Any = table._native
     else:
@@ -472,8 +480,7 @@ def _cells_of(images: Dataset, table: Any, choices: dict[str, Any], masks: Datas
 
 
 def _with_columns(images: Dataset, table: Any, on: list[str], unmatched: str) -> Dataset:
-    dataset = Dataset.__new__(Dataset)
-    dataset._path, dataset._options, dataset._cut = images._path, images._options, images._cut
+    dataset = _beside(images, images._options, images._cut)
     dataset._joined = (images, table, on, unmatched)
     dataset._native, dataset._left_out, dataset._elsewhere = images._native.with_columns(
         table.__arrow_c_stream__(), on, unmatched == "null"
@@ -483,8 +490,7 @@ def _with_columns(images: Dataset, table: Any, on: list[str], unmatched: str) ->
 
 
 def _select(images: Dataset, rows: list[int]) -> Dataset:
-    dataset = Dataset.__new__(Dataset)
-    dataset._path, dataset._options, dataset._cut = images._path, None, images._cut
+    dataset = _beside(images, None, images._cut)
     dataset._made = (_select, (images, rows))
     dataset._native = images._native.select(rows)
     dataset._length = len(rows)
@@ -500,6 +506,7 @@ def _concat(datasets: list[Dataset]) -> Dataset:
     dataset._made = (_concat, (datasets,))
     native = _native.Dataset.concat([one._native for one in datasets])
     dataset._path, dataset._native, dataset._length = native.path, native, len(native)
+    dataset._given = tuple(path for one in datasets for path in one._given)
     if not dataset._length:
         dataset._model = next((one._model for one in datasets if one._model is not None), None)
     return dataset

@@ -130,7 +130,7 @@ class WellreadDataModule(pl.LightningDataModule):
         if by is not None and not isinstance(by, str):
             by = _check.several("split_by", by)
             if len(by) != count:
-                raise ValueError(f"split_by must be a column or one key per row: {len(by)} for {count} images")
+                raise ValueError(f"split_by must be a column or one key per row: {len(by)} for {dataset._images()}")
         # A share of 0 is a part without rows. Thirds as 0.333333 are thirds: no row is in no part.
         total = sum(self._shares)
         scale = 1 if abs(total - 1) < 1e-9 else 1 / total

@@ -187,7 +187,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         if values is not None:
             self._labels = _tensors.kept(values)
             if len(self._labels) != len(self._images):
-                raise ValueError(f"labels must be one per row: {len(self._labels)} for {len(self._images)} images")
+                raise ValueError(f"labels must be one per row: {len(self._labels)} for {self._images._images()}")
             if isinstance(values, (list, tuple)) and any(isinstance(label, (str, bytes)) for label in values):
                 # Of texts and others a loader makes no labels, and says which rows have them.
                 _parts.given_labels(self._images, values)

@@ -2,21 +2,19 @@
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 
 import pytest
+from ports import free_port
 
 
 @contextlib.contextmanager
 def running(log, secret):
     """The URL of a server, which lives as long as the block, and writes to `log`."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     with log.open("wb") as out:
         command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]

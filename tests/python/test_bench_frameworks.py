@@ -491,3 +491,9 @@ def test_doctor_says_which_frameworks_there_are(wellread):
     assert found, "no answer, five times"
     assert found["torch"] == torch.__version__.split("+")[0] or found["torch"] == torch.__version__
     assert found["jax"] == jax.__version__
+
+
+def test_one_thread_is_in_the_singular():
+    from _wellread_bench.words import counted
+
+    assert [counted(n, "thread") for n in (0, 1, 2)] == ["0 threads", "1 thread", "2 threads"]

@@ -287,6 +287,15 @@ def test_figures_show_what_upstreams_show(run):
             assert text in svg, f"{name}: no {text!r}"
 
 
+def test_every_format_has_a_colour_of_its_own(wellread):
+    """The colours of the list are told apart by a test beside it."""
+    source = (ROOT / "crates/wellread-report/src/chart/color.rs").read_text()
+    coloured = re.findall(r'\("([\w-]+)", "#', source.split("const FORMATS")[1].split("];")[0])
+    doctor = wellread("doctor", "--python", "no-such-python")
+    formats = {format["name"] for kind in ("formats", "formats_missing") for format in doctor[kind]}
+    assert len(coloured) == len(formats) and set(coloured) == formats
+
+
 def test_what_it_was_measured_on_is_recorded(run):
     version = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.M).group(1)
     assert run.summary["wellread"] == version
@@ -326,6 +335,8 @@ def test_the_defaults_and_the_recipe_are_upstreams(wellread, tmp_path):
     asked = json.loads((tmp_path / "summary.json").read_text())["configuration"]
     source = asked["source"]["synthetic"]
     assert (source["images"], source["shape"], source["seed"], asked["seed"]) == (1000, [1, 1, 1, 100, 100], 42, 42)
+    # But for Track 3's model, a light one.
+    assert asked["model"] == "linear-probe"
     for key in ("samples", "batch-sizes", "workers", "steps", "batch-size"):
         assert asked[key.replace("-", "_")] == UPSTREAM[key], key
 

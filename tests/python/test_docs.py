@@ -403,6 +403,19 @@ def test_ten_lines_train_on_a_plate():
     assert "These ten lines train" in section
 
 
+def test_the_blocks_of_the_readme_run_as_they_are_printed():
+    own = [block for block in ALL if block.page == ROOT / "README.md"]
+    run = [block for block in own if block.language in RUN and block.not_run is None]
+    assert {block.language for block in run} == {"sh", "python"}
+    for block in run:
+        assert not block.smaller and not block.hidden and block.exits == (0,), block.place
+    use = (ROOT / "README.md").read_text().split("\n## Use it\n")[1].split("\n## ")[0]
+    assert sum(block.text in use for block in run) == 2, "a command and Python"
+    # The one that does not run builds the program and runs this test.
+    (left_out,) = (block.text for block in own if block.not_run)
+    assert "make test" in left_out
+
+
 def test_the_citation_is_of_this_version():
     cited = (ROOT / "CITATION.cff").read_text()
     cargo = (ROOT / "Cargo.toml").read_text()

@@ -78,6 +78,23 @@ def test_layers_of_heads_are_read_and_imports_that_go_up_are_found(tmp_path):
     assert found() == ["three -> between -> two"]
 
 
+def test_tables_of_modules_in_heads_name_every_module():
+    """A module that the table of a head leaves out is not found by who starts there."""
+    missing, tables = {}, 0
+    for path in ROOT.glob("crates/*/src/**/*.rs"):
+        text = path.read_text(encoding="utf-8")
+        head = "\n".join(line for line in text.splitlines() if line.startswith("//!"))
+        if not re.search(r"\| module \|", head):
+            continue
+        tables += 1
+        modules = re.findall(r"(?<!#\[cfg\(test\)\]\n)^(?:pub(?:\([^)]*\))? )?mod (\w+);$", text, re.MULTILINE)
+        named = re.findall(r"`(?:mod@)?(\w+)(?:\(\))?`", head)
+        if lacks := [module for module in modules if module not in named]:
+            missing[str(path.relative_to(ROOT))] = lacks
+    assert tables > 20
+    assert missing == {}
+
+
 def test_every_long_file_says_why():
     long = {file: lines for folder in FOLDERS for file, lines in house.of_crate(folder)["long"].items()}
     long |= {str(file.relative_to(ROOT)): lines for file, lines in house.long_files(house.beside(ROOT)).items()}

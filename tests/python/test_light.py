@@ -64,4 +64,4 @@ def test_the_program_stays_as_small_as_it_is():
     # Type, address, place, size, size of an entry, flags.
     sections = re.findall(r"\] \S+ +(\w+) +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) [0-9a-f]+ +(\w*) ", listing)
     loaded = sum(int(size, 16) for kind, size, flags in sections if "A" in flags and kind != "NOBITS")
-    assert 5_000_000 < loaded <= 125_000_000
+    assert 5_000_000 < loaded <= 120_000_000

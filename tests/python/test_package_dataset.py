@@ -136,7 +136,8 @@ def test_metadata_and_columns(labelled):
     count = ds.column("count")
     assert count.dtype == np.float64 and np.isnan(count[7]) and count[8] == 8
     assert ds.column("live").dtype == bool and ds.column("day")[1] == np.datetime64("2026-01-02")
-    with pytest.raises(KeyError, match='no column "wel".*class, well'):
+    said = 'no column "wel" .*; is it "well". it has 6 columns: class, well, score, count, live, day'
+    with pytest.raises(KeyError, match=said):
         ds.column("wel")
 
 

@@ -103,7 +103,7 @@ def test_choices_of_the_transform(parquet):
     both = all_rows(wr.DataLoader(ds, 8, channels=[1, 0], scale=ranges, normalize=([0.1, 0.2], [2, 4])))
     assert np.allclose(both, (turned - np.array([[[0.1]], [[0.2]]])) / np.array([[[2]], [[4]]]), atol=1e-6)
     for choices in ({"scale": ranges}, {"normalize": ([0.1, 0.2], [2, 4])}):
-        with pytest.raises(wr.ChoiceError, match="given for 2 channels, but there are 1"):
+        with pytest.raises(wr.ChoiceError, match="given for 2 channels, but there is 1 channel"):
             wr.DataLoader(ds, 8, channels=[1], **choices)
     stretched = all_rows(wr.DataLoader(ds, 8, percentiles=(0, 100)))
     assert stretched.min() == 0 and np.allclose(stretched.max((2, 3)), 1, atol=1e-6)

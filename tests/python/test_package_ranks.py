@@ -21,6 +21,7 @@ import torch.distributed
 import wellread as wr
 import wellread.torch
 from own_process import HANGS
+from ports import free_port
 from wellread import _ranks
 
 ROWS = list(range(40))
@@ -130,6 +131,7 @@ def test_launchers_that_contradict_themselves_are_errors(parquet, told, variable
             use(loader)
         assert error.value.hint and "shard" in error.value.hint
     assert "10 batches of 4" in repr(loader)
+    assert "1 batch of 40" in repr(wr.DataLoader(parquet, 40, shard=False))
     assert len(wr.DataLoader(parquet, 4, shard=False)) == 10
     # What is the same for all ranks is told.
     assert loader.num_workers > 0 and loader.image_shape == (2, 48, 56) and loader.state_dict()["position"] == 0
@@ -439,7 +441,9 @@ TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-p
 @pytest.mark.parametrize("command", [PYTHON, TWO], ids=["lightning", "torchrun"])
 def test_lightning_trains_on_every_image_once(parquet, tmp_path, command):
     """Loaders that were made before `fit` divide the images among the ranks that it starts."""
-    ranks, _ = run(command, LIGHTNING, [parquet, tmp_path], tmp_path)
+    # Else Lightning looks for a port; torchrun's agent says its own.
+    port = {"MASTER_PORT": str(free_port())} if command is PYTHON else {}
+    ranks, _ = run(command, LIGHTNING, [parquet, tmp_path], tmp_path, **port)
     divided = ("own", "map", "stream", "workers")
     for rank in ranks:
         # torchrun tells its processes their ranks; Lightning begins with one process.
@@ -544,13 +548,9 @@ jax.distributed.shutdown()
 
 
 def test_jax_tells_the_ranks_without_starting_a_backend(parquet, tmp_path):
-    import socket
-
     import numpy as np
 
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        address = f"localhost:{free.getsockname()[1]}"
+    address = f"localhost:{free_port()}"
     (tmp_path / "script.py").write_text(JAX_SCRIPT)
     env = {**os.environ, "JAX_PLATFORMS": "cpu"}
     both = [

@@ -77,6 +77,22 @@ def test_sets_are_put_together(plates):
         _ = a + [b]
 
 
+def test_several_sets_say_how_many_they_are_and_where(plates):
+    paths = [str(path) for path in sorted(plates.glob("*/*.parquet"))]
+    two, three = wr.Dataset(paths[:2]), wr.Dataset(paths)
+    assert repr(two) == f"wellread.Dataset(2 sets ({paths[0]!r}, {paths[1]!r}): 5 images, {two.format})"
+    shown = f"3 sets ({paths[0]!r}, {paths[1]!r} and 1 more)"
+    assert repr(three) == f"wellread.Dataset({shown}: 9 images, {three.format})"
+    together = two + wr.Dataset(paths[2])
+    assert repr(together) == repr(pickle.loads(pickle.dumps(together))) == repr(three)
+    assert repr(three.select([8])) == f"wellread.Dataset({shown}: 1 image, {three.format})"
+    assert f"3 sets ({paths[0]}, {paths[1]} and 1 more)<br>9 images" in three._repr_html_()
+    assert repr(wr.Dataset(paths[:1])).startswith(f"wellread.Dataset({paths[0]!r}: 2 images")
+    assert (two.path, wr.Dataset(plates).path) == (str(plates), str(plates))
+    three.close()
+    assert repr(three) == f"wellread.Dataset({shown}: closed)"
+
+
 def test_parts_are_mixed_in_shares(plates):
     ds = wr.Dataset(plates)
     weights = ds.part_weights([1, 0, 2])

@@ -15,6 +15,7 @@ import tifffile
 import torch
 import wellread as wr
 import wellread.torch
+from ports import free_port
 from torch import nn
 from wellread._tasks import callback
 from wellread.lightning import PhaseTimer, WellreadDataModule, _equal_batches, pl
@@ -259,7 +260,9 @@ class Told(Net):
         (self.folder / f"{self.global_rank}.json").write_text(json.dumps(found))
 
 
-def test_two_ranks_train_together(parquet, tmp_path):
+def test_two_ranks_train_together(parquet, tmp_path, monkeypatch):
+    # Else Lightning looks for one.
+    monkeypatch.setenv("MASTER_PORT", str(free_port()))
     # 33 images for validation: 17 and 16, which would be five batches of 4 and four.
     module = data(parquet, train=range(40), val=range(33), num_workers=1)
     choices = {"devices": 2, "strategy": "ddp_spawn", "num_sanity_val_steps": 0}

@@ -7,7 +7,6 @@ into, once.
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -17,17 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loopback import OPENER, Loopback, program
+from ports import free_port
 
 AZURITE = "azurite@3.37.0"
 # Azurite's own, which everybody knows.
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def answers(url):

@@ -20,6 +20,7 @@ import hosts
 import pytest
 import wellread as wr
 from own_process import HANGS
+from ports import free_port
 from wellread import _nodes, _ranks
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "distributed"
@@ -40,12 +41,6 @@ UNKNOWN = _nodes.Named(None, None)
 def said(monkeypatch):
     """Earlier output of this process does not count."""
     monkeypatch.setattr(_ranks, "_said", set())
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        return free.getsockname()[1]
 
 
 def run_all(commands, folder, **more):

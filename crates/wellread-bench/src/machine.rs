@@ -1,7 +1,7 @@
 //! The machine in words: for reports, figures and `wellread doctor`.
 
 use wellread_measure::clock::Clock;
-use wellread_measure::environment::Environment;
+use wellread_measure::environment::{Environment, cores};
 
 /// Named values for people, most telling first. Values that could not be read are left out.
 pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
@@ -46,7 +46,7 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     }
     if let Some(container) = &e.platform.container {
         let limits = [
-            e.limits.cpus.map(|cpus| format!("{cpus} processors")),
+            e.limits.cpus.map(cores),
             e.limits.memory_bytes.map(|bytes| format!("{} of memory", gib(bytes))),
         ];
         let limits: Vec<_> = limits.into_iter().flatten().collect();
@@ -58,11 +58,15 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
         let free = disk.free_bytes.map_or(String::new(), |b| format!(", {} free", gib(b)));
         let on = disk.model.as_ref().or(disk.device.as_ref());
         let on = on.map_or(String::new(), |device| format!(" on {}", device.trim()));
-        let kind = disk.rotational.map_or("", |turns| if turns { " (hard disk)" } else { "" });
+        let kind = disk.kind(e.platform.virtual_machine.is_some());
+        let kind = kind.map_or(String::new(), |kind| format!(" ({kind})"));
         facts.push(("storage", format!("{filesystem}{on}{kind}{free}")));
     }
     if let Some([one, five, fifteen]) = e.load {
-        facts.push(("load before", format!("{one:.2}, {five:.2}, {fifteen:.2}")));
+        facts.push((
+            "load before",
+            format!("{one:.2}, {five:.2}, {fifteen:.2} (means of 1, 5 and 15 minutes)"),
+        ));
     }
     if let Some(shares) = &e.during_run {
         facts.push((
@@ -94,7 +98,7 @@ fn clock(e: &Environment) -> String {
 
 /// Processor and cores.
 fn cpu(e: &Environment) -> String {
-    format!("{}, {} cores", e.cpu.model.as_deref().unwrap_or(&e.platform.architecture), e.usable_cores())
+    format!("{}, {}", e.cpu.model.as_deref().unwrap_or(&e.platform.architecture), cores(e.usable_cores()))
 }
 
 /// One line for the foot of a figure.

@@ -16,6 +16,7 @@ use crate::model_loop::waiting::{self, Bottleneck, Waiting};
 use crate::{conversion, dataloader, model_loop};
 use std::collections::BTreeMap;
 use wellread_report::{Finding, Severity, Table, Topic};
+use wellread_store::without_checksum;
 
 /// Share of conversion, in percent, above which upstream calls it significant.
 const MUCH_CONVERSION: f64 = 30.0;
@@ -125,7 +126,8 @@ fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String
     }
     let packed = (0..loader.rows())
         .find(|&row| loader.str("format", row) == Some(format))
-        .is_none_or(|row| loader.str("codec", row) != Some("none"));
+        .and_then(|row| loader.str("codec", row))
+        .is_none_or(|codec| without_checksum(codec).0 != "none");
     let what = if bound == "widening and scaling" {
         "deliver smaller batches: crops, or pixels as they are stored, scaled on the device (float32 takes four bytes for each)"
             .to_owned()

@@ -13,22 +13,24 @@
 mod consumer;
 mod diagnosis;
 mod figure;
+mod plain_loader;
 mod remedy;
 
 pub use consumer::Consumer;
 pub use diagnosis::{Diagnosis, Run, Stage};
 pub use figure::Figure;
+pub(crate) use plain_loader::plain_loader;
 pub use remedy::remedy;
 
 use crate::core::words::percent;
 use crate::feed::{BatchSource, Feed, LoaderSettings, Open, Pass, RunLength};
 use crate::model_loop::UTILISATION_MARKS;
 use crate::sample::{Limits, Sample};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use consumer::Step;
 use std::cell::RefCell;
 use std::time::Duration;
-use wellread_loader::{Batch, Cache, Crop, Transform};
+use wellread_loader::Batch;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::interleave::{Event, Plan};
@@ -107,19 +109,7 @@ pub fn diagnose(
     let sample = Sample::draw(&*store, limits, batch_size, seed, crop)?;
     let is_remote = store.remote_path().is_some();
     drop(store);
-    let mut transform = Transform::preset("none").context("the loader has no transform none")?;
-    if let Some((height, width)) = crop {
-        transform.crop = Crop::Center { height, width };
-    }
-    let how = LoaderSettings {
-        batch_size: sample.batch_size,
-        workers: settings.workers,
-        seed,
-        transform,
-        cache: Cache::None,
-        memory: None,
-        prefetch: None,
-    };
+    let how = plain_loader(sample.batch_size, settings.workers, seed, crop)?;
     let consumer = RefCell::new(Step::new(&settings.consumer, seed));
     let mut step = |batch: &Batch| consumer.borrow_mut().run(batch);
     // How long a run takes decides how many images there is time for.

@@ -106,9 +106,9 @@ fn listed(only: &[String]) -> String {
     if only.is_empty() {
         return String::new();
     }
-    let first = only[..only.len().min(MAX_NAMED)].join(", ");
+    let first = only[..only.len().min(MAX_NAMED)].join("; ");
     let more = only.len().saturating_sub(MAX_NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!(" ({} only here: {first}{more})", only.len())
 }
 
@@ -152,8 +152,11 @@ mod tests {
         assert_eq!(said(&a, &a), Vec::<[String; 3]>::new());
         // Smaller batches, and fewer rounds.
         let b = side(&[("tiff", 2, 8), ("lance", 16, 8)]);
-        let expected =
-            ["loop: number of configurations", "2 (1 only here: tiff 16)", "2 (1 only here: tiff 2)"];
+        let expected = [
+            "loop: number of configurations",
+            "2 (1 only here: tiff, batch size 16)",
+            "2 (1 only here: tiff, batch size 2)",
+        ];
         assert_eq!(said(&a, &b), [expected.map(str::to_owned)]);
         let b = side(&[("tiff", 16, 8), ("lance", 16, 3)]);
         let rounds = ["loop: rounds of a configuration", "2", "1"].map(str::to_owned);

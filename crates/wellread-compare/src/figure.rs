@@ -33,7 +33,7 @@ pub fn history(name: &str, records: &[Record], all: &[Series]) -> Option<Figure>
     let notes = shown.iter().flat_map(|s| {
         s.changes.iter().map(move |change| {
             let word = if change.ratio > 1.0 { "slower" } else { "faster" };
-            format!("{} {}: {word} from {} on, ratio {:.3}.", s.table, s.name, change.label, change.ratio)
+            format!("{} is {word} from {} on, ratio {:.3}.", s.title(), change.label, change.ratio)
         })
     });
     let notes: Vec<String> = notes.take(2 * MAX_PANELS).collect();
@@ -107,7 +107,7 @@ fn panel(s: &Series, runs: &[usize]) -> Panel {
         Mark::Value(Estimate { value, low, high, interval, n: s.n[i].max(1) })
     };
     Panel {
-        title: format!("{} {}", s.table, s.name),
+        title: s.title(),
         axis: Axis::new(format!("{}{better}", quantity.label), quantity.unit),
         marks: runs.iter().map(mark).collect(),
     }

@@ -42,8 +42,11 @@ pub struct Record {
 pub struct Figure {
     /// The table.
     pub table: String,
-    /// The configuration, in words.
+    /// Values of its keys, joined: records know a configuration by it.
     pub name: String,
+    /// The configuration in words, as a comparison names it; empty in earlier records.
+    #[serde(default)]
+    pub configuration: String,
     /// The column.
     pub quantity: String,
     /// Its median.
@@ -63,8 +66,10 @@ pub struct Series {
     pub machine: String,
     /// The table.
     pub table: String,
-    /// The configuration.
+    /// Values of its keys, joined.
     pub name: String,
+    /// The configuration in words, as its latest record has them.
+    pub configuration: String,
     /// The column.
     pub quantity: String,
     /// Numbers of the records, from 0.
@@ -85,6 +90,12 @@ pub struct Series {
 }
 
 impl Series {
+    /// Its table and configuration in words.
+    pub(crate) fn title(&self) -> String {
+        let words = if self.configuration.is_empty() { &self.name } else { &self.configuration };
+        format!("{}: {words}", self.table)
+    }
+
     /// Whether both were measured on one machine and the same pixels.
     pub(crate) fn is_measured_like(&self, other: &Self) -> bool {
         self.machine == other.machine && self.pixels == other.pixels
@@ -125,7 +136,8 @@ pub fn record(results: &Results, label: &str, options: &judge::Options) -> Resul
                 let ends = interval.map(|i| (back(i.low).min(back(i.high)), back(i.low).max(back(i.high))));
                 rows.push(Figure {
                     table: table.name().to_owned(),
-                    name: verdict::name(&pair.key),
+                    name: values(&pair.key),
+                    configuration: verdict::name(&pair.key),
                     quantity: quantity.column.clone(),
                     value: of.value,
                     low: ends.map(|(low, _)| low).filter(|low| low.is_finite()),
@@ -144,6 +156,12 @@ pub fn record(results: &Results, label: &str, options: &judge::Options) -> Resul
         pixel_checksum: results.detail("/pixel_checksum").and_then(|v| v.as_str()).map(str::to_owned),
         rows,
     })
+}
+
+/// Values of the keys, joined.
+fn values(key: &[(String, String)]) -> String {
+    let values: Vec<&str> = key.iter().map(|(_, value)| value.as_str()).collect();
+    if values.is_empty() { "all".to_owned() } else { values.join(" ") }
 }
 
 /// The records of a file, oldest first.
@@ -206,6 +224,7 @@ pub fn series(records: &[Record], seed: u64) -> Vec<Series> {
                     machine: record.machine.clone(),
                     table: figure.table.clone(),
                     name: figure.name.clone(),
+                    configuration: String::new(),
                     quantity: figure.quantity.clone(),
                     records: vec![],
                     values: vec![],
@@ -218,6 +237,7 @@ pub fn series(records: &[Record], seed: u64) -> Vec<Series> {
                 all.len() - 1
             });
             let of = &mut all[at];
+            of.configuration.clone_from(&figure.configuration);
             of.records.push(number);
             of.values.push(figure.value);
             of.low.push(figure.low.unwrap_or(figure.value));
@@ -267,7 +287,7 @@ pub fn text(records: &[Record], all: &[Series]) -> String {
     }
     for s in changed {
         let quantity = columns::quantity(&s.quantity);
-        out += &format!("\n{} {}, {}:", s.table, s.name, quantity.label);
+        out += &format!("\n{}, {}:", s.title(), quantity.label);
         for change in &s.changes {
             let word = if change.ratio > 1.0 { "slower" } else { "faster" };
             out += &format!(
@@ -322,6 +342,21 @@ mod tests {
         assert!(found[2..].iter().all(|s| s.machine == "slow" && s.changes.is_empty()), "{found:?}");
         let said = text(&records, &found);
         assert!(said.contains("slower from commit14") && said.contains("2 machines"), "{said}");
+    }
+
+    /// Earlier records have no words, and are of the same series.
+    #[test]
+    fn a_series_goes_on_where_records_name_its_configuration_in_words() {
+        let mut records = [record(0, 1.0, "m"), record(1, 1.0, "m")];
+        assert_eq!(series(&records, 1)[0].title(), "dataset: tiff random");
+        records[1].rows[0].configuration = "tiff, random".into();
+        let all = series(&records, 1);
+        assert_eq!((all.len(), all[0].records.as_slice()), (2, [0, 1].as_slice()));
+        assert_eq!(all[0].title(), "dataset: tiff, random");
+        let key = [("format", "tiff"), ("workers", "2"), ("cache", "none")];
+        let key = key.map(|(column, value)| (column.to_owned(), value.to_owned()));
+        assert_eq!((values(&key), values(&[])), ("tiff 2 none".to_owned(), "all".to_owned()));
+        assert_eq!(verdict::name(&key), "tiff, workers 2, cache none");
     }
 
     #[test]

@@ -154,13 +154,14 @@ fn compare_table(
             };
             let own = options.row_floors.get(&row_id(table.name(), &quantity.column, &pair.key)).copied();
             let floor = own.or(floor.map(floor_of));
-            rows.push(one_row(table, quantity, &pair, (of_a, of_b), floor, options));
+            rows.push(judge_row(table, quantity, &pair, (of_a, of_b), floor, options));
         }
     }
-    let p_values: Vec<f64> = rows.iter().map(|(row, ..)| row.p_value.unwrap_or(f64::NAN)).collect();
+    let p_values: Vec<f64> = rows.iter().map(|judged| judged.row.p_value.unwrap_or(f64::NAN)).collect();
     let tests = p_values.iter().filter(|p| !p.is_nan()).count();
     let mut on_neither_side = 0;
-    for ((mut row, ratio, verdict, freedom), p) in rows.into_iter().zip(holm(&p_values)) {
+    for (judged, p) in rows.into_iter().zip(holm(&p_values)) {
+        let Judged { mut row, ratio, verdict, freedom } = judged;
         row.p_corrected = Some(p).filter(|p| !p.is_nan());
         let floor = row.noise_floor.map(floor_of);
         row.smallest_detectable =
@@ -199,14 +200,39 @@ pub(crate) fn row_id(table: &str, quantity: &str, key: &[(String, String)]) -> S
     format!("{table}/{quantity}/{}", key.join(","))
 }
 
-/// A row without its correction, its ratio, the verdict of both alone, and the degrees of freedom of its test.
-type Judged = (Row, Option<Interval>, Verdict, f64);
+/// A row before the probabilities of its table are corrected together.
+struct Judged {
+    row: Row,
+    ratio: Option<Interval>,
+    /// The verdict of the ratio and the noise floor alone.
+    verdict: Verdict,
+    /// Degrees of freedom of its test; no number where there is none.
+    freedom: f64,
+}
+
+impl Judged {
+    /// A row without an interval, and so without a verdict.
+    fn without_interval(row: Row) -> Self {
+        Self { row, ratio: None, verdict: Verdict::TooFewData, freedom: f64::NAN }
+    }
+
+    /// A row with this ratio, which has an interval.
+    fn by(row: Row, ratio: Interval, test: Option<Tested>, floor: Option<NoiseFloor>) -> Self {
+        let (p_value, freedom) = test.map_or((None, f64::NAN), |(p, freedom)| (Some(p), freedom));
+        let row =
+            Row { ratio: Some(ratio.estimate), low: Some(ratio.low), high: Some(ratio.high), p_value, ..row };
+        // How many are enough was decided before: of a summary an interval is all there is, of processes few are enough.
+        let enough = Interval { n: ratio.n.max(MIN_SAMPLES), ..ratio };
+        let verdict = verdict(Some(&enough), floor);
+        Self { row, ratio: Some(ratio), verdict, freedom }
+    }
+}
 
 /// The probability of a test and its degrees of freedom.
 type Tested = (f64, f64);
 
-/// A row without its correction.
-fn one_row(
+/// Judges a row by the interval that fits how it was measured: by processes, by rounds, by samples or by summaries.
+fn judge_row(
     table: &Table,
     quantity: &Quantity,
     pair: &Pair,
@@ -240,7 +266,7 @@ fn one_row(
     let problems: Vec<String> = [problem("A", a), problem("B", b)].into_iter().flatten().collect();
     if !problems.is_empty() {
         row.reason = Some(problems.join("; "));
-        return (row, None, Verdict::TooFewData, f64::NAN);
+        return Judged::without_interval(row);
     }
     if options.pairing == Pairing::Unpaired {
         let (x, y) = (b.by_process(), a.by_process());
@@ -249,14 +275,14 @@ fn one_row(
             let of_cost = |cost| if quantity.better == Better::Higher { 1.0 / cost } else { cost };
             (row.a, row.b) = (of_cost(found.denominator), of_cost(found.numerator));
             (row.scope, row.noise_floor) = (Scope::Processes, None);
-            return judged(row, found.ratio, Some((found.p_value, found.freedom)), None);
+            return Judged::by(row, found.ratio, Some((found.p_value, found.freedom)), None);
         }
         if !options.same_conditions {
             row.scope = Scope::Within;
             row.noise_floor = None;
             row.ratio = cost_ratio(quantity, a, b);
-            row.reason = Some(within(row.processes_a, row.processes_b));
-            return (row, None, Verdict::TooFewData, f64::NAN);
+            row.reason = Some(too_few_processes(row.processes_a, row.processes_b));
+            return Judged::without_interval(row);
         }
     }
     let (ratio, test) = match (a.interval.as_ref(), b.interval.as_ref()) {
@@ -272,27 +298,16 @@ fn one_row(
         } else {
             format!("{few} runs are too few for a verdict; {MIN_SAMPLES} are needed")
         });
-        return (row, None, Verdict::TooFewData, f64::NAN);
+        return Judged::without_interval(row);
     }
     match ratio {
-        Some(ratio) => judged(row, ratio, test, floor),
-        None => (row, None, Verdict::TooFewData, f64::NAN),
+        Some(ratio) => Judged::by(row, ratio, test, floor),
+        None => Judged::without_interval(row),
     }
-}
-
-/// A row with this ratio, which has an interval.
-fn judged(row: Row, ratio: Interval, test: Option<Tested>, floor: Option<NoiseFloor>) -> Judged {
-    let (p_value, freedom) = test.map_or((None, f64::NAN), |(p, freedom)| (Some(p), freedom));
-    let row =
-        Row { ratio: Some(ratio.estimate), low: Some(ratio.low), high: Some(ratio.high), p_value, ..row };
-    // How many are enough was decided before: of a summary an interval is all there is, of processes few are enough.
-    let enough = Interval { n: ratio.n.max(MIN_SAMPLES), ..ratio };
-    let verdict = verdict(Some(&enough), floor);
-    (row, Some(ratio), verdict, freedom)
 }
 
 /// Why so few processes give no verdict.
-fn within(a: usize, b: usize) -> String {
+fn too_few_processes(a: usize, b: usize) -> String {
     let number = |n: usize| match n {
         0 | 1 => "one process".to_owned(),
         n => format!("{n} processes"),

@@ -1,4 +1,9 @@
 //! The configurations of two tables side by side: keys, and the measurements of a quantity.
+//!
+//! ```text
+//!  Table of A ─┐  keys, quantities ─▶ rows with the same keys ─▶ Measured: costs by run and process, or an interval
+//!  Table of B ─┴─────────────────────────────────────────────────────────────────▶ Pair: one or both of these
+//! ```
 
 use crate::results::PROCESS;
 use anyhow::{Result, bail};

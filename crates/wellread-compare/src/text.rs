@@ -257,8 +257,8 @@ fn grouped(unmatched: &[UnmatchedRow]) -> Vec<(&str, String)> {
         [""] => String::new(),
         names => {
             let more = names.len().saturating_sub(5);
-            let first = names[..names.len() - more].join(", ");
-            format!(": {first}{}", if more > 0 { format!(" and {more} more") } else { String::new() })
+            let first = names[..names.len() - more].join("; ");
+            format!(": {first}{}", if more > 0 { format!("; and {more} more") } else { String::new() })
         }
     };
     found.into_iter().map(|(table, names)| (table, listed(names))).collect()

@@ -3,6 +3,7 @@
 use crate::provenance::Difference;
 use serde::{Serialize, Serializer};
 use std::fmt;
+use wellread_report::columns;
 
 /// The scope of a row's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -98,10 +99,12 @@ impl Row {
     }
 }
 
-/// Values of the keys, joined.
+/// The configuration in words, as reports name it: `tiff, workers 2`.
 pub(crate) fn name(key: &[(String, String)]) -> String {
-    let values: Vec<&str> = key.iter().map(|(_, value)| value.as_str()).collect();
-    if values.is_empty() { "all".to_owned() } else { values.join(" ") }
+    let labelled =
+        |(column, value): &(String, String)| columns::labelled(column, value, value.parse::<f64>().is_ok());
+    let values: Vec<String> = key.iter().map(labelled).collect();
+    if values.is_empty() { "all".to_owned() } else { values.join(", ") }
 }
 
 /// A configuration that only one side has.

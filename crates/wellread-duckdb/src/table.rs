@@ -20,6 +20,7 @@ use wellread_store::place::File;
 use wellread_store::spool::LocalFile;
 use wellread_store::stamp::{Stamp, unless_written};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
+use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, LeftOut, OpenOptions, Result, StoreLayout};
 
 /// Name of the format of native tables.
@@ -255,7 +256,7 @@ impl ImageTable for DuckTable {
 
     fn layout(&self) -> Result<StoreLayout> {
         let connection = self.database.connection(&self.path)?;
-        let (codec, pieces, variant);
+        let (codec, row_groups, variant);
         if let Source::Keyed(table_ref) | Source::Native(table_ref, _) = &self.source {
             let name = sql::literal(&table_ref.sql());
             codec = self.text(
@@ -266,11 +267,9 @@ impl ImageTable for DuckTable {
                      LIKE '[%, %, %, %' AND compression NOT IN ('Constant', 'Empty Validity')"
                 ),
             )?;
-            pieces = self.text(
+            row_groups = self.text(
                 &connection,
-                &format!(
-                    "SELECT count(DISTINCT row_group_id) || ' row groups' FROM pragma_storage_info({name})"
-                ),
+                &format!("SELECT count(DISTINCT row_group_id)::TEXT FROM pragma_storage_info({name})"),
             )?;
             let key = if matches!(self.source, Source::Keyed(_)) { ", primary key" } else { "" };
             variant = format!("table {}{key}", table_ref.sql().replace('"', ""));
@@ -283,13 +282,15 @@ impl ImageTable for DuckTable {
                      path_in_schema LIKE '%pixels%'"
                 ),
             )?;
-            pieces = self.text(
+            row_groups = self.text(
                 &connection,
-                &format!("SELECT num_row_groups || ' row groups' FROM parquet_file_metadata({name})"),
+                &format!("SELECT num_row_groups::TEXT FROM parquet_file_metadata({name})"),
             )?;
             variant = "read by DuckDB".to_owned();
         }
         let codec = if codec == "uncompressed" { "none".to_owned() } else { codec };
+        let pieces =
+            row_groups.parse::<usize>().map_or_else(|_| String::new(), |groups| counted(groups, "row group"));
         Ok(StoreLayout { codec, pieces, variant, ..StoreLayout::default() })
     }
 

@@ -21,7 +21,7 @@
 //! | [`backend`] | the [`Backend`](backend::Backend) trait, one file per framework, the list of them |
 //! | `check_config` | whether there is what a [`Config`] asks for |
 //! | [`models`] | what is run: an architecture with its files, or a user's ONNX file |
-//! | [`protocol`] | requests and answers |
+//! | [`protocol`], `shared` | requests and answers; images and logits in shared memory |
 //! | [`serve`] | the worker's side of it for backends in Rust |
 //! | [`runner`] | a framework's process, asked |
 //! | [`source`] | images: synthetic, or any set of images with the model's preprocessing |

@@ -14,6 +14,7 @@ use wellread_loader::{Batches, Dataset, Filter, Loader, OnError, Resize, Skipped
 use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
 use wellread_store::colors::Colors;
+use wellread_store::words::counted;
 use wellread_store::{OpenOptions, RowInfo, Store};
 
 /// The share of the shorter side that is left.
@@ -274,14 +275,14 @@ fn preprocessing(stored: &Stored, input: [usize; 3], channels: Option<&[usize]>)
         None if shape.c() >= wanted => (0..wanted).collect(),
         None if shape.c() == 1 => vec![0; wanted],
         None => bail!(
-            "{path}: the images have {} channels, and the model takes {wanted}; choose with --channels, such as --channels 0,1,1",
-            shape.c()
+            "{path}: the images have {}, and the model takes {wanted}; choose with --channels, such as --channels 0,1,1",
+            counted(shape.c(), "channel")
         ),
     };
     ensure!(
         channels.len() == wanted,
-        "--channels names {} channels, and the model takes {wanted}",
-        channels.len()
+        "--channels names {}, and the model takes {wanted}",
+        counted(channels.len(), "channel")
     );
     let transform = Transform::default()
         .channels(channels)

@@ -1,4 +1,8 @@
 //! The whole run: every model, every batch size, all frameworks side by side; results are written after each.
+//!
+//! ```text
+//!  Config ─▶ each model: a FrameworkRunner for each framework ─▶ each batch size: rounds ─▶ Record … ─▶ CSV, JSON
+//! ```
 
 use crate::check::{self, Outputs};
 use crate::config::{Config, is_onnx};

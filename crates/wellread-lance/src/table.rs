@@ -298,12 +298,12 @@ impl ImageTable for LanceTable {
     ) -> Result<()> {
         let plan = self.plan(columns)?;
         let _tails = self.open_ahead(&rows);
-        let Reading { positions, direct: own } = context.get();
+        let ReadMemory { positions, direct: memory } = context.get();
         self.rows.stretches(&rows, positions, |index, positions| {
             let Some(direct) = self.direct(&plan, index) else {
                 return self.read_by_engine(&plan, index, positions, each);
             };
-            let read = direct.read(positions, own, each);
+            let read = direct.read(positions, memory, each);
             // A fault of a network is no damage: Lance, which asks again, gives its error.
             if let Err(Stop::Irregular(_, why)) = read
                 && direct.has_prefixes()
@@ -326,12 +326,12 @@ impl ImageTable for LanceTable {
     ) -> Result<usize> {
         let plan = self.plan(columns)?;
         let _tails = self.open_ahead(&Rows::Chosen(rows));
-        let Reading { positions, direct: own } = context.get();
+        let ReadMemory { positions, direct: memory } = context.get();
         let mut done = 0;
         // Ends with an error, or with none where the rest is left to others.
         let read = self.rows.stretches(&Rows::Chosen(rows), positions, |index, positions| {
             let direct = self.direct(&plan, index).filter(|direct| direct.has_pieces()).ok_or(None)?;
-            let read = direct.read_pieces(positions, own, &mut |row| {
+            let read = direct.read_pieces(positions, memory, &mut |row| {
                 each(done, row)?;
                 done += 1;
                 Ok(())
@@ -352,9 +352,9 @@ impl ImageTable for LanceTable {
 
 /// Memory of a read, used again for the next one.
 #[derive(Debug, Default)]
-struct Reading {
+struct ReadMemory {
     positions: Vec<u32>,
-    /// [`Direct`]'s own.
+    /// That of [`Direct`].
     direct: FormatContext,
 }
 

@@ -4,7 +4,7 @@
 //! ```text
 //!  batches   delivered │ being read │ asked for: pixels │ asked for: heads │ later
 //!                      └──────────── window ────────────┘
-//!            tickets dropped ◀─ past()       wait() ─▶ the thread that asks
+//!            tickets dropped ◀─ note_read()  wait_turn() ─▶ the thread that asks
 //! ```
 //!
 //! Only sets in places that gain by it have one ([`wellread_store::ahead`]). Bytes are bounded by the place; the window bounds how
@@ -90,7 +90,7 @@ impl Lookahead {
     }
 
     /// Waits until it is a batch's turn to be asked for, and there is room; false once nobody wants the batches any more.
-    pub(crate) fn wait(&self, batch: usize, is_full: impl Fn() -> bool) -> bool {
+    pub(crate) fn wait_turn(&self, batch: usize, is_full: impl Fn() -> bool) -> bool {
         let mut state = self.lock();
         while !state.stopped && batch >= state.past + self.window {
             state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +103,7 @@ impl Lookahead {
     }
 
     /// Notes that a batch was asked for.
-    pub(crate) fn asked(&self, batch: usize) {
+    pub(crate) fn note_asked(&self, batch: usize) {
         self.lock().asked = batch + 1;
         self.moved.notify_all();
     }
@@ -115,7 +115,7 @@ impl Lookahead {
     }
 
     /// Waits until a batch was asked for, so that its reader does not ask as well.
-    pub(crate) fn wait_asked(&self, batch: usize) {
+    pub(crate) fn wait_until_asked(&self, batch: usize) {
         let is_to_come = |state: &State| !state.stopped && !state.ended && batch >= state.asked;
         let mut state = self.lock();
         if !is_to_come(&state) {
@@ -128,7 +128,7 @@ impl Lookahead {
     }
 
     /// Whether a batch was read already, so that nothing is to be asked for.
-    pub(crate) fn is_past(&self, batch: usize) -> bool {
+    pub(crate) fn is_read(&self, batch: usize) -> bool {
         batch < self.lock().past
     }
 
@@ -143,7 +143,7 @@ impl Lookahead {
     }
 
     /// Lets go what was asked for up to a batch that was read, and lets more be asked for.
-    pub(crate) fn past(&self, batch: usize) {
+    pub(crate) fn note_read(&self, batch: usize) {
         let mut state = self.lock();
         state.past = state.past.max(batch + 1);
         let read = state.held.partition_point(|(held, _)| *held <= batch);
@@ -192,20 +192,20 @@ mod tests {
         let ahead = Lookahead::new(1, 256, 1);
         let held = Arc::new(());
         assert!(
-            ahead.wait(0, || false) && ahead.wait(2, || false),
+            ahead.wait_turn(0, || false) && ahead.wait_turn(2, || false),
             "two batches, and the one that is read ahead"
         );
         for batch in [1, 0, 2] {
             ahead.hold(batch, ticket(&held));
         }
-        ahead.past(1);
-        assert_eq!((Arc::strong_count(&held), ahead.is_past(1), ahead.is_past(2)), (2, true, false));
+        ahead.note_read(1);
+        assert_eq!((Arc::strong_count(&held), ahead.is_read(1), ahead.is_read(2)), (2, true, false));
         ahead.hold(1, ticket(&held));
         assert_eq!(Arc::strong_count(&held), 2, "what comes late is not kept");
-        assert!(ahead.wait(4, || false));
-        assert!(ahead.wait(3, || true), "near enough to be waited for, whether there is room or not");
+        assert!(ahead.wait_turn(4, || false));
+        assert!(ahead.wait_turn(3, || true), "near enough to be waited for, whether there is room or not");
         ahead.stop();
-        assert_eq!((Arc::strong_count(&held), ahead.wait(4, || false)), (1, false));
+        assert_eq!((Arc::strong_count(&held), ahead.wait_turn(4, || false)), (1, false));
     }
 
     #[test]
@@ -221,14 +221,14 @@ mod tests {
         let ahead = Arc::new(Lookahead::new(1, 256, 0));
         let other = Arc::clone(&ahead);
         let waiting = std::thread::spawn(move || {
-            other.wait_asked(1);
-            let turn = other.wait(2, || false);
+            other.wait_until_asked(1);
+            let turn = other.wait_turn(2, || false);
             other.end();
-            (turn, other.wait(100, || false))
+            (turn, other.wait_turn(100, || false))
         });
-        ahead.asked(1);
-        ahead.past(0);
-        ahead.wait_asked(50);
+        ahead.note_asked(1);
+        ahead.note_read(0);
+        ahead.wait_until_asked(50);
         ahead.stop();
         assert_eq!(waiting.join().unwrap(), (true, false));
     }
@@ -238,9 +238,9 @@ mod tests {
         let seen = is_seen("wait for request", || {
             let ahead = Lookahead::new(1, 256, 0);
             std::thread::scope(|scope| {
-                let waiting = scope.spawn(|| ahead.wait_asked(0));
+                let waiting = scope.spawn(|| ahead.wait_until_asked(0));
                 std::thread::sleep(Duration::from_millis(5));
-                ahead.asked(0);
+                ahead.note_asked(0);
                 waiting.join().unwrap();
             });
         });

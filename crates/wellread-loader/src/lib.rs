@@ -40,7 +40,7 @@
 //! | `item` | rows to batches and single items: what one thread does |
 //! | `targets` | [`Targets`]: a second set beside the images, such as masks |
 //! | [`cache`] | [`Cache`]: what is kept of images that have been read |
-//! | [`loader`] | [`Loader`] and [`LoaderBuilder`] |
+//! | [`loader`], `builder` | [`Loader`], and [`LoaderBuilder`], which checks what was asked for |
 //! | `plan` | what the epochs of a loader have in common |
 //! | `ahead` | how far ahead bytes are asked for that are remote |
 //! | `ring` | the batches of an epoch that threads fill |
@@ -52,10 +52,15 @@
 //! | [`state`] | [`LoaderState`], where an epoch is: saved and resumed |
 //! | [`skip`] | [`OnError`]: what becomes of rows that cannot be read |
 //! | [`transform`] | [`Transform`], [`Placement`] and what they are made of |
+//! | `compiled_transform`, `sink` | a transform for one pixel type; the one pass from decoded bytes to the batch |
+//! | `postprocess`, `resample`, `percentiles` | what one pass cannot do: noise and intensities; resize and rotation; percentiles |
+//! | `row_groups`, `row_channels`, `row_fields` | what a row has of its own: statistics, places of its channels, illumination |
+//! | `draw`, `orientation` | random numbers as functions of the row; flips and turns as integers |
 //! | [`field`] | [`Field`]: illumination |
 //! | [`stats`] | [`Stats`]: means, deviations, percentiles and histograms of a set |
 //! | [`dtype`] | [`Output`], [`DType`]: what the numbers of a batch are |
 //! | [`kernels`] | bytes of any pixel type to the numbers of a batch, at the CPU's best vector width |
+//! | `simd`, `math` | a kernel for each vector width, chosen at run time; functions with the same bits at every width |
 //! | [`traffic`] | [`Traffic`]: bytes read for the bytes used; [`LoaderStats`]: with what went over a link |
 //! | [`memory`] | [`MemoryStore`]: images in RAM, as a store |
 

@@ -135,7 +135,7 @@ impl Batches {
         if self.ready.is_empty() {
             let joined = self.shared.loader.plan.read_ahead.joined;
             let run = self.next..(self.next + joined).min(self.shared.batches);
-            self.shared.await_asked(run.end - 1);
+            self.shared.wait_until_asked(run.end - 1);
             if run.len() > 1
                 && let Some(buffers) = self.read_joined(run)
             {
@@ -317,7 +317,7 @@ impl Batches {
                 let Some(filled) = self.shared.receive(index, until, context) else { return Poll::Pending };
                 filled
             };
-            self.shared.fetched_past(index);
+            self.shared.note_read(index);
             self.next += 1;
             match filled {
                 Err(error) => return Poll::Ready(Some(Err(error))),

@@ -211,7 +211,7 @@ mod tests {
             };
             let drift: Vec<f64> = (0..20).map(|i| 1.0 + 0.01 * f64::from(i)).collect();
             let (a, aa, b) = (runs(1.0, &drift), runs(1.0, &drift), runs(1.10, &drift));
-            let aa = estimator.ratio_of_medians(&aa, &a, Pairing::Paired).unwrap();
+            let aa = estimator.median_of_ratios(&aa, &a).unwrap();
             let floor = Some(NoiseFloor::from_interval(&aa));
             let slower = compare(&b, &a, Pairing::Paired, floor, &estimator);
             let again = runs(1.0, &drift);

@@ -19,7 +19,9 @@
 //! | [`clock`] | [`Stopwatch`], clock overhead measured and taken off |
 //! | [`samples`] | [`Samples`], [`Summary`], percentiles that need enough samples |
 //! | [`intervals`] | [`IntervalEstimator`], [`Interval`]: medians, means, ratios, rounds |
+//! | [`nested`] | the ratio of two sides of several processes each, with its interval |
 //! | [`hypothesis`] | Yuen's trimmed t, Welch's interval; Holm's correction |
+//! | `normal` | the normal distribution and Student's, which the three above draw on |
 //! | [`steady`] | changes in a series: warm-up, steady state, history |
 //! | [`precision`] | [`Precision`]: repeats until an interval is narrow enough |
 //! | [`mod@compare`] | [`Verdict`] from a ratio and a noise floor |
@@ -35,6 +37,7 @@
 //! | [`process`] | ending a program that is measured, with all it started |
 //! | [`rng`] | the seeded generator behind orders and resampling |
 //! | [`stderr`] | [`to_stderr`]: a line that may get lost |
+//! | [`error`], `sys` | the one error type; calls of the operating system |
 //!
 //! ```
 //! use wellread_measure::{IntervalEstimator, Pairing, Samples, Verdict, compare};

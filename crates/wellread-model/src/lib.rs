@@ -16,9 +16,11 @@
 //! | [`init`] | seeded initial weights, the same on every platform |
 //! | [`tensor`] | host memory to a tensor that owns its own, with and without a copy (the `conversion` benchmark) |
 //! | [`convolution`] | convolution and its gradients on plain slices, in two and three dimensions |
+//! | `tile`, `threads` | the register tile of all products; the pool of threads that a model runs in |
 //! | `training` | the models of the `loop` benchmark on the CPU, with gradients of our own |
 //! | `candle` | the same models in candle, for NVIDIA GPUs (cargo feature `cuda`; also in unit tests) |
 //! | [`infer`] | inference: ResNet-50 and ViT-B/16, their weights, sessions and ONNX files |
+//! | [`error`] | the one error type |
 //!
 //! A new model is one file in `training` with a network (parameters, forward, backward) and a [`ModelEntry`], plus one line
 //! in [`registry`].

@@ -20,6 +20,21 @@ pub(crate) fn thread_pool(threads: usize) -> Result<ThreadPool> {
 
 /// The kernels that compute in that pool where no library does: for reports.
 pub(crate) fn own_kernels(pool: &ThreadPool) -> String {
-    let threads = pool.current_num_threads();
-    format!("wellread's own kernels, {} (cpu, {threads} threads)", instruction_set())
+    format!("wellread's own kernels, {} (cpu, {})", instruction_set(), in_words(pool.current_num_threads()))
+}
+
+/// So many threads in words.
+pub(crate) fn in_words(threads: usize) -> String {
+    if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_is_in_the_singular() {
+        assert_eq!([1, 2].map(in_words), ["1 thread", "2 threads"]);
+        assert!(own_kernels(&thread_pool(1).unwrap()).ends_with(" (cpu, 1 thread)"));
+    }
 }

@@ -112,13 +112,11 @@ pub(crate) fn columns<'py>(
     PyList::new(py, found)
 }
 
+/// Most names that the error of a missing column lists.
+const MAX_LISTED: usize = 12;
+
 fn no_column(name: &str, there: &[String]) -> PyErr {
-    let there = if there.is_empty() {
-        "it has none".to_owned()
-    } else {
-        let question = suggested::question(name, there);
-        format!("{question}it has {}: {}", there.len(), there[..there.len().min(12)].join(", "))
-    };
+    let there = suggested::hint(name, there, MAX_LISTED);
     PyKeyError::new_err(format!("no column {name:?} stands beside the images; {there}"))
 }
 

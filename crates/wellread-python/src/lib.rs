@@ -5,6 +5,15 @@
 //!                                 (wellread)                          └ memory goes back to the pool with the last view
 //! ```
 //!
+//! | module | what it holds |
+//! |---|---|
+//! | `dataset`, `opened`, `cells` | a set, opened anew in forked processes; cells cut out of it |
+//! | `loader`, `choices` | epochs of batches; the options of a loader, out of a dictionary |
+//! | `batch`, `pixels`, `dlpack`, `lent` | images in memory as other libraries see them; memory that Python lends |
+//! | `arrow`, `stream` | columns beside images, and sets as streams; streams as producers write them |
+//! | `reading`, `whole_set`, `writing` | rows read; the work of one process of several on a set; sets written by several |
+//! | `formats`, `trace`, `errors` | what this build reads; timelines; errors as exceptions |
+//!
 //! The Python side checks types, names arguments in its errors and gives defaults. Here values are taken as they are
 //! and what the loader refuses is raised. Nothing here calls Python while threads wait for it. The interpreter is
 //! released ([`pyo3::Python::detach`]) wherever pixels are read or waited for. An [`std::sync::Arc`] counts memory that

@@ -17,6 +17,20 @@
 //!  http    the same reader over plain servers, read alone; folders are what an index page links to
 //! ```
 //!
+//! | module | what it holds |
+//! |---|---|
+//! | `s3`, `gcs`, `azure`, `http` | a scheme each |
+//! | `cloud`, `bucket`, `address` | object stores as a place; a bucket as this process talks to it; an address in its parts |
+//! | `credentials`, `aws_files`, `environment`, `settings` | who the caller is; what is set outside of the program, and by it |
+//! | `look`, `listings`, `heads` | what lies at an address and in folders; what is known of these, and of objects |
+//! | `index_page`, `odd_keys` | names in pages of web servers; keys that no address names |
+//! | `reader`, `object`, `ranges` | an open object; requests for one; parts of what they fetched |
+//! | `ahead`, `pieces`, `byte_limit`, `disk_cache` | bytes asked for ahead, and kept; their bound; those kept on disk |
+//! | `writer`, `sending`, `uploads`, `rewrite` | new objects; how long one is waited for; unfinished ones; objects moved and changed |
+//! | `transport`, `clients`, `pace`, `attempts`, `failure` | one request; the HTTP clients; the least rate; requests again; why they fail |
+//! | [`link`], `ending` | what a process has once for all places; its end on a signal |
+//! | `probe` | the link, measured |
+//!
 //! All of it is synchronous at the border: requests run in one small runtime of the process ([`link`]), which a forked
 //! process makes anew. An open file is pinned to the object's ETag: a replacement since is an error, never a mixture.
 //!

@@ -301,6 +301,13 @@ pub fn key_text(cell: &Cell) -> String {
     }
 }
 
+/// A key's value in the name of a configuration. The name of its column is before one that tells nothing by itself:
+/// `workers 2`, `cache none`.
+pub fn labelled(column: &str, value: &str, is_number: bool) -> String {
+    let tells = !is_number && !matches!(value, "none" | "true" | "false");
+    if tells { value.to_owned() } else { format!("{} {value}", column.replace('_', " ")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

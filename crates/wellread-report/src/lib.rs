@@ -18,11 +18,11 @@
 //! | [`number`] | numbers and units as text |
 //! | [`summary`] | `summary.json` |
 //! | [`input`] | [`ReportInput`] and its parts |
-//! | `folder` | how it lies in a results folder |
+//! | `folder`, [`staged`] | how it lies in a results folder; files that appear whole or not at all |
 //! | [`chart`] | figures as data; SVG and PNG |
 //! | [`figures`] | the figure of each benchmark |
 //! | [`html`] | the report |
-//! | [`words`] | numbers and lists of things in sentences |
+//! | [`words`], [`error`] | numbers and lists of things in sentences; the one error type |
 
 pub mod chart;
 pub mod columns;

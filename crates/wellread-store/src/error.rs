@@ -149,6 +149,12 @@ impl Error {
         self.0.unsupported
     }
 
+    /// Says one thing more about what has happened.
+    pub(crate) fn also(mut self, fact: impl fmt::Display) -> Self {
+        self.0.cause = format!("{}; {fact}", self.0.cause);
+        self
+    }
+
     /// Says what to do.
     pub fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.0.hint.get_or_insert_with(|| hint.to_string());
@@ -264,6 +270,8 @@ mod tests {
         assert_eq!(Error::io("s3://b/a", "cannot open", &refused).hint_text(), None);
         let error = std::io::Error::from_raw_os_error(libc::EIO);
         assert_eq!(Error::io("a.parquet", "cannot open", &error).hint_text(), None);
+        let said = Error::new("a", "cannot move it").hint("try again").also("b is kept").to_string();
+        assert_eq!(said, "a: cannot move it; b is kept (hint: try again)");
     }
 
     #[test]

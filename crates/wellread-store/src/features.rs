@@ -8,6 +8,16 @@
 //!
 //! They are read whole, a row per image in the images' order, and carried through conversion. Profiles of another table are
 //! joined to the images by [`crate::profiles`].
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `plain`, `values` | which columns are features; the values of one in a type that every engine takes |
+//! | `seconds`, `times`, `durations` | dates, times and durations in the types that formats have for them, and as text |
+//! | `index`, `joint`, `site_numbers`, `well_names` | rows by their keys; which keys are equal, however sites and wells are written |
+//! | `unlike` | joins that are refused, since both sides write the same places in two ways |
+//! | `group`, `key_text` | the values that tell groups of rows; those of one row as a text, and back |
+//! | `unique`, `row_id` | names of columns that differ; whose the column `row_id` is |
+//! | `digest`, `differing` | whether columns are the same; which are not, and in which row |
 
 mod differing;
 mod digest;
@@ -15,12 +25,14 @@ mod durations;
 mod group;
 mod index;
 mod joint;
+mod key_text;
 mod plain;
 mod row_id;
 mod seconds;
 mod site_numbers;
 mod times;
 mod unique;
+mod unlike;
 mod values;
 mod well_names;
 
@@ -32,6 +44,8 @@ pub(crate) use durations::{has_zone, relabelled, with_durations};
 pub use group::group_keys;
 pub(crate) use index::Index;
 pub(crate) use joint::{Comparison, as_written, joint_key};
+pub(crate) use key_text::joined;
+pub use key_text::{key_in_words, key_of, key_values};
 #[cfg(feature = "sqlite")]
 pub(crate) use plain::BYTES;
 pub use plain::left_out_in_words;
@@ -39,12 +53,12 @@ pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns
 pub(crate) use row_id::{RowId, is_own_number};
 pub(crate) use seconds::finer;
 pub use seconds::{without_date64, without_seconds};
-pub(crate) use site_numbers::{doubtful, refuse_shifted};
+pub(crate) use site_numbers::doubtful;
 pub use times::{first_infinite, first_outside};
 pub use unique::{is_own_of_tables, refuse_nul, renamed, without_nul};
 pub(crate) use unique::{unique_names, unique_schema};
+pub(crate) use unlike::refuse_unlike;
 use values::{decimal_at, plain_values, too_long};
-pub(crate) use well_names::refuse_padded;
 
 use crate::hints::{LeftOut, Renamed};
 use crate::words::{counted, first_few};
@@ -224,70 +238,6 @@ fn keys_of(
     Ok((0..source.len()).map(key).collect())
 }
 
-/// The text of [`keys`] for these values, of which `None` is a null.
-pub fn key_of(values: &[Option<String>]) -> String {
-    // Separated by what no name has, so that "a", "bc" differs from "ab", "c".
-    let text = |value: &Option<String>| value.as_deref().map_or_else(|| NULL.to_owned(), escaped);
-    values.iter().map(text).collect::<Vec<_>>().join(SEPARATOR)
-}
-
-/// The values that a text of [`keys`] is made of.
-pub fn key_values(key: &str) -> Vec<Option<String>> {
-    key.split(SEPARATOR).map(|value| (value != NULL).then(|| unescaped(value))).collect()
-}
-
-/// A text of [`keys`] for people.
-pub fn key_in_words(key: &str) -> String {
-    let values = key_values(key).into_iter().map(|value| value.unwrap_or_else(|| "null".to_owned()));
-    values.collect::<Vec<_>>().join(", ")
-}
-
-/// The mark of a null in [`keys`].
-const NULL: &str = "\0";
-/// The separator between the values of several columns in [`keys`].
-const SEPARATOR: &str = "\u{1f}";
-/// The escape in front of a letter that stands for [`SEPARATOR`], [`NULL`] or itself in a value.
-const ESCAPE: char = '\u{1b}';
-
-/// A value in which neither [`SEPARATOR`] nor [`NULL`] is.
-fn escaped(value: &str) -> String {
-    if !value.contains(['\u{1f}', '\0', ESCAPE]) {
-        return value.to_owned();
-    }
-    let mut out = String::with_capacity(value.len() + 1);
-    for c in value.chars() {
-        match c {
-            '\u{1f}' => out.extend([ESCAPE, 's']),
-            '\0' => out.extend([ESCAPE, 'n']),
-            ESCAPE => out.extend([ESCAPE, 'e']),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// The value that [`escaped`] was given.
-fn unescaped(value: &str) -> String {
-    let mut out = String::with_capacity(value.len());
-    let mut chars = value.chars();
-    while let Some(c) = chars.next() {
-        out.push(match c {
-            ESCAPE => match chars.next() {
-                Some('s') => '\u{1f}',
-                Some('n') => '\0',
-                _ => ESCAPE,
-            },
-            c => c,
-        });
-    }
-    out
-}
-
-/// Values, of which none is null, as one text.
-pub(crate) fn joined(values: &[String]) -> String {
-    values.iter().map(|value| escaped(value)).collect::<Vec<_>>().join(SEPARATOR)
-}
-
 /// A plain value as text, decimals with all their digits, dates and times in ISO 8601; `None` where there is none.
 pub(crate) fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
     if column.is_null(row) {
@@ -331,16 +281,6 @@ mod tests {
         assert_eq!(stem("C:\\x\\A01.TIF"), "A01");
         assert_eq!(stem("A.01"), "A.01");
         assert_eq!(stem(".tif"), ".tif");
-    }
-
-    #[test]
-    fn keys_are_taken_apart() {
-        let values = [Some("a".to_owned()), None, Some(String::new())];
-        assert_eq!(key_values(&key_of(&values)), values);
-        // Also where a value holds what stands between them.
-        let odd = [Some("a\u{1f}b\u{1b}s".to_owned()), Some("\0".to_owned()), None];
-        assert_eq!(key_values(&key_of(&odd)), odd);
-        assert_eq!(key_in_words(&key_of(&values[..2])), "a, null");
     }
 
     #[test]

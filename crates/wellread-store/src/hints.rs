@@ -90,6 +90,14 @@ impl Hints<'_> {
         self.sites.map_or(Ok(()), |sites| rows.into_iter().try_for_each(|row| sites.complete(row)))
     }
 
+    /// Whether the files of an image can be opened and are alike, where it is made of several.
+    ///
+    /// # Errors
+    /// The first that is not, as in [`SiteTable::look_into`].
+    pub fn look_into(self, row: usize) -> Result<()> {
+        self.sites.map_or(Ok(()), |sites| sites.look_into(row))
+    }
+
     /// The sets that this one is put together from: none where it is one itself.
     pub fn set_parts(self) -> Vec<SetPart> {
         self.parts.map_or(vec![], PartTable::parts)
@@ -166,6 +174,12 @@ pub trait SiteTable: Send + Sync {
     /// # Errors
     /// The files that it lacks.
     fn complete(&self, row: usize) -> Result<()>;
+
+    /// Whether the files of an image that are there can be opened and are alike. No pixel is read.
+    ///
+    /// # Errors
+    /// The first that is not.
+    fn look_into(&self, row: usize) -> Result<()>;
 
     /// The files of each row, by their paths.
     fn files_of_rows(&self) -> Vec<Vec<PathBuf>>;

@@ -31,7 +31,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`ahead`] | asking remote places for the bytes of rows before they are read |
-//! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
+//! | [`store`], `request` | [`Store`], [`Block`], [`PixelSink`]; [`Request`] and [`RowInfo`] |
+//! | [`each_row`] | shapes or names of rows one after the other, asked for ahead where they are far away |
 //! | `sinks` | [`Discard`], [`NumberedSink`] |
 //! | `store_layout` | [`StoreLayout`]: how a set keeps its pixels, in words |
 //! | `delegate` | [`delegate_store!`], [`delegate_columns!`], [`default_answers!`], [`default_columns!`], [`unknown_facts!`]: methods that a store hands on to another one, or has no better answer to; facts of rows that it does not know |
@@ -40,18 +41,22 @@
 //! | `format`, `probe` | [`Format`], [`OpenOptions`], [`formats`]; what is told of a path before it is opened |
 //! | [`registry`] | the list of formats, recognition by content, [`create`] |
 //! | [`concat`] | [`open`], [`open_all`]: a path, a glob, a folder of tables, several paths as one set |
-//! | [`error`] | [`Error`]: file, row, cause and what to do |
-//! | [`entries`] | what lies in a folder, and what of it is no part of a set |
+//! | [`error`], `refusal` | [`Error`]: file, row, cause and what to do; whether a file is damaged or of a kind that is not read |
+//! | [`entries`], `folders` | what lies in a folder, and what of it is no part of a set; folders below it |
+//! | `file_rows`, `file_names`, `name_index` | rows that are files or folders; their names and those of images; the file that tells both |
+//! | `image_writers`, `set_names` | images written to a file each, in threads; what these are called |
 //! | [`disk_cache`] | bytes of remote objects, kept on a disk of this machine |
 //! | `amount`, `free_space` | amounts of memory and of disk as users write them; what a disk still takes |
 //! | [`guard`] | panics of libraries become errors |
 //! | [`place`] | where bytes lie: files opened without waiting and read by position, folders listed, wherever they are |
 //! | [`mapping`] | files mapped into memory, read without a signal when they are shortened |
+//! | `open_files`, [`fd_table`], [`stamp`] | files that stay open; room for them; whether one was written to meanwhile |
+//! | `lazy`, `text_cache`, `try_alloc` | values made once; values by the text they were parsed from; memory that may be refused |
 //! | `finished`, [`staged`], [`journal`] | output written beside its place and renamed when complete; what of it is complete |
 //! | [`parted`], `part_list` | a set that several processes write in parts, and the list of them |
 //! | [`spool`] | copies of files of other places, for libraries that open files themselves |
 //! | [`parquet`] | OME-Arrow columns in Parquet |
-//! | [`table`] | OME-Arrow columns in the tables of any engine |
+//! | [`table`], `ome_arrow` | OME-Arrow columns in the tables of any engine; their arrays to images and back |
 //! | [`direct`] | what engines share whose files are read past their libraries |
 //! | [`tiff`] | TIFF and OME-TIFF, files and folders |
 //! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
@@ -184,6 +189,6 @@ pub use store::{
     Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, check_request,
     read_image, read_region, scan_ahead,
 };
-pub use store_layout::StoreLayout;
+pub use store_layout::{StoreLayout, without_checksum};
 pub use wellread_image::words;
 pub use write::{Compression, ImageView, StoreWriter, Tune, WriteOptions};

@@ -13,6 +13,7 @@ mod matching;
 mod name_rows;
 mod names;
 mod near;
+mod places;
 mod rows;
 mod spread;
 
@@ -69,7 +70,7 @@ pub struct Joined {
 ///
 /// # Errors
 /// No such table or column. Two profiles for one image. One profile that could be of either of two images that only
-/// their endings or folders tell apart. No image with a profile.
+/// their endings or folders tell apart, or that names images of two sites. No image with a profile.
 pub fn join(
     source: &dyn Store,
     profiles: &Path,

@@ -213,12 +213,13 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
         Error::new(path, "the folder is empty: there is no image in it")
     } else if probe.is_dir {
         let some: Vec<_> = probe.entries.iter().take(4).map(String::as_str).collect();
+        let more = probe.entries.len() - some.len();
         Error::new(
             path,
             format_args!(
-                "no image format recognised; the folder holds {} entries ({} …)",
-                probe.entries.len(),
-                some.join(", ")
+                "no image format recognised; the folder holds {}{}",
+                some.join(", "),
+                if more > 0 { format!(" and {more} more") } else { String::new() }
             ),
         )
     } else if probe.head.is_empty() {

@@ -33,7 +33,8 @@ use crate::{Error, Result, WriteOptions, place};
 use cleaning::{RESUMABLE, remove_one, unfinished};
 use held::{is_busy, pause};
 use leftovers::remove_leftovers;
-use names::{folder_hint, overwrite_hint, partial_name, resume_folder};
+use names::{check_length, folder_hint, overwrite_hint, partial_name, resume_folder};
+use remote::Left;
 use remove::remove_any;
 use renaming::{is_taken, keep_access, move_new};
 use replace::{may_be_replaced, through_links};
@@ -98,8 +99,8 @@ impl Staged {
         let parent = parent.canonicalize().map_err(|e| Error::io(&parent, "cannot find the folder", &e))?;
         let name = target.file_name().ok_or_else(|| Error::new(target, "is no file name to write to"))?;
         let place = parent.join(name);
-        let name = name.to_string_lossy().into_owned();
-        remove_leftovers(&parent, &name);
+        check_length(&place)?;
+        remove_leftovers(&parent, &name.to_string_lossy());
         let temporary = partial_name(&place);
         unfinished().push(temporary.clone());
         Ok(Self { target: place, temporary, overwrite, remove: true, resumable: false, journal: None })
@@ -272,13 +273,16 @@ impl Staged {
     ///
     /// # Errors
     /// A file is there meanwhile that may not be replaced; the system's error.
-    pub fn commit(mut self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
+        self.commit_in_order(None)
+    }
+
+    fn commit_in_order(mut self, last: Option<&Path>) -> Result<()> {
         // Held until the output is in place, except where no folder can be moved with a file open in it.
         let had_journal = self.journal.is_some();
         let journal = self.journal.take().filter(|_| !cfg!(windows) || place::is_remote(&self.target));
         journal.as_ref().map_or(Ok(()), Journal::note_placing)?;
-        let placed = self.place_at_target(&self.temporary);
-        self.keep_half_placed(placed)?;
+        let left = self.place_at_target(&self.temporary.clone(), last)?;
         self.remove = false;
         journal.iter().for_each(Journal::close);
         if had_journal {
@@ -289,7 +293,7 @@ impl Staged {
             removed.map_err(|e| Error::io(&self.target, "cannot remove the journal", &e))?;
         }
         drop(journal);
-        Ok(())
+        left.map_or(Ok(()), Err)
     }
 
     /// Moves the finished file or folder `name` of the temporary folder to the target. The temporary folder goes when this is dropped.
@@ -298,43 +302,36 @@ impl Staged {
     /// As [`Self::commit`].
     pub fn commit_file(mut self, name: &str) -> Result<()> {
         self.journal.as_ref().map_or(Ok(()), Journal::note_placing)?;
-        let placed = self.place_at_target(&self.temporary.join(name));
-        self.keep_half_placed(placed)?;
+        let left = self.place_at_target(&self.temporary.join(name), None)?;
         self.journal.iter().for_each(Journal::close);
         self.remove = true;
-        Ok(())
+        left.map_or(Ok(()), Err)
     }
 
-    /// Keeps the output where it could not be put in place of what was there. In another place half of that may be gone by now.
-    fn keep_half_placed(&mut self, placed: Result<()>) -> Result<()> {
-        if placed.is_err() && self.overwrite && place::is_remote(&self.target) {
-            self.remove = false;
-            let kept = format!("all of the new output is kept in {}", self.temporary.display());
-            return placed.map_err(|error| error.hint(kept));
+    /// Moves `from` to the target; `last` is as [`Self::commit_with_last`] has it.
+    fn place_at_target(&mut self, from: &Path, last: Option<&Path>) -> Result<Left> {
+        if place::is_remote(&self.target) {
+            return self.place_remotely(from, last);
         }
-        placed
+        self.place_locally(from).map(|()| None)
     }
 
     /// Moves `from` to the target, whatever other processes do there at the same time.
-    fn place_at_target(&self, from: &Path) -> Result<()> {
-        let cannot = |e: &io::Error| Error::io(&self.target, "cannot move the finished output into place", e);
-        if place::is_remote(&self.target) {
-            return remote::put_in_place(from, &self.target, self.overwrite);
-        }
+    fn place_locally(&self, from: &Path) -> Result<()> {
         if !self.overwrite {
             return move_new(from, &self.target).map_err(|e| match e.kind() {
                 io::ErrorKind::AlreadyExists => {
                     Error::new(&self.target, "was put there by another process meanwhile, and is kept")
                         .hint(overwrite_hint())
                 }
-                _ => cannot(&e),
+                _ => self.cannot_move(&e),
             });
         }
         // Since it was looked at, which may be hours ago, somebody may have put something else there.
         may_be_replaced(&self.target)?;
         keep_access(&self.target, from);
         if from.is_file() && !self.target.is_dir() {
-            return std::fs::rename(from, &self.target).map_err(|e| cannot(&e));
+            return std::fs::rename(from, &self.target).map_err(|e| self.cannot_move(&e));
         }
         // A folder cannot be renamed over a folder that is not empty, so the old one is moved aside first. It gets a
         // name of its own each time, since the writer before may still be removing its own.
@@ -355,7 +352,7 @@ impl Staged {
                 _ => {}
             }
             if !again {
-                return result.map_err(|e| cannot(&e));
+                return result.map_err(|e| self.cannot_move(&e));
             }
             pause(attempt);
         }

@@ -29,6 +29,26 @@ pub struct StoreLayout {
     pub palette_images: usize,
 }
 
+/// The checksum that OME-Zarr has behind the codec of a chunk, as the name of both ends.
+const CHECKSUM: &str = "crc32c";
+
+/// The name of what compresses, and that of the checksum behind it: a checksum is no codec, and saves nothing.
+///
+/// ```
+/// use wellread_store::without_checksum;
+///
+/// assert_eq!(without_checksum("zstd"), ("zstd", None));
+/// assert_eq!(without_checksum("crc32c"), ("none", Some("crc32c")));
+/// assert_eq!(without_checksum("blosc(lz4, shuffle)+crc32c"), ("blosc(lz4, shuffle)", Some("crc32c")));
+/// ```
+pub fn without_checksum(codec: &str) -> (&str, Option<&'static str>) {
+    match codec.strip_suffix(CHECKSUM) {
+        Some("") => ("none", Some(CHECKSUM)),
+        Some(before) => (before.strip_suffix('+').unwrap_or(before), Some(CHECKSUM)),
+        None => (codec, None),
+    }
+}
+
 /// Adds files to the count of their codec; codecs stay in the order in which they came.
 pub(crate) fn count_codec(codecs: &mut Vec<(String, usize)>, codec: String, files: usize) {
     match codecs.iter_mut().find(|(known, _)| *known == codec) {

@@ -160,6 +160,11 @@ impl SiteTable for Subset {
         self.inner.hints().sites.map_or(Ok(()), |sites| sites.complete(row))
     }
 
+    fn look_into(&self, row: usize) -> Result<()> {
+        let inner = self.row(row)?;
+        self.inner.hints().look_into(inner).map_err(|e| e.of_row(row))
+    }
+
     fn files_of_rows(&self) -> Vec<Vec<PathBuf>> {
         let all = self.inner.hints().sites.map(SiteTable::files_of_rows).unwrap_or_default();
         self.rows.iter().map(|&row| all.get(row).cloned().unwrap_or_default()).collect()

@@ -14,13 +14,16 @@ const MAX_SUGGESTED: usize = 3;
 const MIN_WORD_LETTERS: usize = 4;
 
 /// Begins a hint with the names that are nearest to `wanted`; empty where none is near.
-pub fn question<S: Borrow<str>>(wanted: &str, names: &[S]) -> String {
+pub(crate) fn question<S: Borrow<str>>(wanted: &str, names: &[S]) -> String {
     let near = nearest(wanted, names);
     if near.is_empty() { String::new() } else { format!("is it {}? ", near.join(" or ")) }
 }
 
 /// A question, how many columns there are, and `most` of their names.
-pub(crate) fn hint<S: Borrow<str>>(wanted: &str, names: &[S], most: usize) -> String {
+pub fn hint<S: Borrow<str>>(wanted: &str, names: &[S], most: usize) -> String {
+    if names.is_empty() {
+        return "it has no columns".to_owned();
+    }
     let there = counted(names.len(), "column");
     format!("{}it has {there}: {}", question(wanted, names), first_few(names, most))
 }
@@ -69,5 +72,7 @@ mod tests {
         assert_eq!(question("qqqq", &names), "");
         assert_eq!(question::<&str>("Well", &[]), "");
         assert_eq!(hint("Well", &names[1..2], 9), "is it \"Metadata_Well\"? it has 1 column: Metadata_Well");
+        assert_eq!(hint("qqqq", &names[..2], 1), "it has 2 columns: Metadata_Plate …");
+        assert_eq!(hint::<&str>("Well", &[], 9), "it has no columns");
     }
 }

@@ -74,7 +74,7 @@ pub struct JoinedColumns {
 ///
 /// # Errors
 /// Columns that are not there or there twice. Other numbers of rows than images where no column is named. Two rows for
-/// an image. A name that is of images in several folders. An image without a row, unless `nulls`; no image with one.
+/// an image. A name that is of images in several folders, a row with names of two sites. An image without a row, unless `nulls`; no image with one.
 pub fn joined(
     images: &dyn Store,
     batches: &[RecordBatch],

@@ -128,7 +128,7 @@ fn phase(
     let found = judged(&of_a, &of_b, estimator);
     let reason = match found {
         Some(_) => None,
-        None if runs[0].min(runs[1]) < MIN_PROCESSES => Some(within(runs)),
+        None if runs[0].min(runs[1]) < MIN_PROCESSES => Some(too_few_runs(runs)),
         None => Some("no interval can be formed of these times".to_owned()),
     };
     let unjudged = Ratio { estimate: seconds / baseline_seconds, low: None, high: None };
@@ -172,7 +172,7 @@ fn judged(
 }
 
 /// Why so few runs give no verdict.
-fn within([base, new]: [usize; 2]) -> String {
+fn too_few_runs([base, new]: [usize; 2]) -> String {
     let number = |n: usize| match n {
         0 | 1 => "one run".to_owned(),
         n => format!("{n} runs"),

@@ -1,5 +1,10 @@
 //! From the table to what will run: branches found, adapters chosen, and everything checked that can be known before
 //! anything runs.
+//!
+//! ```text
+//!  Row of the table ─▶ branch ─▶ adapter, experiment ─▶ Python ─▶ Planned: Ready, or why it cannot run
+//!                      └─ chosen, labels, baseline: which rows, what they are called, what they are compared with
+//! ```
 
 use crate::adapter::{self, Adapter};
 use crate::config::Config;

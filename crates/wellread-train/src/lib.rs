@@ -19,12 +19,14 @@
 //! | [`data`] | pairs of image and target, batches of patches, whole images |
 //! | [`net`] | the U-Net and its gradients |
 //! | [`training`], [`inference`] | the two modes |
+//! | [`memory`] | how much memory a run will take |
 //! | [`predict`] | whole images through the network, in tiles |
 //! | [`metrics`] | Dice, IoU, correlation; the table of the loss curve |
 //! | [`checkpoint`] | weights, optimiser and settings as safetensors |
 //! | [`events`] | event files that TensorBoard reads |
 //! | [`overlay`] | pictures of predictions |
 //! | [`phases`] | how long each phase took and how much memory, as JSON lines |
+//! | `stdout` | lines for people who follow a task |
 
 pub mod checkpoint;
 pub mod config;

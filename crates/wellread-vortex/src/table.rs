@@ -1,4 +1,9 @@
 //! [`VortexTable`]: rows and columns of a Vortex file.
+//!
+//! ```text
+//!  columns ──selection──▶ types and series, once ─┬─ pixels that lie plain ──read_rows──▶ pieces of each row
+//!  rows ──────────────────────────────────────────┴─ all else ──Plan──▶ RecordBatch
+//! ```
 
 use crate::cache::Cache;
 use crate::file::OpenFile;
@@ -71,7 +76,7 @@ struct Selection {
 
 /// Memory of a read, used again for the next one.
 #[derive(Default)]
-struct Reading {
+struct ReadMemory {
     pool: BufferPool,
     located: Located,
 }
@@ -270,7 +275,7 @@ impl VortexTable {
         }
         let mut rows = (0..rows.len()).map(|i| rows.at(i));
         let mut next = Vec::with_capacity(AHEAD);
-        let Reading { pool, .. } = context.get();
+        let ReadMemory { pool, .. } = context.get();
         let mut plan = Plan::default();
         let pick = reading(path, "cannot read the columns", || {
             plan.pick(&self.columns, &selection.types, &selection.wanted)
@@ -320,7 +325,7 @@ impl VortexTable {
         if let Some(&row) = rows.last().filter(|&&row| row >= self.len()) {
             return Err(Error::no_such_row(&self.file.path, row, self.len()));
         }
-        let Reading { located, .. } = context.get();
+        let ReadMemory { located, .. } = context.get();
         let wanted = selection.wanted.below(list.names());
         // Rows of another table, if a reader of that never came to its end.
         located.clear();

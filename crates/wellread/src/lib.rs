@@ -65,6 +65,7 @@
 //! | [`store`] | the storage formats and their trait: open, read regions, write, convert, verify |
 //! | [`trace`] | a timeline of what each thread does, for Perfetto |
 //! | [`image`] | shapes, pixel types, metadata, synthetic images |
+//! | `engines`, `link` | which engines and places are linked; choices for the link to a network |
 
 mod engines;
 mod link;

@@ -6,8 +6,8 @@
 >>> wellread.ray.convert("plate-tiff", "plate.parquet")
 >>> wellread.ray.stats("plate.parquet", out="stats.json")
 
-Nothing here schedules: Ray does (``pip install '.[ray]'`` in a clone of wellread). Every node has to see the paths,
-on storage that all share or in a bucket. Importing this module does not import Ray.
+Nothing here schedules: Ray does, which the extra ``ray`` brings (``pip install '.[ray]'`` in a clone). Every node has
+to see the paths, on storage that all share or in a bucket. Importing this module does not import Ray.
 """
 
 from __future__ import annotations

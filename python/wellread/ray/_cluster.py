@@ -20,8 +20,9 @@ from typing import Any
 from .. import _native
 from ..errors import Error
 
-MISSING = "wellread.ray needs Ray: pip install '.[ray]' in a clone of wellread"
-NOT_THERE = "install wellread[ray] on every node"
+HOW = "pip install '.[ray]' in a clone of wellread"
+MISSING = f"wellread.ray needs Ray: {HOW}"
+NOT_THERE = f"{HOW}, on every node"
 # Times that Ray runs a task again whose node or process is gone.
 RETRIES = 8
 # So long tasks may take to end that are given up.

@@ -76,8 +76,7 @@ def of(path: Path | Sequence[Path] | Dataset) -> Dataset:
 def with_profiles(images: Dataset, profiles: str, on: str, columns: list[str]) -> Dataset:
     """A set with the columns of a file of profiles beside its images, as ``wellread convert --join`` puts them there.
     A process reads the file when it opens the set, once for a job."""
-    dataset = Dataset.__new__(Dataset)
-    dataset._path, dataset._options, dataset._cut = images._path, None, images._cut
+    dataset = _dataset._beside(images, None, images._cut)
     dataset._made = (with_profiles, (images, profiles, on, columns))
     dataset._native = _native.with_profiles(images._native, profiles, on, columns)
     dataset._length = len(images)

@@ -1,4 +1,8 @@
 //! Measuring candidates and loader settings: every alternative in every round, in random order, after a warm-up round.
+//!
+//! ```text
+//!  candidates, or a setting's values ─▶ rounds ─▶ Series: seconds of each in each round ─▶ best, versus, is_as_good
+//! ```
 
 use super::candidates::Candidate;
 use super::predict::{Probe, Speed, steps_of};

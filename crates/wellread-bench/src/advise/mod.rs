@@ -21,6 +21,7 @@
 //! | [`candidates`] | writing the sample |
 //! | [`measure`] | interleaved rounds |
 //! | [`choose`] | the rules, and their reasons |
+//! | `screening` | all candidates measured briefly, the promising ones at length |
 //! | `crops` | of cells: crops that are stored, or cut out on the fly in two orders |
 //! | `loading` | sections of the loader: workers, batch sizes, caches |
 //! | [`predict`] | the equation of waiting, and its check |
@@ -37,6 +38,7 @@ mod loading;
 pub mod measure;
 mod over_link;
 pub mod predict;
+mod screening;
 mod settings;
 pub mod study;
 

@@ -1,11 +1,11 @@
 //! The study itself: its sections one after the other, each with what was chosen before.
 //!
 //! ```text
-//!  Settings ─▶ Allowance ─▶ Sample ─▶ candidates ─▶ Figures ─▶ choose::format ─▶ loading::loader ─▶ predict ─▶ Advice
+//!  Settings ─▶ draw: Sample ─▶ candidates ─▶ Screening ─▶ choose::format ─▶ loading::loader ─▶ predicted ─▶ Advice
 //! ```
 
 use super::advice::{Advice, CandidateResult, CropSource, Recommendation};
-use super::allowance::{Allowance, batches_of_loop, batches_of_run};
+use super::allowance::{Allowance, Batches, batches_of_loop};
 use super::candidates::{self, Candidate};
 use super::choose::{self, ChoiceContext};
 use super::context::{NO_TIME, ROUNDS, RUNS_OF_PREDICTING, Study, section};
@@ -13,32 +13,29 @@ use super::crops;
 use super::loading;
 use super::measure::Figures;
 use super::over_link;
-use super::predict;
+use super::predict::{self, Prediction};
+use super::screening::{Screening, seconds_of_run};
 use super::settings::Settings;
 use crate::core::words::{number, percent};
 use crate::data::SourceCells;
 use crate::feed::{LoaderSettings, Open};
 use crate::roofline::share_of_copy;
 use crate::sample::{Limits, Sample};
+use crate::stages::{Figure, plain_loader};
 use anyhow::{Context as _, Result};
 use std::time::Duration;
 use wellread_image::Shape;
-use wellread_loader::{Cache, Crop, Transform};
+use wellread_loader::Cache;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::compare::Verdict;
 use wellread_measure::environment::Environment;
 use wellread_measure::limits::{LimitSettings, measure_copy};
+use wellread_store::Store;
 use wellread_store::staged::Staged;
 use wellread_store::words::counted;
 
-/// Shares of the time budget: screening, measuring candidates, predicting; those of the loader are in [`super::loading`].
-const SCREENING_SHARE: f64 = 0.2;
-const MEASURING_SHARE: f64 = 0.2;
+/// Share of the time budget; those of candidates are in [`super::screening`], those of the loader in [`super::loading`].
 const PREDICTING_SHARE: f64 = 0.12;
-/// Steady runs of a loader that measuring candidates consists of at least.
-const RUNS_OF_MEASURING: f64 = 6.0;
-/// Candidates that are measured after screening: the fastest ones, beside the set as it is and the smallest.
-const FINALISTS: usize = 4;
 /// Shares of waiting, measured twice in one study, that differ by more say that the machine changed.
 const UNSTEADY: f64 = 0.1;
 /// Step times (milliseconds) that are predicted where none is given.
@@ -49,57 +46,22 @@ const STEPS_MS: [f64; 5] = [5.0, 20.0, 50.0, 100.0, 200.0];
 /// # Errors
 /// A set that cannot be opened, read or batched; a scratch folder that cannot be written.
 pub fn study(
-    open: impl Fn() -> Result<Box<dyn wellread_store::Store>>,
+    open: impl Fn() -> Result<Box<dyn Store>>,
     settings: &Settings,
     progress: &dyn Fn(&str, usize, usize),
 ) -> Result<Advice> {
     let clock = Stopwatch::start();
     let images: &Open<'_> = &open;
-    let of_images = || -> Result<Box<dyn wellread_store::Store>> {
-        Ok(SourceCells::of(settings.cells.as_ref(), images()?)?)
-    };
+    let of_images = || -> Result<Box<dyn Store>> { Ok(SourceCells::of(settings.cells.as_ref(), images()?)?) };
     let own: &Open<'_> = &of_images;
     let store = own()?;
-    let cores = wellread_worker::threads();
     // A core is left to what feeds the device.
-    let workers = cores.saturating_sub(1).clamp(1, 8);
-    let allowance = Allowance::probe(&*store, cores, settings.time_budget.as_secs_f64());
+    let workers = wellread_worker::threads().saturating_sub(1).clamp(1, 8);
     let mut notes = Vec::new();
-    let rows = store.len().max(1);
-    // A size that is asked for stays, however few images there are; the usual one is no larger than the set.
-    let wanted = match settings.batch_size {
-        Some(asked) => asked,
-        None => crate::sample::batch_size(&*store, settings.crop)?.min(rows),
-    };
-    // A step time is one of a batch: of the usual size, where none is asked for.
-    let is_given = settings.batch_size.is_some() || settings.step.is_some();
-    let batches = allowance.batches(wanted, is_given, workers).of_set(rows);
-    notes.extend(allowance.note(batches, wanted, is_given, rows));
-    let is_cut = batches.meant < wanted;
-    let limits =
-        Limits { images: allowance.images(settings.limits.images, batches.measured), ..settings.limits };
-    let sample = Sample::draw(&*store, limits, batches.measured, settings.seed, settings.crop)?;
-    if limits.images < settings.limits.images.min(sample.of) {
-        notes.push(format!(
-            "the sample is of {} at most, to keep to the time (--time-budget)",
-            counted(limits.images, "image")
-        ));
-    }
+    let (sample, batches, is_cut) = draw(&*store, settings, workers, &mut notes)?;
     let there = candidates::as_it_is(&*store)?;
     let loaded = candidates::load(store, &sample)?;
-    let mut transform = Transform::preset("none").context("the loader has no transform none")?;
-    if let Some((height, width)) = settings.crop {
-        transform.crop = Crop::Center { height, width };
-    }
-    let how = LoaderSettings {
-        batch_size: sample.batch_size,
-        workers,
-        seed: settings.seed,
-        transform,
-        cache: Cache::None,
-        memory: None,
-        prefetch: None,
-    };
+    let how = plain_loader(sample.batch_size, workers, settings.seed, settings.crop)?;
     std::fs::create_dir_all(&settings.scratch)
         .with_context(|| format!("cannot make the folder {}", settings.scratch.display()))?;
     // Never moved into place: it goes when this is dropped, when the program is interrupted, or with the next study.
@@ -117,52 +79,8 @@ pub fn study(
     let memory = Environment::capture::<&str>(&[]);
     let memory = memory.memory.available.or_else(|| memory.usable_memory());
 
-    // Candidates: all of them briefly, the promising ones at length.
-    let refs: Vec<&Candidate> = all.iter().collect();
-    let screened =
-        study.measure(("screening formats", 6), &refs, false, study.pace(SCREENING_SHARE, ROUNDS.0))?;
-    for (candidate, why) in all.iter().zip(&screened.batches.failures) {
-        notes.extend(why.as_ref().map(|why| format!("{}: {why}", candidate.name())));
-    }
-    let left_out = |(candidate, (values, failure)): (&Candidate, (&Vec<f64>, &Option<String>))| {
-        (values.is_empty() && failure.is_none()).then(|| candidate.name())
-    };
-    let tries = screened.batches.values.iter().zip(&screened.batches.failures);
-    let untried: Vec<String> = all.iter().zip(tries).filter_map(left_out).collect();
-    if !untried.is_empty() {
-        notes.push(format!("not measured within the time (--time-budget): {}", untried.join(", ")));
-    }
-    // The time of a steady run with the candidate that was screened as the fastest.
-    let run_of = |figures: &Figures, at: usize| {
-        let image = figures.batches.figure(at, |s| s).value;
-        batches_of_run(workers) * study.sample.batch_size as f64 * image
-    };
-    let fastest = screened.batches.best().context("no candidate could be measured")?;
-    let finalists = if study.has_time_for(RUNS_OF_MEASURING, run_of(&screened, fastest)) {
-        finalists(&all, &screened)
-    } else {
-        notes.push(format!("more rounds of the fastest formats, and cold files: {NO_TIME}"));
-        vec![]
-    };
-    let measured = if finalists.is_empty() {
-        None
-    } else {
-        let chosen: Vec<&Candidate> = finalists.iter().map(|&i| &all[i]).collect();
-        let pace = study.pace(MEASURING_SHARE, ROUNDS.1);
-        Some(study.measure(("measuring formats", 5), &chosen, true, pace)?)
-    };
-    // Without more rounds, those of screening must do.
-    let figures = measured.as_ref().unwrap_or(&screened);
-    let chosen: Vec<&Candidate> =
-        if measured.is_some() { finalists.iter().map(|&i| &all[i]).collect() } else { refs.clone() };
-    // One that was left out for want of time has no figure at all.
-    let mut all_figures = figures.batches.values.iter().zip(&figures.cold.values);
-    if measured.is_some() && all_figures.any(|(batches, cold)| !batches.is_empty() && cold.is_empty()) {
-        notes.push(
-            "cold files were not measured for all: their pages cannot be dropped from memory there"
-                .to_owned(),
-        );
-    }
+    let screening = Screening::of(&study, &all, &mut notes)?;
+    let (figures, chosen) = (screening.figures(), screening.chosen(&all));
     let enough = settings.step.map(|step| {
         let workers = study.how.workers as f64;
         step / study.batches.meant as f64 * workers / (workers + 1.0)
@@ -181,40 +99,11 @@ pub fn study(
     let best = chosen[format.index];
 
     // The loader: one thing after the other, with what was chosen before.
-    let run = run_of(figures, format.index);
+    let run = seconds_of_run(&study, figures, format.index);
     let (mut loader, mut how) = loading::loader(&study, best, memory, run)?;
     notes.append(&mut loader.notes);
     how.cache = loader.cache.clone();
-    let steps: Vec<f64> = match settings.step {
-        Some(step) => vec![step],
-        None => STEPS_MS.iter().map(|ms| ms / 1e3).collect(),
-    };
-    let feed = study.feed(best, how.clone());
-    let mut predicting = study.pace(PREDICTING_SHARE, ROUNDS.1);
-    let parts = batches.parts();
-    // A loop waits for steps that it does not count, too.
-    let of_step = |step: f64| batches_of_loop(step / parts, how.workers) * step / parts;
-    let loops: f64 = settings.step.map_or(0.0, of_step);
-    let round = RUNS_OF_PREDICTING * run * how.batch_size as f64 / study.sample.batch_size as f64;
-    let checks = settings.step.is_some() && round + loops <= study.left();
-    if settings.step.is_some() && !checks {
-        notes.push(format!("a real loop to check the prediction against: {NO_TIME}"));
-    }
-    // One round to warm up, and one that counts.
-    if 2.0 * (round + if checks { loops } else { 0.0 }) > study.left() {
-        predicting.budget = Duration::ZERO;
-    }
-    let (predictions, no_wait_from_ms) = section("predicting", 1, || {
-        predict::predict(
-            &feed,
-            how.workers,
-            parts,
-            &steps,
-            checks,
-            (predicting.rounds, predicting.budget, predicting.seed),
-            &|n, of| progress("predicting", n, of),
-        )
-    })?;
+    let (predictions, no_wait_from_ms) = predicted(&study, best, &how, run, &mut notes)?;
     // Said here, of the figure that is shown again below: that of the numbers of workers was of less of what is recommended.
     if settings.step.is_none()
         && let Some(first) = loader.workers.reasons.first_mut()
@@ -253,7 +142,7 @@ pub fn study(
         cache: loader.cache,
         reasons: [format.reasons, loader.workers.reasons, loader.batch_reasons, loader.cache_reasons],
     };
-    let tried = tried(&study, &all, &screened, &finalists, figures);
+    let tried = tried(&study, &all, &screening);
     let link = over_link::predict(&study, &all, &tried, &mut notes).unwrap_or_else(|why| {
         notes.push(format!("the link could not be measured: {why:#}"));
         None
@@ -272,6 +161,79 @@ pub fn study(
         notes,
         sample: study.sample.clone(),
         seconds: clock.elapsed(),
+    })
+}
+
+/// Draws the sample: no more images, and no larger batches, than there is time for. With it go the batches, and whether what is
+/// recommended has smaller ones than usual.
+fn draw(
+    store: &dyn Store,
+    settings: &Settings,
+    workers: usize,
+    notes: &mut Vec<String>,
+) -> Result<(Sample, Batches, bool)> {
+    let allowance = Allowance::probe(store, wellread_worker::threads(), settings.time_budget.as_secs_f64());
+    let rows = store.len().max(1);
+    // A size that is asked for stays, however few images there are; the usual one is no larger than the set.
+    let wanted = match settings.batch_size {
+        Some(asked) => asked,
+        None => crate::sample::batch_size(store, settings.crop)?.min(rows),
+    };
+    // A step time is one of a batch: of the usual size, where none is asked for.
+    let is_given = settings.batch_size.is_some() || settings.step.is_some();
+    let batches = allowance.batches(wanted, is_given, workers).of_set(rows);
+    notes.extend(allowance.note(batches, wanted, is_given, rows));
+    let limits =
+        Limits { images: allowance.images(settings.limits.images, batches.measured), ..settings.limits };
+    let sample = Sample::draw(store, limits, batches.measured, settings.seed, settings.crop)?;
+    if limits.images < settings.limits.images.min(sample.of) {
+        notes.push(format!(
+            "the sample is of {} at most, to keep to the time (--time-budget)",
+            counted(limits.images, "image")
+        ));
+    }
+    Ok((sample, batches, batches.meant < wanted))
+}
+
+/// Predicts the wait of a step with all that was chosen, of which a steady run takes `run` seconds. A real loop checks it where a
+/// step time is given and there is time. The shortest step that does not wait goes with it.
+fn predicted(
+    study: &Study<'_>,
+    best: &Candidate,
+    how: &LoaderSettings,
+    run: f64,
+    notes: &mut Vec<String>,
+) -> Result<(Vec<Prediction>, Figure)> {
+    let step = study.settings.step;
+    let steps: Vec<f64> = match step {
+        Some(step) => vec![step],
+        None => STEPS_MS.iter().map(|ms| ms / 1e3).collect(),
+    };
+    let mut pace = study.pace(PREDICTING_SHARE, ROUNDS.1);
+    let parts = study.batches.parts();
+    // A loop waits for steps that it does not count, too.
+    let of_step = |step: f64| batches_of_loop(step / parts, how.workers) * step / parts;
+    let loops: f64 = step.map_or(0.0, of_step);
+    let round = RUNS_OF_PREDICTING * run * how.batch_size as f64 / study.sample.batch_size as f64;
+    let checks = step.is_some() && round + loops <= study.left();
+    if step.is_some() && !checks {
+        notes.push(format!("a real loop to check the prediction against: {NO_TIME}"));
+    }
+    // One round to warm up, and one that counts.
+    if 2.0 * (round + if checks { loops } else { 0.0 }) > study.left() {
+        pace.budget = Duration::ZERO;
+    }
+    let feed = study.feed(best, how.clone());
+    section("predicting", 1, || {
+        predict::predict(
+            &feed,
+            how.workers,
+            parts,
+            &steps,
+            checks,
+            (pace.rounds, pace.budget, pace.seed),
+            &|n, of| (study.progress)("predicting", n, of),
+        )
     })
 }
 
@@ -295,29 +257,10 @@ fn kept_pages(all: &[Candidate], own: &Open<'_>, sample: &Sample) -> Option<Stri
     })
 }
 
-/// The set as it is, the fastest of screening, and the smallest.
-fn finalists(all: &[Candidate], screened: &Figures) -> Vec<usize> {
-    let median = |i: usize| screened.batches.figure(i, |s| s).value;
-    let mut known: Vec<usize> = (0..all.len()).filter(|&i| !screened.batches.values[i].is_empty()).collect();
-    known.sort_by(|&a, &b| median(a).total_cmp(&median(b)));
-    let smallest =
-        known.iter().copied().min_by(|&a, &b| all[a].bytes_per_image.total_cmp(&all[b].bytes_per_image));
-    let mut finalists = vec![0];
-    for i in known.into_iter().take(FINALISTS).chain(smallest) {
-        if !finalists.contains(&i) {
-            finalists.push(i);
-        }
-    }
-    finalists
-}
-
-fn tried(
-    study: &Study<'_>,
-    all: &[Candidate],
-    screened: &Figures,
-    finalists: &[usize],
-    figures: &Figures,
-) -> Vec<CandidateResult> {
+/// The result of each candidate that was measured: that of more rounds where there are some.
+fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<CandidateResult> {
+    let Screening { screened, finalists, .. } = screening;
+    let figures = screening.figures();
     let copy = measure_copy(&LimitSettings::default());
     let delivered = study.sample.delivered_bytes(study.settings.crop);
     let best = figures.batches.best();

@@ -1,7 +1,7 @@
 //! The rows of a benchmark's table.
 //!
 //! ```text
-//!  keys, run, Measurement, intervals, peak memory ─▶ Stamp ─▶ one row: what tells it apart, what was measured, when
+//!  keys, run, Measurement, intervals, peak memory ─▶ RowWriter ─▶ one row: what tells it apart, what was measured, when
 //! ```
 
 use super::measurement::{Keys, Measurement, Settings};
@@ -38,12 +38,12 @@ pub(super) fn intervals(
 }
 
 /// Writes the rows of a table.
-pub(super) struct Stamp<'t, 's> {
+pub(super) struct RowWriter<'t, 's> {
     pub(super) session: &'t Session<'s>,
     pub(super) table: &'t mut Table,
 }
 
-impl Stamp<'_, '_> {
+impl RowWriter<'_, '_> {
     /// The beginning of every row.
     fn begin(&self, keys: &Keys, run: Option<usize>) -> Row {
         let mut row: Row = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
@@ -60,7 +60,7 @@ impl Stamp<'_, '_> {
     }
 
     /// A configuration that was not measured, and why.
-    pub(super) fn row(&mut self, keys: &Keys, status: &str, reason: &str) {
+    pub(super) fn unmeasured(&mut self, keys: &Keys, status: &str, reason: &str) {
         let mut row = self.begin(keys, None);
         row.push(("status".into(), Cell::from(status)));
         row.push(("reason".into(), Cell::from(reason)));
@@ -68,7 +68,7 @@ impl Stamp<'_, '_> {
     }
 
     /// A run of a configuration.
-    pub(super) fn run(
+    pub(super) fn measured(
         &mut self,
         keys: &Keys,
         run: usize,

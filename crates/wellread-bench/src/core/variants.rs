@@ -14,7 +14,7 @@
 
 use super::ranks::ranks;
 use super::session::Session;
-use super::table::{Stamp, intervals};
+use super::table::{RowWriter, intervals};
 use crate::budget;
 use crate::live::LiveFigures;
 use anyhow::{Context as _, Result};
@@ -61,7 +61,7 @@ pub fn run(
         notes: session.notes.clone(),
         rounds: 0,
     };
-    let mut stamp = Stamp { session, table: &mut table };
+    let mut writer = RowWriter { session, table: &mut table };
     if !variants.is_empty() {
         session.pace.set_variants(variants.len());
         let live = RefCell::new(LiveFigures::new(settings.noise_figure));
@@ -139,73 +139,80 @@ pub fn run(
                 budget::words(session.seconds())
             ));
         }
-        let reason = format!("{LEFT_OUT}: {} had {}", settings.name, budget::words(session.seconds()));
-        let mut misleading = 0;
-        for (variant, (keys, peer)) in outcome.visible().zip(&keys) {
-            if let Some(failure) = &variant.failure {
-                // An unavailable variant becomes a finding, grouped by reason; a failed one becomes an error.
-                stamp.row(keys, if *peer { "unavailable" } else { "failed" }, &failure.message);
-                continue;
-            }
-            if variant.left_out {
-                stamp.row(keys, "unavailable", &reason);
-                continue;
-            }
-            let runs: Vec<&Measurement> = variant.runs.iter().map(|r| &r.value).collect();
-            // A checksum that was wrong in warm-up, where all of it is compared, marks every run.
-            let warm_ok = variant.warmup.iter().all(|r| r.value.verified);
-            let mut intervals = intervals(&runs, settings, &estimator);
-            // When batches come several at once, half of them are there when they are asked for: their median is no
-            // batch's time. Batches that threads read ahead are waited for or not: that is what was measured.
-            let reads_ahead =
-                keys.iter().any(|(name, value)| *name == "workers" && *value != Cell::from(0usize));
-            let tells = settings.name != BATCHES
-                || reads_ahead
-                || medians_tell(runs.iter().map(|run| run.items.as_slice()));
-            let p50 = format!("{}p50_s", settings.item_prefix);
-            if !tells {
-                misleading += 1;
-                intervals.retain(|(name, _, _)| *name != p50);
-            }
-            let peak = largest_peak(&outcome, &variant.name);
-            if let Some(note) = peak.and_then(inexact_peak)
-                && !results.notes.contains(&note)
-            {
-                results.notes.push(note);
-            }
-            for (n, run) in variant.runs.iter().enumerate() {
-                let verified = warm_ok && run.value.verified;
-                let hidden = (!tells).then_some(p50.as_str());
-                stamp.run(keys, n, &run.value, verified, (settings.item_prefix, hidden), &intervals, peak);
-                if !run.value.items.is_empty() {
-                    let mut which: Row =
-                        keys.iter().map(|(k, cell)| ((*k).to_owned(), cell.clone())).collect();
-                    which.extend(
-                        [("run", n), ("position", run.position)].map(|(k, v)| (k.to_owned(), v.into())),
-                    );
-                    results.samples.push(which, run.value.items.clone());
-                }
-            }
-            if !warm_ok || runs.iter().any(|r| !r.verified) {
-                results
-                    .notes
-                    .push(format!("{}: the checksum of the pixels DIFFERS: do not use", name_of(keys)));
-            }
-        }
-        if misleading > 0 {
-            results.notes.push(format!(
-                "{}: no p50 where one read brings several batches ({misleading} of {} configurations), since most are there when they \
-                 are asked for. The throughput tells how fast they are. With workers p50 is the wait for a batch that was read ahead",
-                settings.name,
-                keys.len()
-            ));
-        }
+        add_rows(&mut writer, &mut results, &outcome, &keys, settings, &estimator);
     }
     for missing in unavailable {
-        stamp.row(&missing.keys, "unavailable", &missing.reason);
+        writer.unmeasured(&missing.keys, "unavailable", &missing.reason);
     }
     results.table = table;
     Ok(results)
+}
+
+/// Adds the rows of all configurations, the times of their items, and the notes about them.
+fn add_rows(
+    writer: &mut RowWriter<'_, '_>,
+    results: &mut Results,
+    outcome: &Outcome<Measurement>,
+    keys: &[(Keys, bool)],
+    settings: &Settings<'_>,
+    estimator: &IntervalEstimator,
+) {
+    let session = writer.session;
+    let reason = format!("{LEFT_OUT}: {} had {}", settings.name, budget::words(session.seconds()));
+    let mut misleading = 0;
+    for (variant, (keys, peer)) in outcome.visible().zip(keys) {
+        if let Some(failure) = &variant.failure {
+            // An unavailable variant becomes a finding, grouped by reason; a failed one becomes an error.
+            writer.unmeasured(keys, if *peer { "unavailable" } else { "failed" }, &failure.message);
+            continue;
+        }
+        if variant.left_out {
+            writer.unmeasured(keys, "unavailable", &reason);
+            continue;
+        }
+        let runs: Vec<&Measurement> = variant.runs.iter().map(|r| &r.value).collect();
+        // A checksum that was wrong in warm-up, where all of it is compared, marks every run.
+        let warm_ok = variant.warmup.iter().all(|r| r.value.verified);
+        let mut intervals = intervals(&runs, settings, estimator);
+        // When batches come several at once, half of them are there when they are asked for: their median is no
+        // batch's time. Batches that threads read ahead are waited for or not: that is what was measured.
+        let reads_ahead = keys.iter().any(|(name, value)| *name == "workers" && *value != Cell::from(0usize));
+        let tells = settings.name != BATCHES
+            || reads_ahead
+            || medians_tell(runs.iter().map(|run| run.items.as_slice()));
+        let p50 = format!("{}p50_s", settings.item_prefix);
+        if !tells {
+            misleading += 1;
+            intervals.retain(|(name, _, _)| *name != p50);
+        }
+        let peak = largest_peak(outcome, &variant.name);
+        if let Some(note) = peak.and_then(inexact_peak)
+            && !results.notes.contains(&note)
+        {
+            results.notes.push(note);
+        }
+        for (n, run) in variant.runs.iter().enumerate() {
+            let verified = warm_ok && run.value.verified;
+            let hidden = (!tells).then_some(p50.as_str());
+            writer.measured(keys, n, &run.value, verified, (settings.item_prefix, hidden), &intervals, peak);
+            if !run.value.items.is_empty() {
+                let mut which: Row = keys.iter().map(|(k, cell)| ((*k).to_owned(), cell.clone())).collect();
+                which.extend([("run", n), ("position", run.position)].map(|(k, v)| (k.to_owned(), v.into())));
+                results.samples.push(which, run.value.items.clone());
+            }
+        }
+        if !warm_ok || runs.iter().any(|r| !r.verified) {
+            results.notes.push(format!("{}: the checksum of the pixels DIFFERS: do not use", name_of(keys)));
+        }
+    }
+    if misleading > 0 {
+        results.notes.push(format!(
+            "{}: no p50 where one read brings several batches ({misleading} of {} configurations), since most are there when they \
+             are asked for. The throughput tells how fast they are. With workers p50 is the wait for a batch that was read ahead",
+            settings.name,
+            keys.len()
+        ));
+    }
 }
 
 /// Takes the rounds that turn out to be warm-up out of the measured ones, and says so. Says too where the runs of a

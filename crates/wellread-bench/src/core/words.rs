@@ -1,11 +1,12 @@
 //! Figures in words, as findings tell them.
 
 use wellread_report::Table;
+use wellread_store::without_checksum;
 
-/// A format with its codec, as measured: `tiff (none)`; formats differ by their compression as much as by anything.
+/// A format with its codec, as measured: `tiff (uncompressed)`; formats differ by their compression as much as by anything.
 pub(crate) fn with_codec(table: &Table, format: &str) -> String {
     let rows = (0..table.rows()).find(|&r| table.str("format", r) == Some(format));
-    match rows.and_then(|r| table.str("codec", r)) {
+    match rows.and_then(|r| table.str("codec", r)).map(|codec| without_checksum(codec).0) {
         Some("none") => format!("{format} (uncompressed)"),
         Some(codec) if !codec.is_empty() => format!("{format} ({codec})"),
         _ => format.to_owned(),
@@ -28,5 +29,25 @@ pub(crate) fn workers(label: &str) -> String {
         "0" => "no workers".to_owned(),
         "1" => "1 worker".to_owned(),
         n => format!("{n} workers"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::row;
+
+    /// Checksums compress nothing.
+    #[test]
+    fn formats_are_named_with_what_compresses() {
+        let mut table = Table::new("storage");
+        table.push(row![("format", "tiff"), ("codec", "lzw+predictor")]);
+        table.push(row![("format", "lance"), ("codec", "none")]);
+        table.push(row![("format", "ome-zarr"), ("codec", "crc32c")]);
+        table.push(row![("format", "vortex")]);
+        assert_eq!(
+            ["tiff", "lance", "ome-zarr", "vortex"].map(|format| with_codec(&table, format)),
+            ["tiff (lzw+predictor)", "lance (uncompressed)", "ome-zarr (uncompressed)", "vortex"]
+        );
     }
 }

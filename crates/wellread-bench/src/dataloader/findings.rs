@@ -6,6 +6,7 @@ use crate::core::series::{Series, by_median, series, telling_batch_size};
 use crate::core::words::{number, with_codec, workers};
 use crate::roofline;
 use wellread_report::{Finding, Severity, Table, Topic};
+use wellread_store::words::counted;
 
 /// Findings of the table of the data loader.
 pub(super) fn all(table: &Table, judge: &Judge) -> Vec<Ranked> {
@@ -98,7 +99,7 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
     let of_format: Vec<&Series> = sorted.iter().filter(|s| s.format == format).collect();
     let best = *of_format.first()?;
     let none = *of_format.iter().find(|s| s.label == "0")?;
-    let cores = wellread_worker::threads();
+    let machine = format!("This machine has {}.", counted(wellread_worker::threads(), "core"));
     if best.label == "0" {
         let second = *of_format.get(1)?;
         let loss = judge.compare(none, second)?;
@@ -115,10 +116,10 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
             ),
             if loss.is_clear() {
                 format!(
-                    "Starting threads and handing batches over costs more here than it saves: images are few, small or cheap to decode. This machine has {cores} cores."
+                    "Starting threads and handing batches over costs more here than it saves: images are few, small or cheap to decode. {machine}"
                 )
             } else {
-                format!("This machine has {cores} cores.")
+                machine
             },
         ));
     }
@@ -141,7 +142,7 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
                 gain.times()
             ),
         };
-        Finding::new(Severity::Good, text, format!("This machine has {cores} cores."))
+        Finding::new(Severity::Good, text, machine)
     } else {
         Finding::new(
             Severity::Info,
@@ -151,7 +152,7 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
                 workers(&best.label),
                 gain.no_verdict_reason()
             ),
-            format!("This machine has {cores} cores."),
+            machine,
         )
     })
 }

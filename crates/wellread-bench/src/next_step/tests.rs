@@ -175,6 +175,7 @@ fn what_is_not_compressed_is_advised_no_cheaper_codec() {
     assert!(of("zstd").contains("cheaper codec"));
     let plain = of("none");
     assert!(!plain.contains("codec") && plain.contains("another format"), "{plain}");
+    assert_eq!(of("crc32c"), plain, "a checksum is no codec");
 }
 
 #[test]

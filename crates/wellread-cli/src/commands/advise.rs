@@ -184,15 +184,21 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
         advice.seconds
     ));
     ui.say(format!(
-        "  {:<46} {:>9} {:>10}  {:<24} {:>8} {:>9} {:>10}  versus the fastest",
-        "kept as", "MB of set", "write ms/i", "images/s in batches", "of copy", "single us", "cold im/s"
+        "  {:<46} {:>9} {:>14}  {:<24} {:>14} {:>9} {:>14}  versus the fastest",
+        "kept as",
+        "MB of set",
+        "write ms/image",
+        "images/s in batches",
+        "of memory copy",
+        "single µs",
+        "cold images/s"
     ));
     let mut order: Vec<&CandidateResult> = advice.tried.iter().collect();
     order.sort_by(|a, b| b.images_per_s.value.total_cmp(&a.images_per_s.value));
     for tried in order {
         let write = tried.candidate.write_s.map(|s| 1e3 * s / tried.candidate.images.max(1) as f64);
         ui.say(format!(
-            "  {:<46} {:>9.1} {:>10}  {:<24} {:>8} {:>9} {:>10}  {}",
+            "  {:<46} {:>9.1} {:>14}  {:<24} {:>14} {:>9} {:>14}  {}",
             tried.name,
             tried.bytes_of_set / 1e6,
             write.map_or("–".to_owned(), |ms| format!("{ms:.2}")),
@@ -223,8 +229,8 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
         "workers, shortest step without wait when they were compared"
     };
     settings(of_workers, "ms", &advice.workers);
-    settings("batch size, time of an image", "us", &advice.batch_sizes);
-    settings("cache, time of an image in later epochs", "us", &advice.caches);
+    settings("batch size, time of an image", "µs", &advice.batch_sizes);
+    settings("cache, time of an image in later epochs", "µs", &advice.caches);
 
     if let Some(crops) = &advice.crops {
         print_crops(crops, ui);

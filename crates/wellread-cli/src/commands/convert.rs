@@ -1,9 +1,16 @@
 //! `wellread convert SRC DST`
+//!
+//! ```text
+//!  source ─▶ checked_types, LeftBehind ─▶ features_of ─┬─ a cluster ──▶ on_cluster::run
+//!                                                       ├─ --resume, and the target is complete ─▶ complete::of_earlier_run
+//!                                                       └─▶ write_checked: written, read back ─▶ to its place ─▶ what is said
+//! ```
 
 mod check;
 mod complete;
 mod features;
 mod layouts;
+mod left_behind;
 mod on_cluster;
 mod target;
 
@@ -12,20 +19,20 @@ use super::write_options::WriteArgs;
 use super::{OpenArgs, identity, left_out, note_leftovers_beside, unreadable};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
-use complete::{Finding, SameImages, bytes_of_pixels};
+use complete::bytes_of_pixels;
 use features::{Features, JoinUnmatched, Joining, features_of, parse_join_unmatched};
-use layouts::{LayoutArg, display_settings_of};
+use layouts::LayoutArg;
+use left_behind::{LeftBehind, warn_of_surprises};
 use on_cluster::OnValues;
 use std::path::{Path, PathBuf};
 use target::{check_files, check_paths, refuse_ignored, target_format};
+use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
-use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_types};
+use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::features::digest;
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{
-    Error, Format, Store, WriteOptions, labels, masks, mixed_channels, place, registry, staged, unkept,
-};
+use wellread_store::{Format, Store, WriteOptions, masks, place, registry, staged};
 
 /// Pixels stay the same to the byte. Metadata is kept as far as the target format has a place for it. The target
 /// appears when it is complete, and the command reads it back and compares it with the source.
@@ -68,7 +75,7 @@ pub struct Args {
     /// With --join: the column of the profiles that has the images' names or file names, or columns that both have, such as
     /// Metadata_Well. Commas separate several, such as a file name per channel. Without --join, or given a second time: ray, or
     /// ray:ADDRESS such as ray:10.0.0.1:6379, converts on the nodes of a Ray cluster. All nodes must see source and target. A table
-    /// becomes a folder of parts. Needs a Python with wellread[ray].
+    /// becomes a folder of parts. Needs a Python with the package wellread and Ray (pip install '.[ray]' in a clone).
     #[arg(long, value_name = "COLUMN[,COLUMN…]|ray[:ADDRESS]")]
     on: Vec<String>,
     /// Images without a row in the profiles: null leaves their columns empty and says how many there are (unless given), error
@@ -123,45 +130,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     source.hints().complete(0..source.len())?;
     check_paths(&args.source, &args.target)?;
-    let types = pixel_types(&*source);
-    if args.write.overwrite {
-        let others: Vec<&Path> = args.join.as_deref().into_iter().chain(args.open.cells.paths()).collect();
-        check_files(&*source, &others, &args.target)?;
-    }
-    if !args.mixed {
-        let of_one_type = if types.len() > 1 { one_pixel_type(&*source) } else { Ok(()) };
-        of_one_type.and_then(|()| masks::none_beside_images(&*source)).map_err(|error| {
-            error.hint(
-                "images and masks are two sets: convert the folder of each by itself; or keep both in one set: --mixed",
-            )
-        })?;
-    }
-    if let Some(mixed) = mixed_channels::find(&*source, None, None, mixed_channels::MOST) {
-        ui.warn(format!("note: {mixed}"));
-    }
-    if args.open.cells.adds_mask() {
-        ui.warn(
-            "note: the mask becomes a channel of 0 and 1 like the stains, and loaders of the stored crops scale and normalise it like them",
-        );
-    }
-    let labels = labels::beside(&*source);
-    if let Some(labels) = &labels {
-        ui.say(format!("note: labels of {} are left out: {labels}", counted(labels.images, "image")));
-    }
-    // By now every row was looked into, which is what this tells of.
-    let lost_display_settings = display_settings_of(&*source);
-    for what in &lost_display_settings {
-        ui.say(format!("note: {what}"));
-    }
-    let unkept = unkept::of_first_images(&*source);
-    if !unkept.is_empty() {
-        // Parts of several formats have no format together.
-        let format = registry::format_named(source.format()).map_or("each format", |format| format.name);
-        ui.say(format!(
-            "note: {} are left out: wellread has no place for what {format} says there",
-            unkept.join(", ")
-        ));
-    }
+    let types = checked_types(&*source, args)?;
+    warn_of_surprises(&*source, args.open.cells.adds_mask(), ui);
+    let left_behind = LeftBehind::of(&*source);
+    left_behind.say(&*source, ui);
     let mut options = args.write.options();
     let joining = args.join.as_deref().zip(keys);
     let unmatched = args.join_unmatched.unwrap_or_default();
@@ -177,9 +149,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "profile_of_another_folder": joined.as_ref().and_then(|j| j.other_folder.as_ref()),
         "columns_left_out": left_out.iter().map(|column| &column.name).collect::<Vec<_>>(),
         "columns_renamed": renamed.iter().map(|column| [&column.from, &column.to]).collect::<Vec<_>>(),
-        "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
-        "looks_left_out": lost_display_settings,
-        "metadata_left_out": unkept,
+        "labels_left_out": left_behind.labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
+        "looks_left_out": left_behind.display_settings,
+        "metadata_left_out": left_behind.metadata,
         "images_skipped": skipped.len(),
         "skipped": skipped,
     });
@@ -224,44 +196,76 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let is_of_cells = args.open.cells.cells.is_some();
     if args.resume
         && !args.write.overwrite
-        && let Some(found) = complete::compare(&*source, &args.target, format, &options, is_of_cells)?
+        && let Some(bytes) =
+            complete::of_earlier_run(&*source, &args.target, format, &options, is_of_cells, ui)?
     {
-        let refused = |cause: String| {
-            let cause = format!("{cause}; nothing was written");
-            let hint = "--overwrite writes it anew, or choose another name";
-            Failure::from(Error::new(&args.target, cause).hint(hint))
-        };
-        let SameImages { bytes: total, differences, undetectable } = match found {
-            Finding::Same(same) => same,
-            Finding::Others(how) => {
-                return Err(refused(format!("already exists, with other images than the source: {how}")));
-            }
-        };
-        if !differences.is_empty() {
-            let how = differences.join("; ");
-            return Err(refused(format!("is complete, but differs from the result of this command: {how}")));
-        }
-        let compared = if is_of_cells {
-            "their pixels are the same"
-        } else {
-            "pixels are compared by `wellread verify --against`"
-        };
-        ui.say(format!(
-            "{} is complete: it has the {} of the source by name, shape and type, and nothing is left to do ({compared})",
-            args.target.display(),
-            counted(source.len(), "image")
-        ));
-        if !undetectable.is_empty() {
-            let undetectable = undetectable.join(", ");
-            ui.say(format!("  a finished set does not show {undetectable}: --overwrite writes it anew"));
-        }
-        return ui.document(&verified(document(total, 0.0, source.len()), None));
+        return ui.document(&verified(document(bytes, 0.0, source.len()), None));
     }
     for note in notes {
         note.print(ui);
     }
+    let Written { converted, resumed, pixel_bytes, seconds, check_seconds } =
+        write_checked(&*source, args, format, &options, ui)?;
+    let placing = std::time::Instant::now();
+    converted.commit().map_err(|error| failed(error, &*source, args, format, &options))?;
+    let seconds = seconds + placing.elapsed().as_secs_f64();
+    ui.document(&verified(document(pixel_bytes, seconds, resumed), check_seconds))?;
+    if !ui.json {
+        let read_back =
+            check_seconds.map_or(String::new(), |s| format!(", read back and compared in {s:.2} s"));
+        ui.say(format!(
+            "{} ({} of pixels) from {} to {} in {seconds:.2} s{read_back}: {}",
+            counted(source.len(), "image"),
+            bytes(pixel_bytes),
+            source.format(),
+            format.name,
+            args.target.display()
+        ));
+    }
+    Ok(())
+}
+
+/// The pixel types of the source. It is refused where the target would replace a file of it. So is a source of several types, or with
+/// masks, unless such a set is wanted.
+fn checked_types(source: &dyn Store, args: &Args) -> Outcome<Vec<PixelType>> {
+    let types = pixel_types(source);
+    if args.write.overwrite {
+        let others: Vec<&Path> = args.join.as_deref().into_iter().chain(args.open.cells.paths()).collect();
+        check_files(source, &others, &args.target)?;
+    }
+    if !args.mixed {
+        let of_one_type = if types.len() > 1 { one_pixel_type(source) } else { Ok(()) };
+        of_one_type.and_then(|()| masks::none_beside_images(source)).map_err(|error| {
+            error.hint(
+                "images and masks are two sets: convert the folder of each by itself; or keep both in one set: --mixed",
+            )
+        })?;
+    }
+    Ok(types)
+}
+
+/// All images, written and not yet in their place.
+struct Written {
+    converted: Converted,
+    /// Images that an interrupted run had completed.
+    resumed: usize,
+    pixel_bytes: u64,
+    /// The time of writing.
+    seconds: f64,
+    /// The time of reading back, where all of it was compared.
+    check_seconds: Option<f64>,
+}
+
+/// Writes the images and compares them with the source. Images of an interrupted run are written again from a damaged one on.
+fn write_checked(
+    source: &dyn Store,
+    args: &Args,
+    format: &Format,
+    options: &WriteOptions,
+    ui: Ui,
+) -> Outcome<Written> {
     let part = staged::part(&args.target).filter(|_| !args.resume);
-    let mut writer = registry::create(&args.target, format.name, &options)?;
+    let mut writer = registry::create(&args.target, format.name, options)?;
     if let Some(part) = part.filter(|part| !place::exists(part)) {
         ui.hint(format!(
             "note: {}, which an interrupted run with --resume had left, was removed: this run begins anew",
@@ -270,9 +274,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     // What was left of this target is removed by now.
     note_leftovers_beside(&args.target, ui);
-    let failed = |error| failed(error, &*source, args, format, &options);
+    let failed = |error| failed(error, source, args, format, options);
     let start = std::time::Instant::now();
-    let (converted, resumed, total, written, checking) = loop {
+    loop {
         let resumed = writer.complete();
         if resumed > 0 {
             let images = counted(resumed, "image");
@@ -280,21 +284,21 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         }
         let bar = ui.progress(source.len() as u64, "converting");
         // Images that were complete before count as well.
-        let mut total = bytes_of_pixels(&*source, resumed)?;
-        let converted = convert(&*source, writer, ConvertOptions { memory: args.memory }, &mut |n| {
-            total += n;
+        let mut pixel_bytes = bytes_of_pixels(source, resumed)?;
+        let converted = convert(source, writer, ConvertOptions { memory: args.memory }, &mut |n| {
+            pixel_bytes += n;
             bar.inc(1);
         });
         bar.finish_and_clear();
         let converted = converted.map_err(failed)?;
-        let written = start.elapsed().as_secs_f64();
+        let seconds = start.elapsed().as_secs_f64();
         // What was kept is compared in any case: meanwhile the files that it was made of may have changed.
         if args.no_verify && resumed == 0 {
-            check::say_left_out(format, converted.left_out(&*source, format.name), ui);
-            break (converted, resumed, total, written, None);
+            check::say_left_out(format, converted.left_out(source, format.name), ui);
+            return Ok(Written { converted, resumed, pixel_bytes, seconds, check_seconds: None });
         }
         let check = Check {
-            source: &*source,
+            source,
             target: &args.target,
             format,
             columns: options.features.as_ref(),
@@ -303,32 +307,17 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             jobs: args.write.jobs,
         };
         match check.run(converted, &failed, ui)? {
-            Checked::Same(converted, seconds) => {
-                break (*converted, resumed, total, written, Some(seconds).filter(|_| !args.no_verify));
+            Checked::Same(converted, took) => {
+                let check_seconds = Some(took).filter(|_| !args.no_verify);
+                return Ok(Written { converted: *converted, resumed, pixel_bytes, seconds, check_seconds });
             }
             // Fewer images are left each time, so that this ends.
             Checked::Truncated(what) => {
                 ui.say(what);
-                writer = registry::create(&args.target, format.name, &options)?;
+                writer = registry::create(&args.target, format.name, options)?;
             }
         }
-    };
-    let placing = std::time::Instant::now();
-    converted.commit().map_err(failed)?;
-    let seconds = written + placing.elapsed().as_secs_f64();
-    ui.document(&verified(document(total, seconds, resumed), checking))?;
-    if !ui.json {
-        let read_back = checking.map_or(String::new(), |s| format!(", read back and compared in {s:.2} s"));
-        ui.say(format!(
-            "{} ({} of pixels) from {} to {} in {seconds:.2} s{read_back}: {}",
-            counted(source.len(), "image"),
-            bytes(total),
-            source.format(),
-            format.name,
-            args.target.display()
-        ));
     }
-    Ok(())
 }
 
 /// The message of a failed conversion: the reason, and the files that it left.

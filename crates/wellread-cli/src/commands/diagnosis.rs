@@ -182,7 +182,7 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
     ));
     ui.say(format!(
         "  {:<10} {:>12}  {:<23} {:>10}  {:>14}",
-        "images from", "us/image", "95 %", "images/s", "of memory copy"
+        "images from", "µs/image", "95 %", "images/s", "of memory copy"
     ));
     for run in &found.runs {
         ui.say(format!(
@@ -201,7 +201,7 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
     }
     ui.say(format!(
         "\n  {:<11} {:>12}  {:<23} {:>10}  {:<16} what it is",
-        "stage", "us/image", "95 %", "share", "95 %"
+        "stage", "µs/image", "95 %", "share", "95 %"
     ));
     for stage in &found.stages {
         ui.say(format!(

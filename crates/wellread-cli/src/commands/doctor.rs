@@ -25,8 +25,8 @@ pub struct Args {
     diagnosis: super::diagnosis::Args,
 }
 
-/// How long a program that is asked may take.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a program that is asked may take. A Python on a network drive, or on a busy machine, takes many seconds.
+const PROBE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Asks a Python for the versions of packages without importing them (importing PyTorch takes seconds). `wellread` may also lie on
 /// the path without being installed, which the records of packages do not tell. Its version is then in its native module alone.
@@ -103,9 +103,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ui.say(format!("  ok       {:<14}{}", text(&model["name"]), text(&model["about"])));
     }
     ui.say("\nMachine");
-    for (name, value) in wellread_bench::machine::facts(&environment) {
-        ui.say(format!("           {name:<17}{value}"));
-    }
+    aligned(&wellread_bench::machine::facts(&environment)).into_iter().for_each(|line| ui.say(line));
     for warning in environment.noise_warnings() {
         ui.say(format!("  note     {warning}"));
     }
@@ -147,6 +145,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
+/// Facts in lines, their values below each other.
+fn aligned(facts: &[(&str, String)]) -> Vec<String> {
+    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    facts.iter().map(|(name, value)| format!("           {name:<width$}  {value}")).collect()
+}
+
 /// How a format that this build lacks is had.
 const HOW_TO_BUILD: &str = "in a clone of wellread: `make install` builds all of them; one: cargo install --locked --path \
      crates/wellread-cli --features FEATURE";
@@ -162,4 +166,21 @@ fn how_to_install(package: &str) -> String {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_long_names_stand_apart() {
+        let facts = [("cpu", "EPYC".to_owned()), ("commit of the working folder", "1a2b".to_owned())];
+        assert_eq!(
+            aligned(&facts),
+            [
+                "           cpu                           EPYC",
+                "           commit of the working folder  1a2b"
+            ]
+        );
+    }
 }

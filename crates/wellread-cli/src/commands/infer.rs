@@ -236,7 +236,8 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         bar.finish_and_clear();
         run.map_err(|e| Failure::Failed(format!("{e:#}")))?
     };
-    ui.say(format!("\n{RULE_LINE}\nBenchmark Suite Complete\n{RULE_LINE}"));
+    let ending = if has_measured(&run) { "Benchmark Suite Complete" } else { "Nothing was measured" };
+    ui.say(format!("\n{RULE_LINE}\n{ending}\n{RULE_LINE}"));
     ui.say(format!("Total configurations: {}", run.records.len()));
     ui.say(format!("Results saved to: {}", run.csv.display()));
     ui.hint(format!("All samples: {}", run.json.display()));
@@ -303,10 +304,15 @@ fn nothing_compared<'r>(failed: impl Iterator<Item = &'r str>) -> String {
     )
 }
 
+/// Whether a configuration has figures.
+fn has_measured(run: &Run) -> bool {
+    run.rows().any(|row| row.status != Status::Failed)
+}
+
 /// The reason for which the command fails: nothing measured, or, with --check, outputs that differ.
 fn verdict(run: &Run) -> Outcome {
     let of = |status| run.rows().filter(move |row| row.status == status);
-    if of(Status::Failed).count() == run.records.len() {
+    if !has_measured(run) {
         let mut reasons: Vec<_> = run.rows().filter_map(|row| row.reason.clone()).collect();
         reasons.dedup();
         return Err(Failure::Failed(format!("nothing was measured: {}", reasons.join("; "))));

@@ -181,10 +181,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         line(
             "sites",
             format!(
-                "{}, {} of {} each",
+                "{} of {} each ({})",
                 counted(info.images, "site"),
-                sites.layout,
-                counted(sites.files_per_site, "file")
+                counted(sites.files_per_site, "file"),
+                sites.layout
             ),
         );
     }
@@ -306,6 +306,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     for row in 0..rows {
         ahead.before(row);
         let info = store.row_info(row)?;
+        store.hints().look_into(row)?;
         others.look_at(store, row);
         *counts.entry((info.shape.0, info.dtype)).or_default() += 1;
         pixels += info.shape.pixels() as u128;

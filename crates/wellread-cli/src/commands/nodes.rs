@@ -29,8 +29,9 @@ pub use slurm::interrupt;
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct NodeArgs {
     /// Run on the nodes of a cluster, one part of the work on each at a time. slurm starts parts with srun, on the
-    /// nodes of the allocation or else on whole nodes that it asks for. ray and ray:ADDRESS take a Ray cluster (needs a
-    /// Python with wellread[ray]). All nodes must see this program and the paths.
+    /// nodes of the allocation or else on whole nodes that it asks for. ray and ray:ADDRESS take a Ray cluster. That needs a
+    /// Python with the package wellread and Ray (pip install '.[ray]' in a clone). All nodes must see this program and the
+    /// paths.
     #[arg(long, value_name = "slurm|ray[:ADDRESS]", value_parser = parse_cluster, conflicts_with = "trace")]
     pub on: Option<Cluster>,
     /// A part of the work, and the folder of its results; a node runs this.

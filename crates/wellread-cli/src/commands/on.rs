@@ -34,8 +34,8 @@ const HINT: &str = "pip install '.[ray]' in a clone of wellread; the variable WE
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct OnArgs {
     /// Run on the nodes of a Ray cluster. ray takes the cluster of RAY_ADDRESS, or else one on this machine;
-    /// ray:ADDRESS names one, such as ray:10.0.0.1:6379. All nodes must see the paths. Needs a Python with
-    /// wellread[ray].
+    /// ray:ADDRESS names one, such as ray:10.0.0.1:6379. All nodes must see the paths. Needs a Python with the
+    /// package wellread and Ray (pip install '.[ray]' in a clone).
     #[arg(long, value_name = "ray[:ADDRESS]", value_parser = parse_on, conflicts_with = "jobs")]
     pub on: Option<On>,
     /// With --on: keep on this machine what nodes have found, until the command is done. It goes on with what an interrupted run for

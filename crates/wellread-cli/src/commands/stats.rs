@@ -254,7 +254,7 @@ fn say(stats: &Stats, ui: Ui) {
 /// One channel in a few lines.
 fn describe(channel: &ChannelStats) -> String {
     let name = channel.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-    let mut text = format!("channel {}{name}: {} values", channel.channel, channel.count);
+    let mut text = format!("channel {}{name}: {}", channel.channel, counted(channel.count as usize, "value"));
     for (count, what) in [(channel.nan, "NaN"), (channel.infinite, "infinite")] {
         if count > 0 {
             text += &format!(", {count} {what}");

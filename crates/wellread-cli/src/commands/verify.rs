@@ -13,7 +13,9 @@ use wellread_measure::path_text::text;
 use wellread_measure::to_stderr;
 use wellread_store::Error;
 use wellread_store::checksum::{all, has_unique_names};
-use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify_sums};
+use wellread_store::verify::{
+    Expected, Kind, Verification, expected_of, is_listed_by_file_name, verify_sums,
+};
 use wellread_store::words::counted;
 
 /// Reads every pixel; exit code 1 when something is corrupt or differs.
@@ -139,21 +141,37 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }))?;
     if outcome.passed() {
         if !ui.json {
-            let agreed = if args.against.is_some() { ", and all agree" } else { "" };
-            let unseen = if args.against.is_none() && !store.has_checksums() {
-                ". The set has no checksums of its own, so damage that can be decoded is not seen: --against compares \
-                 with the source or expected checksums"
-            } else {
-                ""
-            };
-            ui.say(format!(
-                "{} ({}) read without error{agreed}{unseen}",
-                counted(outcome.images, "image"),
-                bytes(outcome.bytes_of_pixels)
-            ));
+            say_passed(args, &outcome, store.has_checksums(), ui);
         }
         return Ok(());
     }
+    print_problems(args, &outcome);
+    if by_file_name && outcome.count(Kind::Order) > 0 {
+        to_stderr(
+            "hint: images of this folder stand in the order of their file names; --ignore order compares the rest",
+        );
+    }
+    Err(Failure::Reported)
+}
+
+/// Says what was read without a problem, and what that leaves unseen.
+fn say_passed(args: &Args, outcome: &Verification, has_checksums: bool, ui: Ui) {
+    let agreed = if args.against.is_some() { ", and all agree" } else { "" };
+    let unseen = if args.against.is_none() && !has_checksums {
+        ". The set has no checksums of its own, so damage that can be decoded is not seen: --against compares \
+         with the source or expected checksums"
+    } else {
+        ""
+    };
+    ui.say(format!(
+        "{} ({}) read without error{agreed}{unseen}",
+        counted(outcome.images, "image"),
+        bytes(outcome.bytes_of_pixels)
+    ));
+}
+
+/// Prints the first problems, and how many there are of each kind.
+fn print_problems(args: &Args, outcome: &Verification) {
     for problem in outcome.problems.iter().take(args.show) {
         let row = problem.row.map_or(String::new(), |r| format!("row {r}: "));
         let expected = problem.expected_row.filter(|_| problem.row.is_none());
@@ -174,12 +192,6 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         others.map_or(String::new(), |expected| format!(" ({expected} expected)"))
     ));
     outcome.summary().iter().for_each(to_stderr);
-    if by_file_name && outcome.count(Kind::Order) > 0 {
-        to_stderr(
-            "hint: images of this folder stand in the order of their file names; --ignore order compares the rest",
-        );
-    }
-    Err(Failure::Reported)
 }
 
 /// Whether what is compared with is a list of checksums.

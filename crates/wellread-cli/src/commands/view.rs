@@ -90,7 +90,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "out": text(&args.out), "width": picture.width, "height": picture.height, "rows": rows,
     }))?;
     if !ui.json {
-        ui.say(format!("{} ({} x {})", args.out.display(), picture.width, picture.height));
+        ui.say(format!("{} ({} x {} pixels)", args.out.display(), picture.width, picture.height));
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ fn a_regression_ends_with_code_three_and_markdown_names_it() {
     assert!(done.stdout.contains("no summary.json"), "{}", done.stdout);
     let page = fs::read_to_string(page).unwrap();
     assert!(
-        page.contains("1 regression (slower; the interval reaches 5 %)") && page.contains("| tiff random |"),
+        page.contains("1 regression (slower; the interval reaches 5 %)") && page.contains("| tiff, random |"),
         "{page}"
     );
     // As Markdown on stdout, as JSON, and the other way round.
@@ -85,7 +85,7 @@ fn options_may_stand_behind_the_results_of_b() {
     // As in the help, and in other forms.
     let done = run(&["--threshold", "20%", "--markdown", arg(&page)]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(fs::read_to_string(&page).unwrap().contains("| tiff random |"));
+    assert!(fs::read_to_string(&page).unwrap().contains("| tiff, random |"));
     let done = run(&["--json", "--threshold=3%", "-q"]);
     assert_eq!(done.code, 3, "{}", done.stderr);
     let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
@@ -179,7 +179,7 @@ fn a_history_grows_and_shows_where_a_level_changed() {
     let change = &document["series"][0]["changes"][0];
     assert_eq!((&change["label"], &change["at"]), (&"c9".into(), &9.into()));
     let figure = fs::read_to_string(dir.path().join("history.svg")).unwrap();
-    assert!(figure.contains("1 of 2 series changed") && figure.contains("dataset tiff random"));
+    assert!(figure.contains("1 of 2 series changed") && figure.contains("dataset: tiff, random"));
     assert!(dir.path().join("history.png").is_file());
     fs::write(&history, "{}\nno record\n").unwrap();
     let done = wellread(&["compare", "--history", arg(&history)]);

@@ -118,6 +118,9 @@ fn a_missing_framework_takes_one_line_and_nothing_measured_is_a_failure() {
     assert_eq!(told.len(), 1, "{}", done.stdout);
     assert!(told[0].contains("not available") && told[0].contains("/no/such/python"), "{}", told[0]);
     assert!(!done.stdout.contains("Benchmarking batch size"), "{}", done.stdout);
+    let ending =
+        done.stdout.lines().filter(|line| line.contains("Suite Complete") || line.starts_with("Nothing"));
+    assert_eq!(ending.collect::<Vec<_>>(), ["Nothing was measured"], "{}", done.stdout);
     // The table has a row for each all the same.
     let csv = std::fs::read_dir(&out)
         .unwrap()
@@ -144,7 +147,9 @@ fn a_framework_that_is_named_and_missing_is_a_failure_beside_others() {
         assert!(named.stderr.contains(said), "{said}: {}", named.stderr);
     }
     // The others are measured all the same.
-    assert!(named.stdout.contains("Total configurations: 2"), "{}", named.stdout);
+    for said in ["\nBenchmark Suite Complete\n", "Total configurations: 2"] {
+        assert!(named.stdout.contains(said), "{said}: {}", named.stdout);
+    }
     for done in [run("candle,jax", &["--skip-failed"]), run("all", &[])] {
         assert_eq!(done.code, 0, "{}", done.stderr);
     }

@@ -26,11 +26,11 @@ fn a_short_budget_cuts_the_work_and_says_what_was_cut() {
     let out = dir.path().join("results");
     let done = wellread(&small(&["all"], &out, &["--steps", MANY, "--time-budget", "10"]));
     assert_eq!(done.code, 0, "{}", done.stderr);
-    // Two modes, seven rounds: counted in steps, so that it does not matter how fast this machine is. A slow one has no time for
-    // the model at all, and says so.
+    // Two modes, seven rounds: counted in steps, which no machine does a tenth of. A slow one has no time for the model at
+    // all, and says so.
     let samples = Samples::read_parquet(out.join("samples/loop.parquet"));
     let steps: usize = samples.map_or(0, |samples| samples.seconds().iter().map(Vec::len).sum());
-    assert!(steps < 140_000, "{steps} of 14 million steps");
+    assert!(steps < 1_400_000, "{steps} of 14 million steps");
     let warnings = ReportInput::from_dir(&out).unwrap().warnings;
     let cut = warnings.iter().find(|warning| warning.starts_with("loop: cut to fit its"));
     let cut = cut.is_some_and(|said| {
@@ -196,9 +196,10 @@ fn an_interrupted_run_says_where_its_results_are() {
     assert!(said.contains(&format!("`wellread report {}` shows them", out.display())), "{said}");
     assert_eq!(leftovers(&out), Vec::<String>::new());
     json(&["report", arg(&out)]);
-    // The results have the finished ones of several processes, and nothing of the one that is measured.
+    // The results have the finished ones of several processes, and nothing of the one that is measured. However late this
+    // test gets its turn, there is one.
     let several = dir.path().join("several");
-    let said = interrupted(until("process 1 of 9", &["dataset", "--processes", "9"], &several));
+    let said = interrupted(until("process 1 of 9999", &["dataset", "--processes", "9999"], &several));
     assert!(said.contains(&format!("`wellread report {}` shows them", several.display())), "{said}");
     assert_eq!(leftovers(&several), Vec::<String>::new());
     json(&["report", arg(&several)]);

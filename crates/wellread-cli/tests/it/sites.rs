@@ -37,7 +37,7 @@ fn info_tells_of_the_plate_and_convert_of_what_is_missing() {
     assert_eq!(info["sites"]["channels"], serde_json::json!(["ch1", "ch2"]));
     assert_eq!(info["sites"]["missing"], serde_json::json!([lack]));
     let text = wellread(&["info", arg(&plate)]).stdout;
-    assert!(text.contains(lack) && text.contains("3 sites, harmony of 2 files each"), "{text}");
+    assert!(text.contains(lack) && text.contains("3 sites of 2 files each (harmony)"), "{text}");
     let target = dir.path().join("plate.parquet");
     let done = wellread(&["convert", arg(&plate), arg(&target)]);
     assert_ne!(done.code, 0);
@@ -272,6 +272,23 @@ fn info_names_every_codec_of_the_files_of_a_site() {
     assert!(packed.starts_with("lzw"), "{info}");
     let said = wellread(&["info", arg(&plate)]).stdout;
     assert!(said.contains(&format!("none (2 files), {packed} (1 file)\n")), "{said}");
+}
+
+/// A site is its files: those that are not its first count as well.
+#[test]
+fn info_refuses_a_site_with_a_file_that_is_no_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let plate = plate(dir.path());
+    let file = "r01c03f01p01-ch2sk1fk1fl1.tiff";
+    std::fs::write(plate.join(file), "no TIFF at all").unwrap();
+    for path in [&plate, &dir.path().join("P1")] {
+        let done = wellread(&["info", arg(path)]);
+        assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{}", done.stderr);
+        let said = format!("{}: row 2: is no TIFF", plate.join(file).display());
+        assert!(done.stderr.contains(&said), "{}", done.stderr);
+    }
+    std::fs::remove_file(plate.join(file)).unwrap();
+    assert_eq!(json(&["info", arg(&plate)])["sites"]["incomplete"], 2);
 }
 
 /// Rows may spell a path in other ways. A table in the working folder, which is given by its name alone, tells `./a` from `a`: elsewhere

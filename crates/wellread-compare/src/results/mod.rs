@@ -7,6 +7,12 @@
 //! | folder with other `*.csv` | each a table |
 //! | `*.parquet`, `*.csv` | one table; of `infer`, the JSON file beside it, which holds all samples |
 //! | `*.json` | `summary.json`, `infer`'s samples, `tasks`' results |
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `files` | which of these a path is |
+//! | `json`, `latency` | what JSON says; `infer`'s own table in the terms of all others |
+//! | `types` | the facts of one side, from any source |
 
 mod files;
 mod json;

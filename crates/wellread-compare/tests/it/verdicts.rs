@@ -48,8 +48,8 @@ fn every_word_where_it_belongs() {
     assert!(said.lines().all(|line| line.chars().count() <= 110), "{said}");
     let page = text::markdown(&c);
     assert!(page.contains("the interval reaches 5 %; the slow-down may be smaller"), "{page}");
-    assert!(page.contains("| tiff random |") && page.contains("**slower !**"), "{page}");
-    let row = page.lines().find(|line| line.starts_with("| tiff random |")).unwrap();
+    assert!(page.contains("| tiff, random |") && page.contains("**slower !**"), "{page}");
+    let row = page.lines().find(|line| line.starts_with("| tiff, random |")).unwrap();
     assert!(page.contains("| ratio (95 %) | detects | verdict |") && row.contains("| ≥"), "{page}");
 }
 
@@ -84,7 +84,7 @@ fn a_configuration_that_one_side_could_not_measure_is_a_row_that_says_so() {
     for (a, b, who) in [(false, true, "B"), (true, false, "A")] {
         let c = compare(&side(a), &side(b), &of_runs()).unwrap();
         let names: Vec<String> = c.rows.iter().map(wellread_compare::Row::name).collect();
-        assert_eq!(names, ["tiff 0", "tiff 2"]);
+        assert_eq!(names, ["tiff, workers 0", "tiff, workers 2"]);
         assert!(c.only_in_a.is_empty() && c.only_in_b.is_empty(), "{:?} {:?}", c.only_in_a, c.only_in_b);
         let reason = format!("{who}: not measured (unavailable: left out for want of time)");
         assert_eq!(c.rows[1].reason.as_deref(), Some(reason.as_str()));

@@ -5,6 +5,18 @@
 //!                                                                         ──pieces──▶ chunks and planes, row by row
 //! ```
 //!
+//! | module | what it holds |
+//! |---|---|
+//! | `reader`, `tree` | columns of a fragment; how leaves make them up, and reading one |
+//! | `pieces` | chunks and planes row by row, without arrays |
+//! | `page` | pages of a leaf: which rows each has |
+//! | `constant_page`, `mini_blocks` | the two layouts of a page: one value; chunks of a few KiB |
+//! | `chunk`, [`levels`], [`values`] | a chunk in its parts: where lists start, and the numbers in them |
+//! | `packing`, `general` | numbers of a few bits each; chunks within zstd or LZ4 |
+//! | `input`, [`ahead`], `buffers` | bytes of a file; those of a bucket, fetched together; memory used again |
+//! | [`claims`] | sizes that pieces claim, looked at before Lance decodes them |
+//! | `constant`, `encoding` | the one value of a column; how it is stored, in words |
+//!
 //! For a file in a bucket, the chunks of all rows of a batch are fetched at once before they are read
 //! ([`ahead`]).
 //!

@@ -1,4 +1,10 @@
 //! Columns of a fragment read as record batches, or as pieces of images row by row.
+//!
+//! ```text
+//!  columns ──node──▶ Leaf … Leaf                                        once for a fragment
+//!  positions ──fill──▶ each leaf: Output (values, starts of lists) ─┬─batch──▶ RecordBatch
+//!                                                                   └─PieceLeaves──▶ pieces of each row
+//! ```
 
 use super::ahead::Ahead;
 use super::buffers::DecodeBuffers;

@@ -43,61 +43,7 @@ impl LoaderBuilder {
     /// A choice that makes no sense or does not fit the first row. Rows that do not exist, nothing to load, or images
     /// without a target.
     pub fn build(self) -> Result<Loader> {
-        let path = self.dataset.store().path();
-        let error = |cause: &dyn std::fmt::Display| Error::new(path, cause);
-        if self.dataset.is_empty() {
-            return Err(
-                error(&"there are no images to load").hint("check that this is the right file or folder")
-            );
-        }
-        if self.batch_size == 0 {
-            return Err(error(&"the batch size is 0").hint("give at least 1"));
-        }
-        if self.crops == 0 || !self.batch_size.is_multiple_of(self.crops) {
-            return Err(error(&format_args!(
-                "a batch of {} cannot hold {} of each row",
-                counted(self.batch_size, "image"),
-                counted(self.crops, "crop")
-            ))
-            .hint("give a batch size that is a multiple of the crops per image"));
-        }
-        // From here on a batch is counted in rows.
-        let batch_size = self.batch_size / self.crops;
-        if self.prefetch == Some(0) {
-            return Err(error(&"prefetch is 0 batches")
-                .hint("give at least 1, or workers(0) to read each batch when it is asked for"));
-        }
-        let rows = match &self.rows {
-            None => Rows::All(self.dataset.len()),
-            Some(rows) => Rows::Some(Arc::clone(rows)),
-        };
-        if let Rows::Some(rows) = &rows {
-            if rows.is_empty() {
-                return Err(error(&"an empty list of rows was selected")
-                    .hint("give at least one row; a split or a filter may have left none"));
-            }
-            if let Some(row) = rows.iter().find(|&&row| row >= self.dataset.len()) {
-                let there = there_are(self.dataset.len(), "image");
-                return Err(error(&format_args!("row {row} was selected, but {there}"))
-                    .hint("rows are counted from 0"));
-            }
-        }
-        // Rows that cannot be read are an error when their turn comes; those that lack a file are known now.
-        if matches!(self.on_error, OnError::Raise) {
-            self.dataset.store().hints().complete((0..rows.len()).map(|i| rows.get(i)))?;
-        }
-        let (rank, world) = (self.rank, self.world);
-        if rank >= world {
-            return Err(error(&format_args!("there is no rank {rank} of {world}"))
-                .hint("ranks are counted from 0, and there is at least one"));
-        }
-        if let Some((nodes, _)) = self.local
-            && world.checked_rem(nodes) != Some(0)
-        {
-            let [ranks, nodes] = [counted(world, "rank"), counted(nodes, "node")];
-            return Err(error(&format_args!("{ranks} on {nodes} are not equally many on each"))
-                .hint("a part for each node needs equally many ranks on each; or let all ranks divide the whole set"));
-        }
+        let rows = self.checked_rows()?;
         let transforms = self.view_transforms()?;
         let images = self.plan_images(&rows, &transforms)?;
         if matches!(self.on_error, OnError::Raise) {
@@ -111,69 +57,20 @@ impl LoaderBuilder {
             None => RowOrder::new(&self.order, rows.clone(), store)?,
             Some((_, every)) => RowOrder::local(&self.order, rows.clone(), store, every)?,
         };
-        let steps = Steps {
-            images: order.len(),
-            first: 0,
-            batch_size,
-            rank,
-            world,
-            uneven: self.uneven,
-            drop_last: self.drop_last,
-            turn: 0,
-            turns: 1,
-        };
-        if steps.len() == 0 && !self.drop_last {
-            let images = counted(order.len(), "image");
-            return Err(error(&format_args!(
-                "there are more ranks than images: {world} ranks, {images}, and leaving out images that do not \
-                 divide leaves none"
-            ))
-            .hint(format_args!(
-                "choose {} ranks at most, or let ranks have the same images, by uneven=\"pad\" (Uneven::Pad)",
-                order.len()
-            )));
-        }
-        if steps.len() == 0 {
-            let ranks = if world == 1 { String::new() } else { format!(" on each of {world} ranks") };
-            return Err(error(&format_args!(
-                "dropping the last batch leaves none: {}, batches of {}{ranks}",
-                counted(order.len() * self.crops, "image"),
-                self.batch_size
-            ))
-            .hint("choose a smaller batch size or keep the last batch"));
-        }
+        let steps = self.checked_steps(&order)?;
         // Never more than there are rows: a huge batch size costs nothing.
-        let largest = batch_size.min(order.len().div_ceil(world));
+        let largest = steps.batch_size.min(order.len().div_ceil(steps.world));
         let arrays = images.arrays.iter().chain(targets.iter().flat_map(|(set, _)| &set.arrays));
         let laid = lay_out(arrays.map(|array| (array.shape, array.dtype())), self.crops, largest);
         // A second copy of everything must be countable as well.
         let laid = laid.filter(|(_, bytes)| bytes.checked_mul(4).is_some());
         let (layout, bytes) = laid.ok_or_else(|| {
             let count = counted(largest * self.crops, "image");
-            error(&format_args!("a batch of {count} of {} exceeds all memory", images.arrays[0].shape))
+            let shape = images.arrays[0].shape;
+            self.refusal(format_args!("a batch of {count} of {shape} exceeds all memory"))
                 .row(row)
                 .hint("choose a smaller batch size")
         })?;
-        let threads = self.workers.max(1);
-        // Each thread's read fills a run of batches while the runs before are delivered.
-        let room =
-            self.prefetch.map_or(usize::MAX, |p| if self.workers == 0 { p } else { p / (threads + 1) });
-        let joined = self
-            .dataset
-            .store()
-            .hints()
-            .rows_per_read
-            .div_ceil(largest)
-            .min(JOINED_BYTES / bytes.max(1))
-            .min(room)
-            .min(steps.len())
-            .max(1);
-        let ahead = match self.workers {
-            _ if joined > 1 => joined * (threads + 1),
-            0 => 1,
-            workers => (2 * workers).max(MIN_READ_AHEAD),
-        };
-        let prefetch = self.prefetch.unwrap_or(ahead).max(1);
         let slices = (bytes / SLICE_BYTES).clamp(1, largest);
         let slice = |joined| if joined > 1 { largest } else { largest.div_ceil(slices) };
         let of_targets = targets.as_ref().map(|(set, _)| set.reference.info);
@@ -183,8 +80,8 @@ impl LoaderBuilder {
         let sets = [Some(&self.dataset), self.targets.as_ref().map(|targets| &targets.dataset)];
         let is_remote = sets.into_iter().flatten().any(Dataset::is_remote);
         // The reader of batches looks for signals: it never waits for a network.
-        let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES && !is_remote;
-        let mut read_ahead = ReadAhead { workers: self.workers, consumer_reads, prefetch, joined };
+        let consumer_may_read = stored <= CONSUMER_READS_BYTES && !is_remote;
+        let mut read_ahead = self.read_ahead(&steps, [largest, bytes], consumer_may_read);
         let mut memory = None;
         let mut ahead = Some(u64::MAX);
         if let Some(limit) = self.memory {
@@ -205,7 +102,7 @@ impl LoaderBuilder {
                 crops: self.crops,
                 largest,
                 bytes,
-                slice: slice(joined),
+                slice: slice(read_ahead.joined),
                 read_ahead,
                 ahead: for_link,
             };
@@ -233,5 +130,137 @@ impl LoaderBuilder {
         };
         let targets = self.targets.map(|targets| targets.dataset);
         Ok(Loader::new(plan, self.dataset, targets, self.epoch))
+    }
+
+    /// The error of a choice.
+    fn refusal(&self, cause: impl std::fmt::Display) -> Error {
+        Error::new(self.dataset.store().path(), cause)
+    }
+
+    /// The rows that are loaded. Choices that make no sense are refused, as far as that shows without a look at the rows.
+    fn checked_rows(&self) -> Result<Rows> {
+        if self.dataset.is_empty() {
+            return Err(self
+                .refusal("there are no images to load")
+                .hint("check that this is the right file or folder"));
+        }
+        if self.batch_size == 0 {
+            return Err(self.refusal("the batch size is 0").hint("give at least 1"));
+        }
+        if self.crops == 0 || !self.batch_size.is_multiple_of(self.crops) {
+            let (images, crops) = (counted(self.batch_size, "image"), counted(self.crops, "crop"));
+            return Err(self
+                .refusal(format_args!("a batch of {images} cannot hold {crops} of each row"))
+                .hint("give a batch size that is a multiple of the crops per image"));
+        }
+        if self.prefetch == Some(0) {
+            return Err(self
+                .refusal("prefetch is 0 batches")
+                .hint("give at least 1, or workers(0) to read each batch when it is asked for"));
+        }
+        let rows = match &self.rows {
+            None => Rows::All(self.dataset.len()),
+            Some(rows) => Rows::Some(Arc::clone(rows)),
+        };
+        if let Rows::Some(rows) = &rows {
+            if rows.is_empty() {
+                return Err(self
+                    .refusal("an empty list of rows was selected")
+                    .hint("give at least one row; a split or a filter may have left none"));
+            }
+            if let Some(row) = rows.iter().find(|&&row| row >= self.dataset.len()) {
+                let there = there_are(self.dataset.len(), "image");
+                return Err(self
+                    .refusal(format_args!("row {row} was selected, but {there}"))
+                    .hint("rows are counted from 0"));
+            }
+        }
+        // Rows that cannot be read are an error when their turn comes; those that lack a file are known now.
+        if matches!(self.on_error, OnError::Raise) {
+            self.dataset.store().hints().complete((0..rows.len()).map(|i| rows.get(i)))?;
+        }
+        let (rank, world) = (self.rank, self.world);
+        if rank >= world {
+            return Err(self
+                .refusal(format_args!("there is no rank {rank} of {world}"))
+                .hint("ranks are counted from 0, and there is at least one"));
+        }
+        if let Some((nodes, _)) = self.local
+            && world.checked_rem(nodes) != Some(0)
+        {
+            let [ranks, nodes] = [counted(world, "rank"), counted(nodes, "node")];
+            return Err(self
+                .refusal(format_args!("{ranks} on {nodes} are not equally many on each"))
+                .hint("a part for each node needs equally many ranks on each; or let all ranks divide the whole set"));
+        }
+        Ok(rows)
+    }
+
+    /// The batches of an epoch in this order, counted in rows. There must be one.
+    fn checked_steps(&self, order: &RowOrder) -> Result<Steps> {
+        let world = self.world;
+        let steps = Steps {
+            images: order.len(),
+            first: 0,
+            batch_size: self.batch_size / self.crops,
+            rank: self.rank,
+            world,
+            uneven: self.uneven,
+            drop_last: self.drop_last,
+            turn: 0,
+            turns: 1,
+        };
+        if steps.len() > 0 {
+            return Ok(steps);
+        }
+        if !self.drop_last {
+            let images = counted(order.len(), "image");
+            return Err(self
+                .refusal(format_args!(
+                    "there are more ranks than images: {world} ranks, {images}, and leaving out images that do not \
+                     divide leaves none"
+                ))
+                .hint(format_args!(
+                    "choose {} ranks at most, or let ranks have the same images, by uneven=\"pad\" (Uneven::Pad)",
+                    order.len()
+                )));
+        }
+        let ranks = if world == 1 { String::new() } else { format!(" on each of {world} ranks") };
+        Err(self
+            .refusal(format_args!(
+                "dropping the last batch leaves none: {}, batches of {}{ranks}",
+                counted(order.len() * self.crops, "image"),
+                self.batch_size
+            ))
+            .hint("choose a smaller batch size or keep the last batch"))
+    }
+
+    /// The distance at which is read ahead where memory is not bounded. `largest` and `bytes` are the rows and the size of a batch.
+    fn read_ahead(&self, steps: &Steps, [largest, bytes]: [usize; 2], consumer_may_read: bool) -> ReadAhead {
+        let threads = self.workers.max(1);
+        // Each thread's read fills a run of batches while the runs before are delivered.
+        let room =
+            self.prefetch.map_or(usize::MAX, |p| if self.workers == 0 { p } else { p / (threads + 1) });
+        let joined = self
+            .dataset
+            .store()
+            .hints()
+            .rows_per_read
+            .div_ceil(largest)
+            .min(JOINED_BYTES / bytes.max(1))
+            .min(room)
+            .min(steps.len())
+            .max(1);
+        let ahead = match self.workers {
+            _ if joined > 1 => joined * (threads + 1),
+            0 => 1,
+            workers => (2 * workers).max(MIN_READ_AHEAD),
+        };
+        ReadAhead {
+            workers: self.workers,
+            consumer_reads: self.workers > 0 && joined == 1 && consumer_may_read,
+            prefetch: self.prefetch.unwrap_or(ahead).max(1),
+            joined,
+        }
     }
 }

@@ -19,6 +19,14 @@
 //! | `disk:FOLDER:SIZE` | of sets behind a network: bytes as they were fetched, those used last, on a disk of this machine; shared by all of its processes and later runs | the bytes of the set on disk; decoding in each epoch |
 //! | `chunked:ROWS[:SIZE]` | as `memory`; a miss reads this many neighbouring rows at once | the same; the first batch waits for more |
 //!
+//! | module | what it holds |
+//! |---|---|
+//! | `store` | the store that keeps what was read from another |
+//! | `read_through`, `in_flight` | the inner store, and what is kept of it; which rows are being read, by one thread each |
+//! | `memory`, `lru`, `compressed`, `mapped` | where images are kept |
+//! | `preload` | the thread that fills a cache |
+//! | `fingerprint` | which set a cache file belongs to |
+//!
 //! [`CacheReport`] says what a policy came to: bytes, images, hits and misses.
 
 mod compressed;

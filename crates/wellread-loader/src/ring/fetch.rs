@@ -50,16 +50,16 @@ impl Shared {
     }
 
     /// Waits until a batch was asked for, where that is done ahead.
-    pub(crate) fn await_asked(&self, batch: usize) {
+    pub(crate) fn wait_until_asked(&self, batch: usize) {
         if let Some(ahead) = &self.ahead {
-            ahead.wait_asked(batch);
+            ahead.wait_until_asked(batch);
         }
     }
 
     /// Lets go what was asked for up to a batch that was read.
-    pub(crate) fn fetched_past(&self, batch: usize) {
+    pub(crate) fn note_read(&self, batch: usize) {
         if let Some(ahead) = &self.ahead {
-            ahead.past(batch);
+            ahead.note_read(batch);
         }
     }
 
@@ -68,7 +68,7 @@ impl Shared {
         let mut context = ItemContext::default();
         let mut headed = 0;
         for batch in 0..self.batches {
-            if !ahead.wait(batch, || fetching.is_full()) {
+            if !ahead.wait_turn(batch, || fetching.is_full()) {
                 return;
             }
             let is_wanted = |headed: usize, fetching: &Fetching| {
@@ -78,10 +78,10 @@ impl Shared {
                 ahead.hold(headed, self.fetch_heads(fetching, headed));
                 headed += 1;
             }
-            if !ahead.is_past(batch) {
+            if !ahead.is_read(batch) {
                 ahead.hold(batch, self.fetch_pixels(fetching, &mut context, batch));
             }
-            ahead.asked(batch);
+            ahead.note_asked(batch);
         }
     }
 

@@ -216,7 +216,7 @@ impl Shared {
     /// Reads what was claimed.
     fn read_claim(&self, context: &mut ItemContext, claim: Claim) {
         let arrays = &self.loader.plan.layout;
-        self.await_asked(claim.more.last().unwrap_or(&claim.first).batch);
+        self.wait_until_asked(claim.more.last().unwrap_or(&claim.first).batch);
         if self.ahead.is_some() && self.is_stopped() {
             for part in std::iter::once(&claim.first).chain(&claim.more) {
                 self.finish(part, Err(self.cancelled()));

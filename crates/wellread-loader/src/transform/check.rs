@@ -8,6 +8,7 @@
 use super::compose::Transform;
 use super::error::TransformError;
 use super::steps::{Crop, Normalize, Resize, RightAngles, Scale};
+use wellread_image::words::{counted, counted_with, there_are};
 use wellread_image::{PixelType, Shape};
 
 type Checked<T = ()> = Result<T, TransformError>;
@@ -41,7 +42,11 @@ impl Transform {
         let numbers = self.channels.as_ref().map_or(0, Vec::len);
         if let Some(names) = self.channel_names.as_ref().filter(|names| names.len() != numbers) {
             return refuse(
-                format!("{} names are given for {numbers} channels", names.len()),
+                format!(
+                    "{} given for {}",
+                    counted_with(names.len(), "name", ["is", "are"]),
+                    counted(numbers, "channel")
+                ),
                 "give the number of each channel in the first image",
             );
         }
@@ -259,7 +264,10 @@ impl Transform {
             Some(channels) => {
                 if let Some(missing) = channels.iter().find(|&&c| c >= shape.c()) {
                     return refuse(
-                        format!("channel {missing} is selected, but the image has {} channels", shape.c()),
+                        format!(
+                            "channel {missing} is selected, but the image has {}",
+                            counted(shape.c(), "channel")
+                        ),
                         format!("channels are counted from 0: the last is {}", shape.c() - 1),
                     );
                 }
@@ -314,10 +322,10 @@ impl Transform {
                 Some(Normalize::Groups(groups)) if !stored.contains(&groups.channels()) => {
                     return refuse(
                         format!(
-                            "{} has statistics of {} channels, but there are {}",
+                            "{} has statistics of {}, but the images have {}",
                             groups.path().display(),
-                            groups.channels(),
-                            stored[0]
+                            counted(groups.channels(), "channel"),
+                            counted(stored[0], "channel")
                         ),
                         "compute them of these images: wellread stats --by",
                     );
@@ -340,7 +348,7 @@ impl Transform {
         for (what, given, there, each) in lists.into_iter().flatten() {
             if given != 1 && !there.contains(&given) {
                 return refuse(
-                    format!("{what} are given for {given} channels, but there are {}", there[0]),
+                    format!("{what} are given for {given} channels, but {}", there_are(there[0], "channel")),
                     format!("give one for all channels, or one per {each}"),
                 );
             }

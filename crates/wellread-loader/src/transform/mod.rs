@@ -22,6 +22,7 @@
 //! | `placement` | crops, flips and turns as drawn |
 //! | `npy` | fields in NumPy's files |
 //! | `affine` | factor and summand for the pass over the pixels |
+//! | `error` | why a transform cannot be applied |
 
 pub(crate) mod affine;
 mod by_name;

@@ -327,21 +327,11 @@ fn preloading_ends_with_the_set_in_memory_or_with_the_dataset() {
     drop(store().with_cache(&Cache::Preload { limit: usize::MAX }).unwrap());
 }
 
-/// Another program shortens the cache file while it is mapped: an error, and no signal. It runs in a process of its
-/// own, whose exit status is the result.
+/// Another program shortens the cache file while it is mapped: an error, and no signal.
 #[cfg(unix)]
 #[test]
 fn a_cache_file_that_is_shortened_is_an_error_and_no_signal() {
-    const INSIDE: &str = "WELLREAD_TEST_SHORTENED";
-    if std::env::var_os(INSIDE).is_none() {
-        let this = "cache_policies::a_cache_file_that_is_shortened_is_an_error_and_no_signal";
-        let output = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", this, "--nocapture"])
-            .env(INSIDE, "1")
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{:?}: {said}", output.status);
+    if !crate::support::is_alone("cache_policies::a_cache_file_that_is_shortened_is_an_error_and_no_signal") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Forked processes: loaders work there, iterators of the parent say that they do not, and nothing hangs.
 
-use crate::support::{images, parquet, written};
+use crate::support::{images, is_alone, parquet, written};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -183,44 +183,70 @@ fn a_set_that_is_gone_is_an_error_in_the_child() {
     assert_eq!(loader.iter().next().unwrap().unwrap().len(), 8, "the parent still has it open");
 }
 
-/// Loaders of the parent whose threads have ended by themselves, dropped in a child. Each child ended by a segmentation
-/// fault, since the handles of those threads were detached there.
+/// Threads of loaders in this process.
+fn loader_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("wellread-")).count()
+}
+
+/// Waits until the threads of loaders have ended by themselves, in a process that has no others.
+fn await_threads() {
+    let began = Instant::now();
+    while loader_threads() > 0 {
+        assert!(began.elapsed() < Duration::from_mins(10), "threads of loaders that nobody uses do not end");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Twelve loaders of the parent and their epochs, whose threads have ended by themselves, dropped in each of 21 children.
+/// All of them ended by a segmentation fault, since the handles of those threads were detached there.
 #[test]
 fn loaders_of_the_parent_are_dropped_in_a_child() {
+    if !is_alone("fork::loaders_of_the_parent_are_dropped_in_a_child") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     for dataset in datasets(folder.path()) {
-        for children in 0..5 {
+        for child in 0..3 {
             let loader = || Loader::builder(&dataset).batch_size(8).workers(2).build().unwrap();
             let loaders: Vec<_> = std::iter::repeat_with(loader).take(12).collect();
-            assert!(loaders.iter().all(|loader| loader.iter().all(|batch| batch.is_ok())));
-            // Longer than a thread waits for work. Where this machine is busy, some are still there: these are joined.
-            std::thread::sleep(Duration::from_millis(200));
+            // An iterator has the handles of its threads until it is dropped.
+            let mut ended: Vec<_> = loaders.iter().map(Loader::iter).collect();
+            assert!(ended.iter_mut().flatten().all(|batch| batch.is_ok()));
+            await_threads();
             // Others begin, and take the memory of those that have ended.
-            assert!(loaders[..6].iter().all(|loader| loader.iter().all(|batch| batch.is_ok())));
+            let mut begun: Vec<_> = loaders[..6].iter().map(Loader::iter).collect();
+            assert!(begun.iter_mut().all(|batches| batches.next().is_some_and(|batch| batch.is_ok())));
             let good = in_child(move || {
-                drop(loaders);
+                drop((begun, ended, loaders));
                 true
             });
-            assert!(good, "{dataset:?}, child {children}");
+            assert!(good, "{dataset:?}, child {child}");
         }
     }
 }
 
-/// The thread that preloads has ended, or is still reading, when the parent forks.
+/// The thread that preloads is still reading, or has ended, when the parent forks.
 #[test]
 fn a_preloaded_set_of_the_parent_is_dropped_in_a_child() {
+    if !is_alone("fork::a_preloaded_set_of_the_parent_is_dropped_in_a_child") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     for dataset in datasets(folder.path()) {
-        for pause in [0, 0, 100] {
+        for has_ended in [false, false, true] {
             let sets: Vec<_> = (0..12)
                 .map(|_| dataset.clone().with_cache(&Cache::Preload { limit: 1 << 20 }).unwrap())
                 .collect();
-            std::thread::sleep(Duration::from_millis(pause));
+            if has_ended {
+                await_threads();
+            }
             let good = in_child(move || {
                 drop(sets);
                 true
             });
-            assert!(good, "{dataset:?}, after {pause} ms");
+            assert!(good, "{dataset:?}, ended: {has_ended}");
         }
     }
 }

@@ -98,9 +98,9 @@ fn ranges_go_by_selected_channels() {
     let of_all = |scale| sample(&dataset, 2, &Transform::default().scale_with(scale));
     assert_eq!(of_all(all.clone()), of_all(stored));
     for (transform, said) in [
-        (Transform::default().channels([1]).scale_with(given.clone()), "but there are 1"),
-        (of_two().scale_with(all), "but there are 2"),
-        (Transform::default().scale_with(given), "but there are 3"),
+        (Transform::default().channels([1]).scale_with(given.clone()), "but there is 1 channel"),
+        (of_two().scale_with(all), "but there are 2 channels"),
+        (Transform::default().scale_with(given), "but there are 3 channels"),
     ] {
         let error = transform.output_shape(SHAPE).unwrap_err().to_string();
         assert!(error.contains("ranges to scale") && error.contains(said), "{error}");

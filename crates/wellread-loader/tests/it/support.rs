@@ -169,6 +169,26 @@ impl RowFacts for TestStore {
     }
 }
 
+/// Whether this process runs nothing but the test of this path. If not, the test is run so, in a process of its own: no
+/// other test has threads there, and a signal ends it alone.
+#[cfg(unix)]
+pub fn is_alone(test: &str) -> bool {
+    const ALONE: &str = "WELLREAD_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    // A path that no test has runs none, which is no failure.
+    assert!(output.status.success() && said.contains("1 passed"), "{:?}: {said}", output.status);
+    false
+}
+
 /// Pixels that look random but are the same each time; floats are finite.
 pub fn pixels(shape: Shape, dtype: PixelType, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

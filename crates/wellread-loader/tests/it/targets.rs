@@ -343,7 +343,7 @@ fn what_does_not_fit_is_told_when_the_loader_is_made() {
     for (targets, part) in [
         (Targets::labels(&set(3, MASK, PixelType::U8)), "1 of 4 images have no target"),
         (Targets::labels(&masks).scale(Scale::Unit), "labels are neither scaled"),
-        (Targets::labels(&masks).channels([1]), "channel 1 is selected"),
+        (Targets::labels(&masks).channels([1]), "channel 1 is selected, but the image has 1 channel"),
         (Targets::image(&masks).output(Output::Stored).scale(Scale::By(2.0)), "a scale is asked for"),
     ] {
         let text = error(targets);

@@ -137,8 +137,8 @@ impl Environment {
             && load > self.usable_cores() / 2.0
         {
             warnings.push(format!(
-                "The machine is busy: load average {load:.2} on {} usable cores.",
-                self.usable_cores()
+                "The machine is busy: load average {load:.2} on {}.",
+                cores(self.usable_cores())
             ));
         }
         if let Some(governor) = self.cpu.governor.as_deref().filter(|governor| *governor != "performance") {
@@ -161,8 +161,8 @@ impl Environment {
         }
         if let Some(limit) = self.limits.cpus.filter(|limit| *limit < self.cpu.available as f64) {
             warnings.push(format!(
-                "The container is limited to {limit} of {} cores: it is paused when it uses more.",
-                self.cpu.available
+                "The container may use {limit} of {}: the system pauses it when it uses more.",
+                cores(self.cpu.available as f64)
             ));
         }
         if self.cpu.boost == Some(true) && self.platform.virtual_machine.is_none() {
@@ -177,6 +177,17 @@ impl Environment {
         }
         warnings
     }
+}
+
+/// So many cores in words: a container may have a part of one.
+///
+/// ```
+/// use wellread_measure::environment::cores;
+///
+/// assert_eq!([0.5, 1.0, 2.0].map(cores), ["0.5 cores", "1 core", "2 cores"]);
+/// ```
+pub fn cores(count: f64) -> String {
+    format!("{count} core{}", if count == 1.0 { "" } else { "s" })
 }
 
 fn load_average(root: &Root) -> Option<[f64; 3]> {

@@ -1,6 +1,6 @@
 //! A node of a cluster in a few facts, which every row that was measured on it has.
 
-use super::{Cpu, Memory, Root, field};
+use super::{Cpu, Memory, Root, cores, field};
 use serde::{Deserialize, Serialize};
 
 /// A node of a cluster. It alone has a host name, and is recorded only where the nodes of a cluster were asked for.
@@ -45,7 +45,7 @@ impl Node {
         );
         let cpu = self.cpu.as_deref().unwrap_or("processor unknown");
         let gpus = if self.gpus.is_empty() { "no GPU".to_owned() } else { self.gpus.join(" + ") };
-        format!("{cpu}, {} cores, {memory}, {gpus}", self.cores)
+        format!("{cpu}, {}, {memory}, {gpus}", cores(self.cores as f64))
     }
 }
 
@@ -84,6 +84,10 @@ mod tests {
         let other = Node { host: Some("node-8".into()), memory_bytes, ..node.clone() };
         assert_eq!(other.kind(), node.kind());
         assert_ne!(Node { cores: 4, ..other }.kind(), node.kind());
+        assert_eq!(
+            Node { cores: 1, ..Node::default() }.kind(),
+            "processor unknown, 1 core, memory unknown, no GPU"
+        );
         assert_eq!(Node::default().kind(), "processor unknown, 0 cores, memory unknown, no GPU");
     }
 

@@ -36,6 +36,24 @@ impl Storage {
         Self::read(&Root::default(), path)
     }
 
+    /// The kind of the disk, if it is known and no usual one. The flag of a disk of a virtual machine says what the host chose,
+    /// and nothing of the disk.
+    pub fn kind(&self, is_in_virtual_machine: bool) -> Option<&'static str> {
+        let turns = self.rotational == Some(true);
+        if self.is_virtual() || turns && is_in_virtual_machine {
+            return Some("virtual disk");
+        }
+        turns.then_some("hard disk")
+    }
+
+    /// Whether its device or its model is that of a virtual disk: virtio, Xen, or a hypervisor's.
+    fn is_virtual(&self) -> bool {
+        let device = self.device.as_deref().and_then(|device| device.strip_prefix("/dev/"));
+        let model = self.model.as_deref().unwrap_or_default().to_lowercase();
+        device.is_some_and(|name| name.starts_with("vd") || name.starts_with("xvd"))
+            || ["qemu", "vbox", "virtual"].iter().any(|word| model.contains(word))
+    }
+
     pub(super) fn read(root: &Root, path: &Path) -> Option<Self> {
         let real = fs::canonicalize(path).ok()?;
         let stat = sys::filesystem(&real).ok();
@@ -170,6 +188,28 @@ mod tests {
         assert_eq!(storage.device.as_deref(), Some("/dev/nvme0n1p1"));
         assert_eq!((storage.rotational, storage.model.as_deref()), (Some(false), Some("Instance Storage")));
         assert_eq!(Storage::read(&root, Path::new("no/such")), None);
+        assert_eq!([false, true].map(|is_virtual| storage.kind(is_virtual)), [None, None]);
+    }
+
+    /// Virtio has the flag of disks that turn unless the host says otherwise.
+    #[test]
+    fn a_virtual_disk_is_no_hard_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let kinds = |device: &str, model: &str, flag: &str| {
+            let mounts = format!("22 1 254:0 / / rw,relatime - ext4 {device} rw\n");
+            let (_root_folder, root) = root_with(&[
+                ("proc/self/mountinfo", mounts.as_str()),
+                ("sys/dev/block/254:0/queue/rotational", flag),
+                ("sys/dev/block/254:0/device/model", model),
+            ]);
+            let storage = Storage::read(&root, folder.path()).unwrap();
+            [false, true].map(|is_in_virtual_machine| storage.kind(is_in_virtual_machine).unwrap_or_default())
+        };
+        assert_eq!(kinds("/dev/vda1", "", "1"), ["virtual disk", "virtual disk"]);
+        assert_eq!(kinds("/dev/xvda", "", "0"), ["virtual disk", "virtual disk"]);
+        assert_eq!(kinds("/dev/sda", "QEMU HARDDISK", "1"), ["virtual disk", "virtual disk"]);
+        assert_eq!(kinds("/dev/sda", "ST4000NM0035", "1"), ["hard disk", "virtual disk"]);
+        assert_eq!(kinds("/dev/nvme0n1", "Samsung SSD", "0"), ["", ""]);
     }
 
     #[test]

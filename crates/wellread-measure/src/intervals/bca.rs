@@ -5,6 +5,9 @@
 //!  samples ─▶ resamples ─▶ figure of each ─▶ share below the estimate: bias ─────────┐
 //!     └─▶ leave one out ─▶ figure of each ─▶ skewness of their differences: acceleration ─▶ which percentiles are the ends
 //! ```
+//!
+//! The percentiles are taken further out for few samples. It is Hesterberg's "expanded percentile": at `Φ(sqrt(n / (n - 1)) t)`, `t`
+//! being that percentile of Student's distribution.
 
 use super::{Interval, IntervalEstimator, Method, usable};
 use crate::normal;
@@ -42,6 +45,12 @@ impl IntervalEstimator {
         };
         let (low, high) = (end(tail), end(1.0 - tail));
         Some(Interval { estimate, low, high, confidence: self.valid_confidence(), n, method: Method::Bca })
+    }
+
+    /// The probability left outside on either side, taken further out for small `n` (module text).
+    fn expanded_tail(&self, n: usize) -> f64 {
+        let n = n as f64;
+        normal::cdf((n / (n - 1.0)).sqrt() * normal::student_quantile(self.tail(), n - 1.0))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Order statistics of resamples: drawn without resampling, or found from how often each sample was drawn.
+//! Order statistics of resamples, drawn without resampling.
 
 use crate::rng::Rng;
 use crate::samples::percentile_of_sorted;
@@ -33,37 +33,6 @@ impl OrderStatistics {
     }
 }
 
-/// Samples with their order, so that the median of a resample is one walk over how often each was drawn.
-pub(super) struct Ranked {
-    sorted: Vec<f64>,
-    /// Where each of the sorted samples stood among the samples.
-    order: Vec<usize>,
-}
-
-impl Ranked {
-    pub(super) fn new(samples: &[f64]) -> Self {
-        let mut order: Vec<usize> = (0..samples.len()).collect();
-        order.sort_unstable_by(|&i, &j| samples[i].total_cmp(&samples[j]));
-        Self { sorted: order.iter().map(|&i| samples[i]).collect(), order }
-    }
-
-    /// The median of a resample in which sample `i` was drawn `times_drawn[i]` times, `n` in all.
-    pub(super) fn median(&self, times_drawn: &[u32]) -> f64 {
-        let n = self.order.len();
-        let mut passed = 0;
-        let mut rank = 0;
-        let mut value_at = |drawn: usize| {
-            while passed <= drawn && rank < n {
-                passed += times_drawn[self.order[rank]] as usize;
-                rank += 1;
-            }
-            self.sorted[rank - 1]
-        };
-        let lower = value_at((n - 1) / 2);
-        percentile_of_sorted(&[lower, value_at(n / 2)], 0.5)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,26 +64,6 @@ mod tests {
                 })
                 .fold(0.0, f64::max);
             assert!(distance < 0.014, "n {n}, q {q}: {distance}");
-        }
-    }
-
-    #[test]
-    fn counting_gives_the_median_of_the_resample() {
-        let mut rng = Rng::seed(8);
-        for n in [2, 3, 10, 31] {
-            let samples: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
-            let ranked = Ranked::new(&samples);
-            for _ in 0..200 {
-                let mut times_drawn = vec![0; n];
-                let drawn: Vec<f64> = (0..n)
-                    .map(|_| {
-                        let i = rng.below(n);
-                        times_drawn[i] += 1;
-                        samples[i]
-                    })
-                    .collect();
-                assert_eq!(Some(ranked.median(&times_drawn)), crate::samples::median(&drawn));
-            }
         }
     }
 }

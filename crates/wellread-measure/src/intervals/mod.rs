@@ -11,7 +11,8 @@
 //! | median, any percentile | [`IntervalEstimator::median`], [`IntervalEstimator::percentile`] | between order statistics, by the binomial distribution |
 //! | median of the ratios of rounds | [`IntervalEstimator::median_of_ratios`] | the same, of the ratios |
 //! | median of batches within rounds | [`IntervalEstimator::clustered_median`] | the same, of the medians of rounds |
-//! | median over median | [`IntervalEstimator::ratio_of_medians`], independent or by round | percentile interval of resamples |
+//! | median over median, of independent sets | [`IntervalEstimator::ratio_of_medians`] | percentile interval of resamples |
+//! | a ratio, as its sets were measured ([`Pairing`]) | [`IntervalEstimator::ratio`] | that of rounds, or of independent sets |
 //! | mean | [`IntervalEstimator::mean`] | Student's t, corrected for skewness |
 //! | any other smooth figure | [`IntervalEstimator::bca`] | BCa |
 //!
@@ -40,9 +41,7 @@
 //! draws at any `n`. Resampling overstates the spread of each median by more than few samples understate it. The
 //! percentiles, taken 0.975 times as far out as plain ones, cover 93-97 % from six samples on, for any tails. For
 //! rounds measured in turns, [`IntervalEstimator::median_of_ratios`] is the better figure: drift that a round shares cancels.
-//! The ratio of medians is too wide there, and covers 98 % and more. Its percentiles are taken further out for few
-//! rounds (Hesterberg's "expanded percentile": at `Φ(sqrt(n / (n - 1)) t)`, `t` being that percentile of Student's
-//! distribution).
+//! The ratio of medians of whole rounds, drawn anew, would be too wide there, and cover 98 % and more.
 //!
 //! Simulated coverage is in `tests/it/coverage.rs`.
 
@@ -52,7 +51,7 @@ mod ranks;
 
 use serde::{Deserialize, Serialize};
 
-use draw::{OrderStatistics, Ranked};
+use draw::OrderStatistics;
 use ranks::lower_end;
 
 use crate::normal;
@@ -215,40 +214,23 @@ impl IntervalEstimator {
         Some(Interval { estimate, low, high, ..of_groups })
     }
 
-    /// Interval of `median(numerator) / median(denominator)`. All values must be positive. Paired sets must
-    /// have equal lengths: whole rounds are then resampled, so what a slow moment did to both cancels.
-    pub fn ratio_of_medians(
-        &self,
-        numerator: &[f64],
-        denominator: &[f64],
-        pairing: Pairing,
-    ) -> Option<Interval> {
+    /// Interval of `median(numerator) / median(denominator)` of two sets measured apart. All values must be positive.
+    pub fn ratio_of_medians(&self, numerator: &[f64], denominator: &[f64]) -> Option<Interval> {
         let (a, b) = (positive(numerator)?, positive(denominator)?);
         let estimate = median(a)? / median(b)?;
         let mut rng = Rng::seed(self.seed);
-        let replicates = match pairing {
-            Pairing::Unpaired => {
-                let (draw_a, draw_b) = (OrderStatistics::new(a, 0.5), OrderStatistics::new(b, 0.5));
-                self.replicates(|| draw_a.next(&mut rng) / draw_b.next(&mut rng))?
-            }
-            Pairing::Paired if a.len() != b.len() => return None,
-            Pairing::Paired => {
-                let n = a.len();
-                let (ranked_a, ranked_b) = (Ranked::new(a), Ranked::new(b));
-                let mut times_drawn = vec![0_u32; n];
-                self.replicates(|| {
-                    times_drawn.fill(0);
-                    (0..n).for_each(|_| times_drawn[rng.below(n)] += 1);
-                    ranked_a.median(&times_drawn) / ranked_b.median(&times_drawn)
-                })?
-            }
-        };
-        let n = a.len().min(b.len());
-        let tail = match pairing {
-            Pairing::Unpaired => normal::cdf(TWO_MEDIANS * normal::quantile(self.tail())),
-            Pairing::Paired => self.expanded_tail(n),
-        };
-        Some(self.interval_between(estimate, replicates, tail, n))
+        let (draw_a, draw_b) = (OrderStatistics::new(a, 0.5), OrderStatistics::new(b, 0.5));
+        let mut replicates = self.replicates(|| draw_a.next(&mut rng) / draw_b.next(&mut rng))?;
+        replicates.sort_unstable_by(f64::total_cmp);
+        let tail = normal::cdf(TWO_MEDIANS * normal::quantile(self.tail()));
+        Some(Interval {
+            estimate,
+            low: percentile_of_sorted(&replicates, tail),
+            high: percentile_of_sorted(&replicates, 1.0 - tail),
+            confidence: self.valid_confidence(),
+            n: a.len().min(b.len()),
+            method: Method::Percentile,
+        })
     }
 
     /// Interval of the median of `numerator[i] / denominator[i]` over rounds. Where the machine drifts, this
@@ -268,25 +250,13 @@ impl IntervalEstimator {
     pub fn ratio(&self, numerator: &[f64], denominator: &[f64], pairing: Pairing) -> Option<Interval> {
         match pairing {
             Pairing::Paired => self.median_of_ratios(numerator, denominator),
-            Pairing::Unpaired => self.ratio_of_medians(numerator, denominator, pairing),
+            Pairing::Unpaired => self.ratio_of_medians(numerator, denominator),
         }
     }
 
     /// The figure of every resample; `None` when one is not finite.
     fn replicates(&self, mut next: impl FnMut() -> f64) -> Option<Vec<f64>> {
         (0..self.resamples.max(100)).map(|_| Some(next()).filter(|value| value.is_finite())).collect()
-    }
-
-    fn interval_between(&self, estimate: f64, mut replicates: Vec<f64>, tail: f64, n: usize) -> Interval {
-        replicates.sort_unstable_by(f64::total_cmp);
-        Interval {
-            estimate,
-            low: percentile_of_sorted(&replicates, tail),
-            high: percentile_of_sorted(&replicates, 1.0 - tail),
-            confidence: self.valid_confidence(),
-            n,
-            method: Method::Percentile,
-        }
     }
 
     fn valid_confidence(&self) -> f64 {
@@ -296,12 +266,6 @@ impl IntervalEstimator {
     /// Probability left outside on either side.
     fn tail(&self) -> f64 {
         (1.0 - self.valid_confidence()) / 2.0
-    }
-
-    /// The same, taken further out for small `n` (module text).
-    fn expanded_tail(&self, n: usize) -> f64 {
-        let n = n as f64;
-        normal::cdf((n / (n - 1.0)).sqrt() * normal::student_quantile(self.tail(), n - 1.0))
     }
 }
 

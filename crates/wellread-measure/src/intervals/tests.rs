@@ -13,8 +13,7 @@ fn same_seed_same_interval() {
     let other = IntervalEstimator { resamples: 100, seed: 8, ..SETTINGS };
     assert_eq!(SETTINGS.median(&samples), other.median(&samples));
     assert_eq!(SETTINGS.mean(&samples), other.mean(&samples));
-    let ratio =
-        |by: IntervalEstimator| by.ratio_of_medians(&samples[1..40], &samples[11..], Pairing::Unpaired);
+    let ratio = |by: IntervalEstimator| by.ratio_of_medians(&samples[1..40], &samples[11..]);
     assert_eq!(ratio(SETTINGS), ratio(SETTINGS));
     assert_ne!(ratio(SETTINGS), ratio(IntervalEstimator { seed: 8, ..SETTINGS }));
 }
@@ -77,11 +76,10 @@ fn pairing_cancels_shared_drift() {
     let a: Vec<f64> = drift.iter().map(|d| 0.9 * d * (0.01 * rng.normal()).exp()).collect();
     let b: Vec<f64> = drift.iter().map(|d| d * (0.01 * rng.normal()).exp()).collect();
     let width = |interval: Interval| interval.high - interval.low;
-    let unpaired = width(SETTINGS.ratio_of_medians(&a, &b, Pairing::Unpaired).unwrap());
-    let paired = width(SETTINGS.ratio_of_medians(&a, &b, Pairing::Paired).unwrap());
-    let of_ratios = SETTINGS.median_of_ratios(&a, &b).unwrap();
-    assert!(paired < unpaired / 4.0, "{paired} {unpaired}");
-    assert!(width(of_ratios) < unpaired / 10.0 && of_ratios.contains(0.9), "{of_ratios:?}");
+    let unpaired = SETTINGS.ratio(&a, &b, Pairing::Unpaired).unwrap();
+    let paired = SETTINGS.ratio(&a, &b, Pairing::Paired).unwrap();
+    assert_eq!((unpaired.method, paired.method), (Method::Percentile, Method::OrderStatistics));
+    assert!(width(paired) < width(unpaired) / 10.0 && paired.contains(0.9), "{paired:?} {unpaired:?}");
 }
 
 #[test]
@@ -106,8 +104,7 @@ fn nothing_is_claimed_of_bad_or_too_few_values() {
     assert_eq!(SETTINGS.median(&[]), None);
     assert_eq!(SETTINGS.median(&[1.0]), None);
     assert_eq!(SETTINGS.mean(&[1.0, f64::NAN]), None);
-    assert_eq!(SETTINGS.ratio_of_medians(&[1.0, 2.0], &[0.0, 1.0], Pairing::Unpaired), None);
-    assert_eq!(SETTINGS.ratio_of_medians(&[1.0, 2.0], &[1.0, 1.0, 1.0], Pairing::Paired), None);
+    assert_eq!(SETTINGS.ratio_of_medians(&[1.0, 2.0], &[0.0, 1.0]), None);
     assert_eq!(SETTINGS.median_of_ratios(&[1.0, 2.0], &[1.0]), None);
     assert_eq!(SETTINGS.clustered_median(&[&[1.0]]), None);
     assert_eq!(SETTINGS.clustered_median(&[&[1.0], &[]]), None);
@@ -133,7 +130,7 @@ proptest! {
     #[test]
     fn ratio_of_a_set_with_itself_by_round_is_one(samples in prop::collection::vec(1e-6_f64..1e3, 2..40)) {
         let estimator = IntervalEstimator { resamples: 200, ..IntervalEstimator::default() };
-        let interval = estimator.ratio_of_medians(&samples, &samples, Pairing::Paired).unwrap();
+        let interval = estimator.median_of_ratios(&samples, &samples).unwrap();
         prop_assert_eq!((interval.low, interval.estimate, interval.high), (1.0, 1.0, 1.0));
     }
 }

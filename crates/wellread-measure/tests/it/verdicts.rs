@@ -152,13 +152,13 @@ fn the_noise_floor_keeps_changes_of_the_machine_out() {
         let level = (0.03 * rng.normal()).exp();
         quiet(&mut rng, 15).iter().map(|time| level * time).collect()
     };
-    let floor = NoiseFloor::largest((0..20).filter_map(|_| {
-        Some(NoiseFloor::from_interval(&estimator.ratio_of_medians(&run(), &run(), Pairing::Unpaired)?))
-    }));
+    let floor = NoiseFloor::largest(
+        (0..20).filter_map(|_| Some(NoiseFloor::from_interval(&estimator.ratio_of_medians(&run(), &run())?))),
+    );
     let trials = 400;
     let mut alarms = |floor| {
         let alarm = |_: &i32| {
-            let ratio = estimator.ratio_of_medians(&run(), &run(), Pairing::Unpaired);
+            let ratio = estimator.ratio_of_medians(&run(), &run());
             verdict(ratio.as_ref(), floor) != Verdict::NoDifference
         };
         (0..trials).filter(alarm).count()

@@ -1,6 +1,6 @@
 //! Where a model runs: its device, and the thread pool of its own from which all of it is called.
 
-use crate::threads::thread_pool;
+use crate::threads::{in_words, thread_pool};
 use crate::{Device, Error, ModelOptions, Result};
 
 /// Version of candle that this build uses, as far as it decides behaviour.
@@ -25,7 +25,7 @@ impl Runtime {
         };
         let pool = thread_pool(options.threads)?;
         let name = match options.device {
-            Device::Cpu => format!("candle {VERSION} (cpu, {} threads)", pool.current_num_threads()),
+            Device::Cpu => format!("candle {VERSION} (cpu, {})", in_words(pool.current_num_threads())),
             device @ Device::Cuda(_) => format!("candle {VERSION} ({device})"),
         };
         Ok(Self { device, pool, name })

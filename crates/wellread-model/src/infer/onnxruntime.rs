@@ -338,7 +338,7 @@ impl Session for OrtSession {
         let place = match (self.on_gpu(), self.threads) {
             (true, _) => format!("{}:{}", self.provider, self.device),
             (false, 0) => "cpu, all threads".to_owned(),
-            (false, threads) => format!("cpu, {threads} threads"),
+            (false, threads) => format!("cpu, {}", crate::threads::in_words(threads)),
         };
         let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         let version = loaded.as_ref().map_or("", |library| &library.version);

@@ -15,6 +15,7 @@ mod half;
 mod loading;
 mod opening;
 mod pages;
+mod placed;
 mod replacing;
 mod request;
 mod rounds;

@@ -6,7 +6,7 @@ use crate::copying::is_copying;
 use crate::gate::{pass, pass_round};
 use crate::pages;
 use crate::request::{Answer, Request};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io::{self, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -49,6 +49,8 @@ struct State {
     late: HashMap<String, VecDeque<&'static str>>,
     /// Method, path and range of all requests.
     log: Vec<(String, String, String)>,
+    /// Objects that nobody may remove, by `bucket/key`.
+    locked: HashSet<String>,
     versions: u64,
 }
 
@@ -99,6 +101,11 @@ pub(crate) fn spoil(bucket: &str, wrong: &[Wrong]) {
 /// fails, and `Gone` throws it away.
 pub(crate) fn fail_late(bucket: &str, codes: &[&'static str]) {
     state().late.insert(bucket.to_owned(), codes.iter().copied().collect());
+}
+
+/// Lets nobody remove an object from now on, as a lock in S3 does.
+pub(crate) fn lock(path: &str) {
+    state().locked.insert(path.to_owned());
 }
 
 /// The next such error.
@@ -351,6 +358,7 @@ fn upload(request: &Request) -> Answer {
 fn remove(request: &Request) -> Answer {
     match request.query.get("uploadId") {
         Some(id) => drop(state().uploads.remove(id)),
+        None if state().locked.contains(&request.path) => return Answer::error(403, "AccessDenied"),
         None => drop(state().objects.remove(&request.path)),
     }
     Answer::new(204, "")

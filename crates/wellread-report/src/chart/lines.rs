@@ -6,6 +6,7 @@ use super::figure::{Mark, Panel, Section, Series};
 use super::marks::{self, slots};
 use super::style::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
 use super::svg::{Anchor, Svg};
+use super::titles::Titles;
 use crate::columns::Better;
 
 /// Height of a plot, unless there are more names at its right side than fit.
@@ -47,33 +48,21 @@ pub(super) fn draw(
     let mut top = y;
     for (g, chunk) in section.panels.chunks(columns).enumerate() {
         let first = g * columns;
-        let titles: Vec<_> = chunk.iter().map(|p| PANEL_TITLE.wrap(&p.title, panel_width)).collect();
-        let axis_titles: Vec<_> = chunk
-            .iter()
-            .zip(&axes[first..])
-            .enumerate()
-            .map(|(i, (p, a))| {
-                let title = if i > 0 && section.share_axis {
-                    String::new()
-                } else {
-                    axis_title(&p.axis.title, &a.shared_unit().0, a.log)
-                };
-                AXIS_TITLE.wrap(&title, if section.share_axis { width } else { panel_width })
-            })
-            .collect();
-        let title_height = titles.iter().map(Vec::len).max().unwrap_or(0) as f64 * 15.0;
-        let unit_height = axis_titles.iter().map(Vec::len).max().unwrap_or(0) as f64 * 13.5;
-        let plot_top = top + title_height + unit_height + 10.0;
+        let panel_titles = chunk.iter().map(|p| PANEL_TITLE.wrap(&p.title, panel_width));
+        let axis_titles = chunk.iter().zip(&axes[first..]).enumerate().map(|(i, (p, a))| {
+            let title = if i > 0 && section.share_axis {
+                String::new()
+            } else {
+                axis_title(&p.axis.title, &a.shared_unit().0, a.log)
+            };
+            AXIS_TITLE.wrap(&title, if section.share_axis { width } else { panel_width })
+        });
+        let titles = Titles { panels: panel_titles.collect(), axes: axis_titles.collect() };
+        let plot_top = titles.plot_top(top);
         for (i, panel) in chunk.iter().enumerate() {
             let labelled = i == 0 || !section.share_axis;
             let left = x + i as f64 * step + if labelled { 0.0 } else { left_gutter };
-            for (l, line) in titles[i].iter().enumerate() {
-                svg.text(left, top + 11.0 + l as f64 * 15.0, line, PANEL_TITLE, Anchor::Start, Paint::Ink);
-            }
-            for (l, line) in axis_titles[i].iter().enumerate() {
-                let at = top + title_height + 11.0 + l as f64 * 13.5;
-                svg.text(left, at, line, AXIS_TITLE, Anchor::Start, Paint::Soft);
-            }
+            titles.draw(svg, i, left, top);
             let plot = Plot {
                 left: if labelled { left + left_gutter } else { left },
                 top: plot_top,

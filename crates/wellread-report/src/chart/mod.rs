@@ -6,6 +6,16 @@
 //!     └──svg──▶ SVG text ──png──▶ pixels, with the embedded font
 //! ```
 //!
+//! | module | what it holds |
+//! |---|---|
+//! | `figure`, `sample` | figures as data; distributions as marks |
+//! | `render`, `legend` | the layout of a figure; the legend of a section |
+//! | `rows`, `lines`, `scatter` | the kinds of panels |
+//! | `titles` | the lines above panels that stand side by side |
+//! | `axis`, `marks` | values to pixels; how a single value looks |
+//! | [`color`], `style`, `font` | colours of formats; distances and styles of text; how wide text is |
+//! | `svg`, `output` | SVG; figures as files |
+//!
 //! A slot that could not be measured says why in its place ([`Mark::Unavailable`]). Layout measures every text
 //! it sets: nothing overlaps or is clipped, whatever the names and magnitudes.
 
@@ -23,6 +33,7 @@ mod sample;
 mod scatter;
 mod style;
 pub(crate) mod svg;
+mod titles;
 
 pub use figure::{Axis, Figure, Layout, Mark, Panel, Scale, Section, Series};
 pub use sample::{Sample, Spread};

@@ -10,6 +10,7 @@ use super::figure::{Axis, Mark, Scale, Section, Series};
 use super::marks::{self, slots};
 use super::style::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
 use super::svg::{Anchor, Svg};
+use super::titles::Titles;
 
 /// Height of a plot, unless there are more names at its right side than fit.
 const PLOT_HEIGHT: f64 = 300.0;
@@ -74,26 +75,17 @@ pub(super) fn draw(
     let mut top = y;
     for (g, chunk) in section.panels.chunks(columns).enumerate() {
         let first = g * columns;
-        let titles: Vec<_> = chunk.iter().map(|p| PANEL_TITLE.wrap(&p.title, panel_width)).collect();
-        let axis_titles: Vec<_> = chunk
-            .iter()
-            .zip(&y_axes[first..])
-            .map(|(p, a)| AXIS_TITLE.wrap(&axis_title(&p.axis.title, &a.shared_unit().0, a.log), panel_width))
-            .collect();
-        let title_height = titles.iter().map(Vec::len).max().unwrap_or(0) as f64 * 15.0;
-        let unit_height = axis_titles.iter().map(Vec::len).max().unwrap_or(0) as f64 * 13.5;
-        let plot_top = top + title_height + unit_height + 10.0;
+        let panel_titles = chunk.iter().map(|p| PANEL_TITLE.wrap(&p.title, panel_width));
+        let axis_titles = chunk.iter().zip(&y_axes[first..]).map(|(p, a)| {
+            AXIS_TITLE.wrap(&axis_title(&p.axis.title, &a.shared_unit().0, a.log), panel_width)
+        });
+        let titles = Titles { panels: panel_titles.collect(), axes: axis_titles.collect() };
+        let plot_top = titles.plot_top(top);
         let x_title = axis_title(&x_axis.title, &across.shared_unit().0, across.log);
         let x_title = AXIS_TITLE.wrap(&x_title, panel_width);
         for (i, panel) in chunk.iter().enumerate() {
             let left = x + i as f64 * (panel_width + PANEL_GAP);
-            for (l, line) in titles[i].iter().enumerate() {
-                svg.text(left, top + 11.0 + l as f64 * 15.0, line, PANEL_TITLE, Anchor::Start, Paint::Ink);
-            }
-            for (l, line) in axis_titles[i].iter().enumerate() {
-                let at = top + title_height + 11.0 + l as f64 * 13.5;
-                svg.text(left, at, line, AXIS_TITLE, Anchor::Start, Paint::Soft);
-            }
+            titles.draw(svg, i, left, top);
             let plot = Plot {
                 left: left + left_gutter,
                 top: plot_top,

@@ -13,7 +13,8 @@ static CODECS: [(&str, &str); 9] = [
     ("bit", "Bit packing"),
     ("crc32c", NOT_COMPRESSED),
 ];
-const NOT_COMPRESSED: &str = "Not compressed";
+/// The name of no codec, also where chunks have checksums.
+pub(super) const NOT_COMPRESSED: &str = "Not compressed";
 
 /// The name of a codec; an unknown one keeps its name.
 pub(super) fn codec_name(codec: &str) -> String {

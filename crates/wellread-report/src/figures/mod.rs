@@ -15,7 +15,8 @@
 //! |---|---|
 //! | `spec` | what the figure of a table registers |
 //! | `select`, `panel` | which rows are shown; marks, panels and sections of them |
-//! | `storage` … `tasks`, `generic` | the sections of each benchmark's figure, and of any other table |
+//! | `storage`, `dataset`, `dataloader`, `loop_`, `conversion`, `inference`, `tasks` | the sections of a benchmark's figure |
+//! | `storage_compression`, `storage_layout`, `generic` | those of a sweep's figure, and of any other table |
 //! | `registry` | the tables with figures of their own, in the order of a report |
 //! | `samples`, [`decision`] | figures of single measurements; the one that a report begins with, by codec |
 //! | `codec_name`, `demand` | its parts, and the line across it: what the model takes by itself |
@@ -44,7 +45,7 @@ mod tasks;
 
 pub use draw::{figure, write_figures};
 pub use notes::missing;
-pub(crate) use notes::{configuration_name, noise_text};
+pub(crate) use notes::{labelled_name, noise_text};
 pub use registry::how_to_read;
 pub(crate) use registry::{heading, rank};
 

@@ -1,5 +1,6 @@
 //! The text below a figure: runs, whiskers, machine, noise, missing values and the reasons.
 
+use super::codec_name::{NOT_COMPRESSED, codec_name};
 use crate::chart::{Mark, Section};
 use crate::columns;
 use crate::input::ReportInput;
@@ -54,7 +55,7 @@ pub(super) fn notes(table: &Table, sections: &[Section], about: &ReportInput) ->
             unverified.iter().filter_map(|c| c.group.key.first()).map(Cell::text).collect();
         formats.dedup();
         let what = match unverified.len() {
-            1 => configuration_name(&some.group.key),
+            1 => labelled_name(&keys, &some.group.key),
             n => format!("{} ({n} configurations)", formats.join(", ")),
         };
         notes.push(format!("⚠ Pixels not verified: {what}."));
@@ -123,7 +124,11 @@ pub(super) fn codecs(table: &Table) -> String {
         .groups(&["format", "codec"])
         .into_iter()
         .filter(|g| g.key[1] != Cell::Null)
-        .map(|g| format!("{} {}", g.key[0].text(), g.key[1].text()))
+        .map(|g| {
+            let codec = g.key[1].text();
+            let codec = if codec_name(&codec) == NOT_COMPRESSED { "none" } else { codec.as_str() };
+            format!("{} {codec}", g.key[0].text())
+        })
         .collect();
     if known.is_empty() { String::new() } else { format!("Compression: {}.", known.join(", ")) }
 }
@@ -134,17 +139,15 @@ pub(crate) fn noise_text(noise: f64) -> String {
 }
 
 /// The values of a configuration's keys, joined.
-pub(crate) fn configuration_name(key: &[Cell]) -> String {
+pub(super) fn configuration_name(key: &[Cell]) -> String {
     let known = key.iter().filter(|c| **c != Cell::Null).map(columns::key_text);
     known.collect::<Vec<_>>().join(", ")
 }
 
 /// The same, with the name of its column before a value that tells nothing by itself: `parquet, workers 2, cache none`.
-pub(super) fn labelled_name(keys: &[&str], key: &[Cell]) -> String {
+pub(crate) fn labelled_name(keys: &[&str], key: &[Cell]) -> String {
     let labelled = |(name, cell): (&&str, &Cell)| {
-        let text = columns::key_text(cell);
-        let tells = cell.as_f64().is_none() && text != "none";
-        if tells { text } else { format!("{} {text}", name.replace('_', " ")) }
+        columns::labelled(name, &columns::key_text(cell), cell.as_f64().is_some())
     };
     let known = keys.iter().zip(key).filter(|(_, cell)| **cell != Cell::Null).map(labelled);
     known.collect::<Vec<_>>().join(", ")

@@ -1,7 +1,7 @@
 //! Figures of tables that are made here.
 
 use super::figure;
-use super::notes::labelled_name;
+use super::notes::{labelled_name, notes};
 use super::panel::value_of;
 use crate::chart::{Layout, Mark};
 use crate::input::ReportInput;
@@ -81,6 +81,28 @@ fn numbers_in_the_name_of_what_is_missing_bear_their_columns_name() {
     assert_eq!(labelled_name(&keys, &cells), "tiff, batch size 16, workers 2, cache none");
     let unknown = [cells[0].clone(), Cell::Null, Cell::Null, Cell::Null];
     assert_eq!(labelled_name(&keys, &unknown), "tiff");
+}
+
+#[test]
+fn notes_name_what_compresses_and_the_columns_of_numbers() {
+    let mut table = Table::new("dataloader");
+    table.push(row![
+        ("format", "tiff"),
+        ("codec", "zstd"),
+        ("workers", 2),
+        ("p50_s", 1.0),
+        ("verified", true)
+    ]);
+    table.push(row![
+        ("format", "ome-zarr"),
+        ("codec", "crc32c"),
+        ("workers", 2),
+        ("p50_s", 1.0),
+        ("verified", false)
+    ]);
+    let found = notes(&table, &[], &ReportInput::default());
+    assert_eq!(found[1], "Compression: tiff zstd, ome-zarr none.");
+    assert_eq!(found[2], "⚠ Pixels not verified: ome-zarr, workers 2.");
 }
 
 #[test]

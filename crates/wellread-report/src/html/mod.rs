@@ -211,8 +211,9 @@ fn notes(input: &ReportInput) -> String {
     if let Some(unfinished) = unfinished.filter(|all| !all.is_empty()) {
         let names: Vec<_> = unfinished.iter().filter_map(|name| name.as_str()).collect();
         items.push(format!(
-            "This run was interrupted: {} did not finish and are not in this report.",
-            names.join(", ")
+            "This run was interrupted: {} did not finish and {} not in this report.",
+            names.join(", "),
+            if names.len() == 1 { "is" } else { "are" }
         ));
     }
     let floors: Vec<String> = input
@@ -260,7 +261,7 @@ fn notes(input: &ReportInput) -> String {
             }
         }
         let unverified = all.iter().filter(|c| c.unverified).map(|c| {
-            let name = figures::configuration_name(&c.group.key);
+            let name = figures::labelled_name(&keys, &c.group.key);
             format!("{heading}: {name}: pixels not verified; do not use its figures")
         });
         items.extend(unverified);

@@ -9,7 +9,7 @@
 use super::options::CellOptions;
 use super::table::CellTable;
 use crate::each_row;
-use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_padded, refuse_shifted};
+use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_unlike};
 use crate::profiles::{Profiles, Spread, files_of_sites, folders_of, parts};
 use crate::surface::option;
 use crate::{Error, Result, Store, threads};
@@ -248,9 +248,8 @@ fn by_columns(
         found.append(&mut images?);
     }
     if found.contains(&None) {
-        let rows = || (0..table.rows).filter(|&row| !is_as_before(columns, row));
-        refuse_padded(&table.path, (own, columns, rows()), (theirs, beside), "cells.by")?;
-        refuse_shifted(&table.path, (own, columns, rows()), (theirs, beside), &compared, "cells.by")?;
+        let rows = (0..table.rows).filter(|&row| !is_as_before(columns, row));
+        refuse_unlike(&table.path, (own, columns, rows), (theirs, beside), &compared, "cells.by")?;
     }
     let mut has_cells = vec![false; images.len()];
     for image in found.iter().flatten() {

@@ -12,7 +12,7 @@
 
 use super::folders::{Folders, MAX_FOLDERS, plates};
 use crate::each_row;
-use crate::features::{Comparison, Index, refuse_shifted};
+use crate::features::{Comparison, Index, refuse_unlike};
 use crate::masks::beginnings;
 use crate::profiles::{self, files_of_sites};
 use crate::surface::option;
@@ -51,7 +51,7 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         let (columns, labelled) = of(columns.as_ref(), labels);
         let compared = Comparison::of(labels.path(), (by, &columns), (by, &beside))?;
         let own = (by, &columns[..], 0..labelled);
-        refuse_shifted(labels.path(), own, (by, &beside), &compared, "cells.by")?;
+        refuse_unlike(labels.path(), own, (by, &beside), &compared, "cells.by")?;
         let of_key = Index::new(&beside, &compared, rows);
         for label in 0..labelled {
             match compared.key(&columns, label).map_or(Ok(None), |key| of_key.find(&key)) {

@@ -37,6 +37,11 @@ impl SiteTable for Concat {
         sites.map_or(Ok(()), |sites| sites.complete(own)).map_err(|e| e.of_row(row))
     }
 
+    fn look_into(&self, row: usize) -> Result<()> {
+        let (part, own) = self.locate(row)?;
+        self.parts()[part].store.hints().look_into(own).map_err(|e| e.of_row(row))
+    }
+
     fn files_of_rows(&self) -> Vec<Vec<PathBuf>> {
         let of_part = |store: &dyn Store| {
             if let Some(sites) = store.hints().sites {

@@ -23,7 +23,7 @@ const SITES: [&str; 2] = ["site", "field"];
 ///
 /// # Errors
 /// Such sites.
-pub(crate) fn refuse_shifted(
+pub(super) fn refuse_shifted(
     path: &Path,
     (names, columns, rows): (&[String], &[ArrayRef], impl Iterator<Item = usize>),
     (their_names, theirs): (&[String], &[ArrayRef]),

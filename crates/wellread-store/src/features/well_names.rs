@@ -21,7 +21,7 @@ const WELLS: [&str; 2] = ["well", "well_position"];
 ///
 /// # Errors
 /// Such wells.
-pub(crate) fn refuse_padded(
+pub(super) fn refuse_padded(
     path: &Path,
     (names, columns, rows): (&[String], &[ArrayRef], impl Iterator<Item = usize>),
     (their_names, theirs): (&[String], &[ArrayRef]),

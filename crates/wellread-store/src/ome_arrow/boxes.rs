@@ -1,5 +1,6 @@
 //! Chunks and planes as boxes of their images.
 
+use crate::words::counted_with;
 use std::collections::HashSet;
 use std::ops::Range;
 use wellread_image::{Region, Shape};
@@ -97,8 +98,8 @@ pub(crate) fn covers(pieces: &[PieceBox], shape: Shape) -> std::result::Result<(
     }
     if pixels != shape.pixels() as u64 {
         return Err(format!(
-            "its {} chunks have {pixels} pixels, the image of {shape} has {}: chunks must cover the image",
-            pieces.len(),
+            "its {} {pixels} pixels, the image of {shape} has {}: chunks must cover the image",
+            counted_with(pieces.len(), "chunk", ["has", "have"]),
             shape.pixels()
         ));
     }

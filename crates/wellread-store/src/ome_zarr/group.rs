@@ -5,7 +5,7 @@
 
 use super::metadata_file::{malformed, parse, read_if_exists};
 use super::units::symbol;
-use crate::{Error, Result, place};
+use crate::{Error, Result, place, words};
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
@@ -215,7 +215,7 @@ impl Group {
         let image = self.multiscale()?;
         let dataset = image.datasets.get(level).ok_or_else(|| {
             let n = image.datasets.len();
-            let cause = format_args!("level {level} was asked for, but the image has {n} level(s)");
+            let cause = format_args!("level {level} was asked for, but {}", words::there_are(n, "level"));
             let error = Error::new(&self.file, cause);
             if n > 0 { error.choice() } else { error }.hint(match n {
                 0 => "the multiscales metadata lists no datasets; write the image again".to_owned(),

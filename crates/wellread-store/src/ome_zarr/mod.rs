@@ -31,7 +31,7 @@
 //! | [`codec`], [`native`], [`chunk`] | decoding one chunk; the usual codecs; what all decoders share |
 //! | [`general`] | chunks whose codecs only `zarrs` knows |
 //! | [`shard`] | the index of a shard and the byte ranges to read |
-//! | [`grid`] | which chunks a region touches |
+//! | [`grid`], `ranges` | which chunks a region touches; where their bytes lie, for those who ask ahead |
 //! | [`stamps`] | whether a chunk's file was written to after it was first read |
 //! | [`plate`], [`fields`] | columns of a plate: well, field of view, acquisition; what a plate lacks |
 //! | [`series`] | several images in one `.zarr`, with names and columns beside them |
@@ -40,6 +40,7 @@
 //! | [`read`] | requests: chunk files and pieces of shards, to blocks |
 //! | [`store`] | the [`crate::Store`] |
 //! | [`writer`], [`encode`], [`write_metadata`] | the [`crate::StoreWriter`] |
+//! | `unkept` | what an image's metadata say and no conversion keeps |
 //!
 //! Specifications: <https://ngff.openmicroscopy.org/0.4/>, <https://ngff.openmicroscopy.org/0.5/>,
 //! <https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html>,

@@ -1,4 +1,8 @@
 //! The store: a group, folder, plate or series of images, opened at one level. How their pixels are read is in `read.rs`.
+//!
+//! ```text
+//!  path ──layout──▶ rows ──load_plan, at first use──▶ ArrayPlan, one for all rows of equal metadata ──read──▶ Blocks
+//! ```
 
 use super::array::ArrayPlan;
 use super::chunk_codecs::Kind;

@@ -35,9 +35,12 @@
 //! | `cache`, `fast` | decoded pages shared by threads; blocks from them |
 //! | `general`, `check` | the slow path that takes everything, and what must hold before it may |
 //! | `store`, `reading` | [`ParquetStore`]: row groups; which path reads which row |
+//! | `row_facts` | where a row lies, and the memory that reading it takes |
+//! | `ranges`, `pages_ahead` | where the pages of rows lie; their headers, asked for before they are walked |
 //! | `plain`, `columns` | columns of plain values, read; which stand beside the images |
 //! | `int96` | times of Spark that nanoseconds do not hold |
 //! | `writer` | [`ParquetWriter`] |
+//! | `codec_name` | names of codecs, as users write and see them |
 //! | [`dataset`] | another layout: the folder of tables that `ome-arrow` calls a dataset |
 
 mod cache;

@@ -1,4 +1,8 @@
 //! Columns of plain values, read whole: features beside images, and tables of profiles.
+//!
+//! ```text
+//!  footer ──named──▶ columns that are plain, under names that differ ──read_columns, in threads──▶ RecordBatch
+//! ```
 
 use super::file::{PositionalFile, guarded};
 use super::footer::footer;

@@ -12,6 +12,15 @@
 //! path. A place of another scheme is one file with a [`Place`] and one line, [`register_place!`](crate::register_place); no
 //! format is touched (`docs/decisions/0041-places.md`).
 //!
+//! | module | what it holds |
+//! |---|---|
+//! | `interface`, `file` | what a place is asked for; files that are read and written |
+//! | `local` | the file system |
+//! | `address` | addresses that no place reads, and their parts that must not be shown |
+//! | `ahead`, `requests` | bytes asked for before they are read; which requests fetch some ranges |
+//! | `link` | what goes over the link to places behind a network, and its measurement |
+//! | `stopping` | waits that end when nobody wants the bytes any more |
+//!
 //! Things that only a file system of this machine has stay outside. These are locks and links that are made
 //! ([`crate::staged`], [`crate::journal`]), and maps ([`crate::mapping`]), for which a reader asks
 //! [`File::local`].

@@ -11,9 +11,7 @@ use super::name_rows::{ProfileMatch, Profiles};
 use super::names::{Namesakes, files_of_sites, folders_of, full_name, full_parts, parts};
 use super::spread::Spread;
 use crate::each_row;
-use crate::features::{
-    Comparison, FeatureColumns, Index, joint_key, key_at, key_in_words, refuse_padded, refuse_shifted,
-};
+use crate::features::{Comparison, FeatureColumns, Index, joint_key, key_at, key_in_words, refuse_unlike};
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -27,8 +25,8 @@ const SHOWN: usize = 3;
 /// where images lack one of the columns.
 ///
 /// # Errors
-/// Columns of the table, `path`, that hold numbers where those of the images hold times, or the reverse. Sites that the
-/// table and the images count from other numbers.
+/// Columns of the table, `path`, that hold numbers where those of the images hold times, or the reverse. Wells and
+/// sites that the table and the images write in two ways.
 pub(crate) fn keys_beside(
     images: &dyn Store,
     path: &Path,
@@ -42,8 +40,7 @@ pub(crate) fn keys_beside(
     let columns = beside.as_ref().map_or(&[][..], RecordBatch::columns);
     let compared = Comparison::of(path, (on, of_table), (on, columns))?;
     let rows = 0..of_table.first().map_or(0, Array::len);
-    refuse_padded(path, (on, of_table, rows.clone()), (on, columns), "on")?;
-    refuse_shifted(path, (on, of_table, rows), (on, columns), &compared, "on")?;
+    refuse_unlike(path, (on, of_table, rows), (on, columns), &compared, "on")?;
     let keys = (0..images.len()).map(|image| compared.key(columns, image)).collect();
     Ok(Some((keys, compared)))
 }

@@ -8,6 +8,7 @@
 
 use super::matching::{ByNames, keys_beside, rows_of_keys, rows_of_names, some_keys, some_values};
 use super::near;
+use super::places::refuse_two_places;
 use crate::each_row;
 use crate::features::{Comparison, as_written, joint_key, key_at, key_in_words};
 use crate::surface::option;
@@ -32,7 +33,8 @@ pub(crate) struct RowsOfImages {
 /// The row of each image, by the values of `columns`, which are called `on`: see [`super::join`].
 ///
 /// # Errors
-/// Two rows of one image. A name that could be of either of two images. No image with a row. Times against numbers.
+/// Two rows of one image. A name that could be of either of two images, names of two sites in one row. No image with a row. Times
+/// against numbers.
 pub(crate) fn rows_of_images(
     source: &dyn Store,
     path: &Path,
@@ -71,6 +73,7 @@ fn rows_by_names(
         return Err(of_several_folders(path, on, &one, &other));
     }
     by_number(source, path, (on, columns), &mut rows)?;
+    refuse_two_places(source, path, on, &rows)?;
     Ok((rows, other_folder))
 }
 

@@ -438,6 +438,11 @@ impl SiteTable for SitesStore {
         if is_whole { Ok(()) } else { Err(self.incomplete(row, planes)) }
     }
 
+    fn look_into(&self, row: usize) -> Result<()> {
+        let expected = self.first_info(row)?;
+        self.files_of_site(row)?.try_for_each(|file| self.alike(row, file, expected))
+    }
+
     fn files_of_rows(&self) -> Vec<Vec<PathBuf>> {
         let files =
             |row| self.files_of_site(row).map(|files| files.map(|file| self.file(file)).collect::<Vec<_>>());

@@ -1,8 +1,8 @@
-//! A finished folder moved in a place where files are moved one by one: the files that make a set of it go
+//! Finished output moved in a place where files are moved one by one: the files that make a set of a folder go
 //! last.
 
 use super::Staged;
-use super::remote;
+use super::remote::{self, Left};
 use super::remove::remove_any;
 use crate::{Error, Result, place};
 use std::io;
@@ -14,22 +14,35 @@ impl Staged {
     ///
     /// # Errors
     /// As [`Self::commit`].
-    pub fn commit_with_last(mut self, last: &Path) -> Result<()> {
-        if !place::is_remote(&self.target) {
-            return self.commit();
-        }
-        let old = remote::to_go(&self.temporary, &self.target, self.overwrite)?;
-        let mut is_placed = false;
-        let done = if self.overwrite {
-            remote::replace(&self.temporary, &self.target, &old, Some(last), || {
-                self.move_in_order(last)?;
-                is_placed = true;
-                Ok(())
-            })
-        } else {
-            self.move_in_order(last)
+    pub fn commit_with_last(self, last: &Path) -> Result<()> {
+        self.commit_in_order(Some(last))
+    }
+
+    /// Moves `from` to the target, in a place where files are moved one by one: what lies in `last` goes last. The output is kept where
+    /// not all of it could be put in place of what was there. Half of that may be gone by now.
+    ///
+    /// # Errors
+    /// Not all of the output is at its place.
+    pub(super) fn place_remotely(&mut self, from: &Path, last: Option<&Path>) -> Result<Left> {
+        let move_new = || match last {
+            Some(last) => self.move_in_order(last),
+            None => place::rename(from, &self.target).map_err(|e| self.cannot_move(&e)),
         };
-        if is_placed { done } else { self.keep_half_placed(done) }
+        let placed = remote::put_in_place(from, &self.target, self.overwrite, last, move_new);
+        match placed {
+            Err(error) if self.overwrite => {
+                self.remove = false;
+                let [there, rest] = [&self.target, &self.temporary].map(|path| place::shown(path));
+                let (there, rest) = (there.display(), rest.display());
+                let kept = format_args!("the new output is kept: what is not in {there} yet is in {rest}");
+                Err(error.also(kept))
+            }
+            placed => placed,
+        }
+    }
+
+    pub(super) fn cannot_move(&self, e: &io::Error) -> Error {
+        Error::io(&self.target, "cannot move the finished output into place", e)
     }
 
     /// Moves what lies beside `last`, and then that.
@@ -43,7 +56,7 @@ impl Staged {
             for path in gone {
                 remove_any(path);
             }
-            Error::io(&self.target, "cannot move the finished output into place", &e)
+            self.cannot_move(&e)
         })
     }
 }

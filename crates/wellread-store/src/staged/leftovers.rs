@@ -2,6 +2,7 @@
 //! processes that have ended. The user decides on the rest: it may be needed, or another machine or container may be
 //! writing it.
 
+use super::names::in_short;
 use super::remove::remove_any;
 use crate::entries::{OLD, PARTIAL, RESUME};
 use crate::journal::Journal;
@@ -47,8 +48,8 @@ pub fn leftovers(folder: &Path) -> Vec<Leftover> {
 /// As [`leftovers`], for the folder that `target` lies in. It also has what a process elsewhere may be writing to the target itself
 /// now, which no writer of the same target removes.
 pub fn leftovers_beside(target: &Path) -> Vec<Leftover> {
-    let name = target.file_name().and_then(|name| name.to_str());
-    target.parent().map_or_else(Vec::new, |folder| found_in(folder, |path| leftover(path, name)))
+    let name = target.file_name().and_then(|name| name.to_str()).map(in_short);
+    target.parent().map_or_else(Vec::new, |folder| found_in(folder, |path| leftover(path, name.as_deref())))
 }
 
 /// As [`leftovers`], of files and folders that are called otherwise: of a name `process` tells which process made it, if it is of that
@@ -87,13 +88,26 @@ fn leftover(path: &Path, wanted: Option<&str>) -> Option<Leftover> {
     };
     let (bytes, written) = size(path);
     let is_named = is_quiet(written) || kind == LeftoverKind::Unseen && wanted == Some(of);
-    let target = of.strip_suffix(OLD).map(|target| path.with_file_name(target));
+    let target = of.strip_suffix(OLD).map(|target| target_of(path, target));
     let kind = match target.filter(|target| target.symlink_metadata().is_err()) {
         Some(target) => LeftoverKind::MovedAside(target),
         None if !is_named => return None,
         None => kind,
     };
     Some(Leftover { path: path.to_owned(), bytes, kind })
+}
+
+/// The target beside `path` that is called `short` in names of its output; the path of this name where there is none.
+fn target_of(path: &Path, short: &str) -> PathBuf {
+    let place = path.with_file_name(short);
+    if place.symlink_metadata().is_ok() {
+        return place;
+    }
+    let is_it = |other: &Path| {
+        other.file_name().and_then(|name| name.to_str()).map(in_short).as_deref() == Some(short)
+    };
+    let beside = path.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten();
+    beside.flatten().map(|entry| entry.path()).find(|other| is_it(other)).unwrap_or(place)
 }
 
 /// Whether it is an hour since something was written. A time to come is that of another machine, which may be writing.
@@ -123,6 +137,7 @@ fn size(path: &Path) -> (u64, SystemTime) {
 pub(super) fn remove_leftovers(parent: &Path, name: &str) {
     let Ok(entries) = place::list(parent) else { return };
     let replaced = parent.join(name).symlink_metadata().is_ok();
+    let name = &*in_short(name);
     for entry in entries.flatten() {
         let file = entry.name();
         let Some((process, of)) = file.to_str().and_then(written_by) else { continue };

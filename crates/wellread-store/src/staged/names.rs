@@ -2,13 +2,43 @@
 
 use super::replace::through_links;
 use crate::entries::{PARTIAL, RESUME};
-use crate::place;
 use crate::surface::{option, option_as};
+use crate::{Error, Result, place};
+use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 use wellread_trace::process::process_mark;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Longest name of a target, in bytes, that names beside it have whole. Most file systems allow 255 bytes: what stands before and
+/// behind it in these names takes fewer than the others.
+const LONGEST: usize = 180;
+
+/// A target's name as names beside it have it. A longer one is cut to its end, which tells the format, behind a number for all of it.
+pub(super) fn in_short(name: &str) -> Cow<'_, str> {
+    if name.len() <= LONGEST {
+        return Cow::Borrowed(name);
+    }
+    let number = format!("{:016x}~", xxh3_64(name.as_bytes()));
+    let end = &name[name.ceil_char_boundary(name.len() + number.len() - LONGEST)..];
+    Cow::Owned(number + end)
+}
+
+/// Refuses a target whose name the file system does not take. Output is written under another one before.
+///
+/// # Errors
+/// Such a name.
+pub(super) fn check_length(target: &Path) -> Result<()> {
+    match target.symlink_metadata() {
+        Err(e) if e.kind() == io::ErrorKind::InvalidFilename => {
+            Err(Error::io(target, "cannot be written", &e).hint("choose a shorter name"))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// The folder with the part of `target` that an interrupted run has left, or that a run is writing. It can be gone on with.
 pub fn part(target: &Path) -> Option<PathBuf> {
@@ -20,7 +50,7 @@ pub fn part(target: &Path) -> Option<PathBuf> {
 /// Where a part of `target` is kept when writing is interrupted.
 pub(super) fn resume_folder(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
-    target.with_file_name(format!("{RESUME}{name}"))
+    target.with_file_name(format!("{RESUME}{}", in_short(&name)))
 }
 
 /// The advice where a name is taken.
@@ -44,7 +74,8 @@ pub(super) fn partial_name(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     // Hashers begin with numbers that the system has drawn for this process.
     let drawn = RandomState::new().hash_one((std::process::id(), n, SystemTime::now())) as u32;
-    target.with_file_name(format!("{PARTIAL}{}-{n}.{drawn:08x}-{name}", process_mark(std::process::id())))
+    let (mark, name) = (process_mark(std::process::id()), in_short(&name));
+    target.with_file_name(format!("{PARTIAL}{mark}-{n}.{drawn:08x}-{name}"))
 }
 
 #[cfg(test)]
@@ -69,6 +100,60 @@ mod tests {
         let names: Vec<_> =
             std::fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["new.tif"]);
+    }
+
+    #[test]
+    fn long_names_are_told_apart_and_keep_their_ending() {
+        let names = ["a", "b"].map(|first| format!("{first}{}.ome.tiff", "ä".repeat(100)));
+        let short = names.each_ref().map(|name| in_short(name).into_owned());
+        assert!(short.iter().all(|name| (LONGEST - 1..=LONGEST).contains(&name.len())), "{short:?}");
+        assert!(short.iter().all(|name| name.ends_with("ä.ome.tiff")) && short[0] != short[1], "{short:?}");
+        assert_eq!(in_short(&short[0]), short[0].as_str());
+    }
+
+    /// A name may be as long as the file system takes.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn targets_of_the_longest_names_are_written_replaced_and_gone_on_with() {
+        use super::super::{Leftover, LeftoverKind, leftovers, write};
+        use crate::entries::OLD;
+        let dir = tempfile::tempdir().unwrap();
+        for length in [181, 247, 248, 255] {
+            let target = dir.path().join(format!("{}.tif", "x".repeat(length - 4)));
+            for bytes in [b"old", b"new"] {
+                write(&target, bytes).unwrap();
+                assert_eq!(std::fs::read(&target).unwrap(), bytes);
+            }
+            std::fs::remove_file(&target).unwrap();
+            for content in ["old", "new"] {
+                let staged = Staged::resumable(&target, true, "a to b").unwrap();
+                assert_eq!(part(&target).as_deref(), Some(staged.path()));
+                std::fs::write(staged.path().join("a.tif"), content).unwrap();
+                staged.commit().unwrap();
+                assert_eq!(std::fs::read_to_string(target.join("a.tif")).unwrap(), content);
+            }
+            std::fs::remove_dir_all(&target).unwrap();
+            let short = in_short(target.file_name().unwrap().to_str().unwrap()).into_owned();
+            let mark = process_mark(4_294_967_294);
+            let [half, aside] =
+                ["", OLD].map(|end| dir.path().join(format!("{PARTIAL}{mark}-0-{short}{end}")));
+            std::fs::write(&half, b"").unwrap();
+            std::fs::write(&aside, b"old").unwrap();
+            let kind = LeftoverKind::MovedAside(dir.path().join(&short));
+            assert_eq!(leftovers(dir.path()), [Leftover { path: aside.clone(), bytes: 3, kind }]);
+            write(&target, b"new").unwrap();
+            assert!(!half.exists() && aside.exists(), "the only copy there was");
+            assert!(leftovers(dir.path()).is_empty(), "something is in its place");
+            write(&target, b"newer").unwrap();
+            std::fs::remove_file(&target).unwrap();
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "{length}");
+        }
+        let target = dir.path().join("x".repeat(256));
+        for overwrite in [false, true] {
+            let error = Staged::new(&target, overwrite).unwrap_err().to_string();
+            assert!(error.contains("too long") && error.contains("choose a shorter name"), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

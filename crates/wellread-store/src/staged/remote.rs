@@ -60,7 +60,7 @@ fn free(target: &Path, error: &io::Error) -> Result<()> {
 
 /// The files of a set that is replaced which go.
 #[derive(Debug, Default)]
-pub(super) struct Old {
+struct Old {
     /// Those that tell how files below them make images. They go first.
     heads: Vec<PathBuf>,
     /// The others that the new set has not. They go last.
@@ -99,7 +99,7 @@ impl Old {
 ///
 /// # Errors
 /// Something is there that was not, and `overwrite` was not asked for. One of both cannot be looked at.
-pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Old> {
+fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Old> {
     if !overwrite {
         // An earlier look does not show files that others have put there since.
         place::look_anew(target);
@@ -171,13 +171,16 @@ pub(super) fn keep_on_signals(from: &Path) {
     unfinished().retain(|path| !from.starts_with(path));
 }
 
+/// The error of a file of the old set that cannot be removed, where all of the new output is at its place.
+pub(super) type Left = Option<Error>;
+
 /// Runs `work`, all the steps that replace a set. After the first the old one is no set, and before the last the new one is none. So
 /// the end of the process waits for them.
 ///
 /// # Errors
 /// The process is ending already, and nothing is run; the error of `work`.
-fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<()>) -> Result<()> {
-    let (mut work, mut done) = (Some(work), Ok(()));
+fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<Left>) -> Result<Left> {
+    let (mut work, mut done) = (Some(work), Ok(None));
     let mut run = || {
         if let Some(work) = work.take() {
             done = work();
@@ -192,37 +195,39 @@ fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<()>) -> Result
 /// tell what else is of the set.
 ///
 /// # Errors
-/// One of the steps fails, or the process is ending already.
-pub(super) fn replace(
+/// A step up to the move fails, or the process is ending already.
+fn replace(
     from: &Path,
     target: &Path,
     old: &Old,
     last: Option<&Path>,
     move_new: impl FnOnce() -> Result<()>,
-) -> Result<()> {
+) -> Result<Left> {
     finish_before_end(target, || {
         begin_to_replace(from, target, old)?;
         move_new()?;
         // A version of the old set that is the newest would be without its data.
         let is_first = |file: &PathBuf| last.is_some_and(|last| file.starts_with(last));
         let (first, then): (Vec<_>, Vec<_>) = old.rest.iter().cloned().partition(is_first);
-        remove_old(target, &first)?;
-        remove_old(target, &then)?;
-        end_replacing(target, old)
+        let gone = remove_old(target, &first).and_then(|()| remove_old(target, &then));
+        Ok(gone.and_then(|()| end_replacing(target, old)).err())
     })
 }
 
-/// Moves `from` to `target`; with `overwrite` what was there goes, and only after all of the new output is there.
-pub(super) fn put_in_place(from: &Path, target: &Path, overwrite: bool) -> Result<()> {
+/// Moves `from` to `target` by `move_new`. With `overwrite` the set that was there goes after all of the new output is there, first its
+/// files in `last`.
+///
+/// # Errors
+/// Not all of the output is at its place.
+pub(super) fn put_in_place(
+    from: &Path,
+    target: &Path,
+    overwrite: bool,
+    last: Option<&Path>,
+    move_new: impl FnOnce() -> Result<()>,
+) -> Result<Left> {
     let old = to_go(from, target, overwrite)?;
-    let move_new = || {
-        place::rename(from, target)
-            .map_err(|e| Error::io(target, "cannot move the finished output into place", &e))
-    };
-    if !overwrite {
-        return move_new();
-    }
-    replace(from, target, &old, None, move_new)
+    if overwrite { replace(from, target, &old, last, move_new) } else { move_new().map(|()| None) }
 }
 
 /// Removes all files of a folder but the one called `kept`.

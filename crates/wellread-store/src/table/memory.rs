@@ -2,6 +2,7 @@
 
 use super::{Columns, ImageTable, Rows};
 use crate::features::unique_schema;
+use crate::words::counted;
 use crate::{FormatContext, Result, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -83,7 +84,7 @@ impl ImageTable for MemoryTable {
     }
 
     fn layout(&self) -> Result<StoreLayout> {
-        let pieces = format!("{} record batches", self.batches.len());
+        let pieces = counted(self.batches.len(), "record batch");
         let (codec, variant) = ("none".into(), "in memory".into());
         Ok(StoreLayout { codec, pieces, variant, ..StoreLayout::default() })
     }

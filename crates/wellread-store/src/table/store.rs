@@ -371,7 +371,7 @@ fn query(rows: &Rows<'_>) -> wellread_trace::Span {
 
 /// Memory of a read, used again for the next one.
 #[derive(Debug, Default)]
-struct Reading {
+struct ReadMemory {
     /// Requests in the order of their rows, and those of rows that the first list has not.
     order: Vec<usize>,
     without: Vec<usize>,
@@ -483,7 +483,7 @@ impl Store for TableStore {
             self.check(request)?;
         }
         let Scratch { pixels: buffer, context, .. } = scratch;
-        let Reading { order, without, rows, boxes, engine } = context.get();
+        let ReadMemory { order, without, rows, boxes, engine } = context.get();
         order.clear();
         order.extend(0..requests.len());
         order.sort_unstable_by_key(|&i| (requests[i].row, i));

@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::{Compression, Error, Result};
 use std::path::Path;
 
-/// A compression that can be read and written.
+/// The compression of a page. All but [`Codec::Other`] can be read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Codec {
     None,
@@ -287,6 +287,7 @@ impl Packing {
             Codec::Zstd => zstd::bulk::Compressor::new(self.level)
                 .and_then(|mut zstd| zstd.include_checksum(self.checksums).and_then(|()| zstd.compress(data)))
                 .map_err(|e| format!("Zstandard: {e}")),
+            // No `Packing` has a codec of the kind `Other`.
             Codec::None | Codec::Other(_) => Ok(data.to_vec()),
         }
     }

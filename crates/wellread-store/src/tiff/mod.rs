@@ -33,6 +33,7 @@
 //! | `writer`, `encode` | the [`StoreWriter`](crate::StoreWriter) |
 //! | `sums` | checksums of strips, tiles and directories |
 //! | `unkept` | what a file's OME-XML says and no conversion keeps |
+//! | `own` | whether a file was written here: asked before a folder of files is replaced |
 //!
 //! # Example
 //!
@@ -103,7 +104,7 @@ pub(crate) fn open_companion(
 
 fn of_files(path: &Path, files: Vec<PathBuf>, companion: Option<Companion>) -> Result<store::TiffStore> {
     let files = files.into_iter().map(|file| (file, None)).collect();
-    store::TiffStore::of_files(path, [true, false], files, companion::Companions::new(companion))
+    store::TiffStore::of_files(path, store::NamedBy::Caller, files, companion::Companions::new(companion))
 }
 
 pub(crate) use companion::Companion;

@@ -12,6 +12,7 @@ use super::listing;
 use super::series::{Kind, OtherFile, PlaneRef, Series, can_list};
 use crate::refusal::Refusal;
 use crate::text_cache::TextCache;
+use crate::words::counted;
 use crate::{Error, Result, RowInfo, place};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -258,7 +259,8 @@ fn one(
     if image.samples_per_pixel.iter().any(|&s| s != samples) {
         if !c.is_multiple_of(samples) {
             return Ok(Series::refused(Refusal::damaged(format!(
-                "pages have {samples} samples per pixel, but the OME-XML declares {c} channels"
+                "pages have {samples} samples per pixel, but the OME-XML declares {}",
+                counted(c, "channel")
             ))));
         }
         image.to_mut().samples_per_pixel = vec![samples; c / samples];
@@ -299,7 +301,7 @@ fn one(
 }
 
 fn no_such_page(ifd: usize, pages: &[Page]) -> String {
-    format!("the OME-XML tells of page {ifd}, but the file has only {} pages", pages.len())
+    format!("the OME-XML tells of page {ifd}, but the file has only {}", counted(pages.len(), "page"))
 }
 
 /// The table of planes; `sources` numbers the files of the map, 0 being the file itself.

@@ -24,7 +24,7 @@ const LONGEST: usize = 8;
 const FILES_PER_THREAD: usize = 16;
 
 impl TiffStore {
-    /// Finds the rows of a folder.
+    /// Finds the rows of a folder. `is_listed` says that a listing has named its files: their lengths are known then.
     pub(super) fn find_rows(&mut self, is_listed: bool) {
         let n = self.files.len();
         let mut fetching = self.remote_path().and_then(|remote| Fetching::of(remote, None));

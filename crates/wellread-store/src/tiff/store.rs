@@ -78,6 +78,17 @@ pub(super) struct TiffStore {
     pub(super) is_at_end: OnceLock<bool>,
 }
 
+/// The one who has named the files of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NamedBy {
+    /// The path of the set, which is its one file.
+    Path,
+    /// A listing of the folder, which knows how long they are.
+    Listing,
+    /// The caller that opens them.
+    Caller,
+}
+
 pub(super) struct FileSlot {
     pub(super) path: PathBuf,
     /// Name of its image by the folder's index of names.
@@ -113,20 +124,20 @@ impl TiffStore {
         let meta = place::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let is_folder = meta.is_folder();
         if !is_folder {
-            return Self::of_files(path, [false; 2], vec![(path.to_owned(), None)], Companions::default());
+            let files = vec![(path.to_owned(), None)];
+            return Self::of_files(path, NamedBy::Path, files, Companions::default());
         }
         let listed = listing::files(path, options)?;
         let companions: Vec<PathBuf> = listed.companions.iter().map(|file| path.join(file)).collect();
         let arranged = name_index::arrange(path, listed.files, |file| file)?;
         let files = arranged.into_iter().map(|(file, name)| (path.join(file), name.map(Box::from))).collect();
-        Self::of_files(path, [true; 2], files, Companions::read(&companions)?)
+        Self::of_files(path, NamedBy::Listing, files, Companions::read(&companions)?)
     }
 
-    /// Opens these files, each with the name of its image where that is known. `path` is what they are called together, as a folder or
-    /// as one file, and whether a listing of it has named them.
+    /// Opens these files, each with the name of its image where that is known. `path` is what they are called together.
     pub(super) fn of_files(
         path: &Path,
-        [is_folder, is_listed]: [bool; 2],
+        named_by: NamedBy,
         files: Vec<(PathBuf, Option<Box<str>>)>,
         companions: Companions,
     ) -> Result<Self> {
@@ -141,7 +152,7 @@ impl TiffStore {
         let mut store = Self {
             path: path.to_owned(),
             remote,
-            is_folder,
+            is_folder: named_by != NamedBy::Path,
             sampled: false,
             files,
             rows: vec![],
@@ -154,10 +165,10 @@ impl TiffStore {
             restarts: Restarts::default(),
             is_at_end: OnceLock::new(),
         };
-        if is_folder {
-            store.find_rows(is_listed);
-        } else {
-            store.rows = Self::rows_of_file(0, &*store.index(0)?);
+        match named_by {
+            NamedBy::Path => store.rows = Self::rows_of_file(0, &*store.index(0)?),
+            NamedBy::Listing => store.find_rows(true),
+            NamedBy::Caller => store.find_rows(false),
         }
         Ok(store)
     }

@@ -310,6 +310,19 @@ fn label_images_are_told_by_keys_as_tables_are() {
     assert_eq!(found, [None, Some(1), Some(0)]);
     let error = crate::cells::pair(&images(), &labels, &on(&["well"])).unwrap_err().to_string();
     assert!(error.contains("image-0 and image-1 are alike in well"), "{error}");
+    // As tables are, label images of wells or sites that are written in another way are refused.
+    for (wells, sites, said) in [
+        (
+            ["B2", "A01"],
+            [1, 2],
+            "column \"well\" has the well \"B2\", which the images' column \"well\" calls \"B02\"",
+        ),
+        (["A01", "A01"], [0, 1], "counts sites from 0 to 1, and the images' column \"site\" from 1 to 2"),
+    ] {
+        let labels = Named(batch(vec![("well", texts(&wells)), ("site", numbers(&sites))]));
+        let error = crate::cells::pair(&images(), &labels, &on(&["well", "site"])).unwrap_err();
+        assert!(error.is_choice() && error.to_string().contains(said), "{error}");
+    }
 }
 
 #[test]

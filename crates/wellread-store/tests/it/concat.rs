@@ -293,7 +293,13 @@ fn what_is_wrong_names_the_part() {
     let empty = dir.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     std::fs::write(empty.join("x.json"), "{}").unwrap();
-    assert!(refused(&empty).to_string().contains("no image format recognised"));
+    let said = refused(&empty).to_string();
+    assert!(said.contains("no image format recognised; the folder holds x.json"), "{said}");
+    for name in ["a.json", "b.json", "c.json", "d.json"] {
+        std::fs::write(empty.join(name), "{}").unwrap();
+    }
+    let said = refused(&empty).to_string();
+    assert!(said.contains("holds a.json, b.json, c.json, d.json and 1 more"), "{said}");
     let pictures = ["1.tif", "2.png", "3.TIFF"].map(|name| dir.path().join("pictures").join(name));
     std::fs::create_dir(dir.path().join("pictures")).unwrap();
     for path in &pictures {

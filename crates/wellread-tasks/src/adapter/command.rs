@@ -4,7 +4,7 @@
 //! otherwise the experiment is a command line for `sh`. The program finds its task in `WELLREAD_TASK` and appends its
 //! phases to `WELLREAD_PHASES`. Wall time and memory are known of one that reports nothing, and that is said.
 
-use super::experiments::{EXPERIMENTS, experiments};
+use super::experiments::{EXPERIMENTS, own_file};
 use super::interface::{Adapter, Site};
 use crate::repository::Branch;
 use crate::task::{Mode, Row};
@@ -35,7 +35,7 @@ impl Adapter for CommandLine {
     }
 
     fn check(&self, branch: &Branch, row: &Row, _: Mode) -> Result<()> {
-        if has_script(branch, &row.experiment)? {
+        if own_file(branch, &row.experiment, &[ENDING])?.is_some() {
             return Ok(());
         }
         let Some(program) = plain_program(&row.experiment) else { return Ok(()) };
@@ -48,11 +48,12 @@ impl Adapter for CommandLine {
         } else if OF_THE_SHELL.contains(&program) || on_path(program) {
             return Ok(());
         }
-        let known = experiments(branch, &[ENDING])?;
+        // With `auto` the name may be meant for another adapter.
+        let known = branch.list(EXPERIMENTS)?;
         let has = if known.is_empty() {
             format!("the branch has no {EXPERIMENTS}/*.{ENDING}")
         } else {
-            format!("the branch has the scripts {}", crate::nearest::listed(&row.experiment, &known))
+            format!("{EXPERIMENTS} has {}", crate::nearest::listed(&row.experiment, &known))
         };
         bail!(
             "branch {:?}: experiment {:?} is neither a script of the branch nor a command line: there is no program \
@@ -76,14 +77,6 @@ impl Adapter for CommandLine {
         }
         Ok(command)
     }
-}
-
-/// Whether the branch has an experiment as a script.
-///
-/// # Errors
-/// A repository that cannot be read.
-pub(super) fn has_script(branch: &Branch, experiment: &str) -> Result<bool> {
-    branch.has(&script(experiment))
 }
 
 fn script(experiment: &str) -> String {

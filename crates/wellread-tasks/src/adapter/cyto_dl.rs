@@ -3,7 +3,7 @@
 //! The process is `python/wellread/_tasks/cyto_dl.py`. Only Hydra knows which keys the composed config has, so that
 //! overrides are checked there. Facts in files are checked here, before anything runs.
 
-use super::experiments::{experiment_file, experiments};
+use super::experiments::{experiment_file, own_file};
 use super::interface::{Adapter, Site};
 use super::python;
 use crate::hardware;
@@ -26,12 +26,8 @@ impl Adapter for CytoDl {
         "cyto-dl"
     }
 
-    fn suits(&self, branch: &Branch, _: &Row) -> Result<bool> {
-        Ok(branch.has("cyto_dl")? && !experiments(branch, &[ENDING])?.is_empty())
-    }
-
-    fn endings(&self) -> &'static [&'static str] {
-        &[ENDING]
+    fn suits(&self, branch: &Branch, row: &Row) -> Result<bool> {
+        Ok(branch.has("cyto_dl")? && own_file(branch, &row.experiment, &[ENDING])?.is_some())
     }
 
     fn check(&self, branch: &Branch, row: &Row, mode: Mode) -> Result<()> {

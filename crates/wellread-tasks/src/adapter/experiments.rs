@@ -25,16 +25,27 @@ pub fn spelled(branch: &Branch, experiment: &str) -> Result<Option<String>> {
     Ok(alike.next().filter(|_| alike.next().is_none()).map(str::to_owned))
 }
 
+/// The file of a branch that is this experiment: the first that ends in one of `endings`.
+///
+/// # Errors
+/// A repository that cannot be read.
+pub(super) fn own_file(branch: &Branch, experiment: &str, endings: &[&str]) -> Result<Option<String>> {
+    for ending in endings {
+        let path = format!("{EXPERIMENTS}/{experiment}.{ending}");
+        if branch.has(&path)? {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
 /// Says that the branch has no such experiment, and which it has: those whose files end in one of `endings`.
 ///
 /// # Errors
 /// Always, unless the file is there.
 pub fn experiment_file(branch: &Branch, experiment: &str, endings: &[&str]) -> Result<String> {
-    for ending in endings {
-        let path = format!("{EXPERIMENTS}/{experiment}.{ending}");
-        if branch.has(&path)? {
-            return Ok(path);
-        }
+    if let Some(path) = own_file(branch, experiment, endings)? {
+        return Ok(path);
     }
     let known = experiments(branch, endings)?;
     let has = if known.is_empty() {

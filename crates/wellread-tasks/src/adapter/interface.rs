@@ -14,16 +14,11 @@ pub trait Adapter: Sync {
     /// Name of `--adapter` and in results.
     fn name(&self) -> &'static str;
 
-    /// Whether the row is one of this adapter's, for `--adapter auto`: told from the files of the branch.
+    /// Whether the row is one of this adapter's, for `--adapter auto`: told from the file that the branch has of its experiment.
     ///
     /// # Errors
     /// A repository that cannot be read.
     fn suits(&self, branch: &Branch, row: &Row) -> Result<bool>;
-
-    /// Endings of its experiments, where these are files of settings in the branch.
-    fn endings(&self) -> &'static [&'static str] {
-        &[]
-    }
 
     /// Checks the row as far as possible before anything runs. It finds an experiment that the branch does not have (the
     /// message lists those it has), a missing checkpoint in the table.

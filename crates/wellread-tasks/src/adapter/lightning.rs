@@ -40,10 +40,6 @@ impl Adapter for Lightning {
         Ok(false)
     }
 
-    fn endings(&self) -> &'static [&'static str] {
-        &ENDINGS
-    }
-
     fn check(&self, branch: &Branch, row: &Row, mode: Mode) -> Result<()> {
         match modules(&row.experiment) {
             Some(modules) => {

@@ -4,7 +4,7 @@
 //! `configs/experiment/EXPERIMENT.toml`, so that branches can differ in it. A repository without that folder gets the
 //! defaults that the program has for the name.
 
-use super::experiments::{EXPERIMENTS, experiment_file, experiments};
+use super::experiments::{EXPERIMENTS, experiment_file, own_file};
 use super::interface::{Adapter, Site};
 use crate::config::Config;
 use crate::repository::Branch;
@@ -29,11 +29,7 @@ impl Adapter for Native {
 
     fn suits(&self, branch: &Branch, row: &Row) -> Result<bool> {
         let built_in = BUILT_IN.contains(&row.experiment.as_str()) && branch.list(EXPERIMENTS)?.is_empty();
-        Ok(built_in || !experiments(branch, &ENDINGS)?.is_empty())
-    }
-
-    fn endings(&self) -> &'static [&'static str] {
-        &ENDINGS
+        Ok(built_in || own_file(branch, &row.experiment, &ENDINGS)?.is_some())
     }
 
     fn check(&self, branch: &Branch, row: &Row, mode: Mode) -> Result<()> {

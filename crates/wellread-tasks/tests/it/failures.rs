@@ -16,7 +16,7 @@ fn what_can_be_known_is_said_before_anything_runs() {
         ("mian,unet,cpu,,", "line 2: there is no branch, tag or commit \"mian\"; the nearest are main"),
         ("slow-lodaing,unet,cpu,,", "the nearest are slow-loading"),
         ("-x,unet,cpu,,", "\"-x\" is no name"),
-        ("main,unett,cpu,,", "there is no program \"unett\"; the branch has the scripts unet"),
+        ("main,unett,cpu,,", "there is no program \"unett\"; configs/experiment has unet.sh"),
         ("main,./no/such.sh,cpu,,", "no program \"./no/such.sh\""),
         ("main,unet,cpu,gone.ckpt,", "checkpoint_path: there is no gone.ckpt; looked for at "),
         ("main,unet,cpu,,/no/such/data", "data_path: there is no /no/such/data"),

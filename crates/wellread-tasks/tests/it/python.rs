@@ -24,6 +24,7 @@ fn sandbox() -> Sandbox {
         sandbox.commit(&format!("configs/{name}.yaml"), "a: 1\n", name);
     }
     sandbox.commit("cyto_dl/__init__.py", "", "CytoDL");
+    sandbox.commit("configs/experiment/im2im/own.toml", "kind = \"im2im/segmentation\"\n", "in Rust");
     git(&sandbox.repo(), &["checkout", "--quiet", "main"]);
     sandbox
 }
@@ -39,6 +40,7 @@ fn rows_find_their_adapter_by_the_files_of_the_branch() {
         ("net,unet,cpu", "command"),
         ("cyto,im2im/segmentation,cpu", "cyto-dl"),
         ("cyto,im2im/segmentation,ddp", "cyto-dl"),
+        ("cyto,unet,cpu", "command"),
         ("main,unet,cpu", "command"),
     ] {
         let config = sandbox.config(&format!("branch,experiment,trainer\n{row}\n"));
@@ -46,6 +48,18 @@ fn rows_find_their_adapter_by_the_files_of_the_branch() {
         let planned = outcome.unwrap_or_else(|error| panic!("{row}: {error:#}")).planned;
         let plan = text::plan(&planned, 1);
         assert!(plan.contains(adapter), "{row}\n{plan}");
+    }
+    // Each adapter looks for the file of the row, not for any of its kind.
+    for (row, said) in [
+        ("cyto,im2im/own,ddp", "native experiments run on the processors (trainer cpu), not on ddp"),
+        (
+            "cyto,im2im/segmentatoin,cpu",
+            "there is no program \"im2im/segmentatoin\"; \
+             configs/experiment has im2im/own.toml, im2im/segmentation.yaml, unet.sh",
+        ),
+    ] {
+        let refusal = refused(&sandbox.config(&format!("branch,experiment,trainer\n{row}\n")));
+        assert!(refusal.contains(said), "{row}\n{refusal}");
     }
 }
 

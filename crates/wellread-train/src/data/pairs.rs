@@ -148,9 +148,9 @@ impl Pairs {
         let channel = |set: &Dataset, shape: Shape, channel: usize, key: &str| {
             ensure!(
                 channel < shape.c(),
-                "{}: {name:?} has {} channels, but {key} is {channel} (counted from 0)",
+                "{}: {name:?} has {}, but {key} is {channel} (counted from 0)",
                 set.store().path().display(),
-                shape.c()
+                counted(shape.c(), "channel")
             );
             ensure!(
                 shape.t() == 1,

@@ -19,6 +19,7 @@ use super::{NormKind, Param, Tensor};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use wellread_store::words::counted;
 
 /// The parts of a U-Net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -194,8 +195,8 @@ impl Unet {
     fn check(&self, x: &Tensor) -> Result<()> {
         ensure!(
             x.channels() == self.spec.c_in && !x.data.is_empty(),
-            "the images have {} channels, the model takes {}",
-            x.channels(),
+            "the images have {}, the model takes {}",
+            counted(x.channels(), "channel"),
             self.spec.c_in
         );
         Ok(())

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import models
+from ..words import counted
 from .base import COPY_BYTES, Conversion, ReaderDataset, copy_rate, torch_loader
 
 
@@ -25,7 +26,7 @@ class Jax:
 
     def backend(self):
         """Library, device and threads, in words."""
-        return f"jax {jax.__version__} ({self.device.device_kind}, {self.threads} threads)"
+        return f"jax {jax.__version__} ({self.device.device_kind}, {counted(self.threads, 'thread')})"
 
     def host_to_device(self):
         """Bytes per second from the host's memory to the device; `None` where there is no device."""

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from .. import models
+from ..words import counted
 from .base import COPY_BYTES, Conversion, ReaderDataset, copy_rate, torch_loader
 
 
@@ -28,7 +29,7 @@ class PyTorch:
     def backend(self):
         """Library, device and threads, in words."""
         where = torch.cuda.get_device_name() if self.has_device else "cpu"
-        return f"torch {torch.__version__} ({where}, {self.threads} threads)"
+        return f"torch {torch.__version__} ({where}, {counted(self.threads, 'thread')})"
 
     def host_to_device(self):
         """Bytes per second from pinned memory to the device; `None` where there is no device."""

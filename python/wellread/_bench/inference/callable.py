@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import Unusable
 from ..models.user import USER
+from ..words import counted
 from . import base
 
 
@@ -68,7 +69,8 @@ class Callable(base.Session):
         if self.torch:
             versions["torch"] = self.torch.__version__
             device_type = self.device.type
-            backend = f"{self.name} in torch {self.torch.__version__} ({self.place}, {self.threads} threads)"
+            threads = counted(self.threads, "thread")
+            backend = f"{self.name} in torch {self.torch.__version__} ({self.place}, {threads})"
             if device_type == "cuda":
                 device_name = self.torch.cuda.get_device_name(self.device)
         return {

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..clock import net, now
 from ..errors import Unusable
+from ..words import counted
 from . import base, weights
 
 NETWORKS = {"resnet50": "resnet", "vit_b_16": "vit"}
@@ -51,7 +52,7 @@ class Jax(base.Session):
 
     def facts(self):
         return {
-            "backend": f"jax {jax.__version__} ({self.place}, {self.threads} threads)",
+            "backend": f"jax {jax.__version__} ({self.place}, {counted(self.threads, 'thread')})",
             "device": self.place,
             "device_type": self.kind,
             "device_name": None if self.kind == "cpu" else self.device.device_kind,

@@ -22,6 +22,7 @@ import torch
 
 from ..clock import net, now
 from ..errors import Unusable
+from ..words import counted
 from . import base, weights
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -78,7 +79,7 @@ class PyTorch(base.Session):
     def facts(self):
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self._device_name()
         return {
-            "backend": f"torch {torch.__version__} ({self.place}, {torch.get_num_threads()} threads)",
+            "backend": f"torch {torch.__version__} ({self.place}, {counted(torch.get_num_threads(), 'thread')})",
             "device": self.place,
             "device_type": self.device.type,
             "device_name": name,

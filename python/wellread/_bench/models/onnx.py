@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 
+from ..words import counted
 from .errors import ModelError
 
 
@@ -32,7 +33,7 @@ class OnnxModel:
             raise ModelError(f"--model {path} has {len(inputs)} inputs ({names}); it must take one batch of images")
         self.path, self.input = path, inputs[0]
         self.framework = framework
-        self.backend = f"onnxruntime {onnxruntime.__version__} (cpu, {framework.threads} threads)"
+        self.backend = f"onnxruntime {onnxruntime.__version__} (cpu, {counted(framework.threads, 'thread')})"
         self.channels = channels
 
     def why_not(self, mode):

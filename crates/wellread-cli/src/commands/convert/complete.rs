@@ -8,7 +8,7 @@
 //! No set records which command has written it. So what is compared is what can be seen, and of options those that are given.
 
 use super::check::is_of_source;
-use crate::output::Outcome;
+use crate::output::{Failure, Outcome, Ui};
 use std::collections::HashMap;
 use std::path::Path;
 use wellread_store::each_row;
@@ -26,7 +26,7 @@ const UNPACKED: [&str; 4] = ["none", "uncompressed", "crc32c", "constant"];
 const MAX_LISTED: usize = 3;
 
 /// A target that can be read, and of which no part is waiting.
-pub(super) enum Finding {
+enum Finding {
     /// It has other images than the source: in what they differ.
     Others(String),
     /// It has those of the source.
@@ -34,13 +34,60 @@ pub(super) enum Finding {
 }
 
 /// A target that has the images of the source.
-pub(super) struct SameImages {
+struct SameImages {
     /// The bytes of all pixels.
-    pub bytes: u64,
+    bytes: u64,
     /// In what else it is not what would be written, in words.
-    pub differences: Vec<String>,
+    differences: Vec<String>,
     /// Options that were given and of which a set shows nothing.
-    pub undetectable: Vec<String>,
+    undetectable: Vec<String>,
+}
+
+/// Says that an earlier run has completed the target at `path`, and nothing is left to do: the bytes of all pixels. `None` where
+/// something is left, or nothing is there.
+///
+/// # Errors
+/// As [`compare`]; a target with other images than the source, or that differs from what would be written.
+pub(super) fn of_earlier_run(
+    source: &dyn Store,
+    path: &Path,
+    format: &Format,
+    options: &WriteOptions,
+    is_of_cells: bool,
+    ui: Ui,
+) -> Outcome<Option<u64>> {
+    let refused = |cause: String| {
+        let cause = format!("{cause}; nothing was written");
+        let hint = "--overwrite writes it anew, or choose another name";
+        Failure::from(Error::new(path, cause).hint(hint))
+    };
+    let SameImages { bytes, differences, undetectable } =
+        match compare(source, path, format, options, is_of_cells)? {
+            None => return Ok(None),
+            Some(Finding::Same(same)) => same,
+            Some(Finding::Others(how)) => {
+                return Err(refused(format!("already exists, with other images than the source: {how}")));
+            }
+        };
+    if !differences.is_empty() {
+        let how = differences.join("; ");
+        return Err(refused(format!("is complete, but differs from the result of this command: {how}")));
+    }
+    let compared = if is_of_cells {
+        "their pixels are the same"
+    } else {
+        "pixels are compared by `wellread verify --against`"
+    };
+    ui.say(format!(
+        "{} is complete: it has the {} of the source by name, shape and type, and nothing is left to do ({compared})",
+        path.display(),
+        counted(source.len(), "image")
+    ));
+    if !undetectable.is_empty() {
+        let undetectable = undetectable.join(", ");
+        ui.say(format!("  a finished set does not show {undetectable}: --overwrite writes it anew"));
+    }
+    Ok(Some(bytes))
 }
 
 /// Looks at the target at `path`: `None` where a part of it is waiting to be gone on with, or where it is no set. The images of the
@@ -48,7 +95,7 @@ pub(super) struct SameImages {
 ///
 /// # Errors
 /// Columns of the target, or pixels of the source, that cannot be read.
-pub(super) fn compare(
+fn compare(
     source: &dyn Store,
     path: &Path,
     format: &Format,

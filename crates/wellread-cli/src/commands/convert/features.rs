@@ -116,32 +116,7 @@ pub(super) fn features_of(
         let (both, others) = features::beside(profiles, own.as_ref(), &batch)?;
         own = Some(both);
         renamed.extend(found.renamed.iter().cloned().chain(others));
-        notes.push(Note::Say(format!(
-            "{} of {} a profile; {} put beside them",
-            found.matched,
-            counted_with(found.images, "image", ["has", "have"]),
-            counted_with(found.columns, "column", ["is", "are"])
-        )));
-        if alone > 0 {
-            let images = counted_with(alone, "image", ["has", "have"]);
-            let names = found.images_alone.named();
-            notes.push(Note::Warn(format!(
-                "warning: {images} no row in {}, and nulls in its columns: {names} (--join-unmatched error refuses that)",
-                profiles.display()
-            )));
-        }
-        if found.profiles_alone.count > 0 {
-            let rows = counted_with(found.profiles_alone.count, "row", ["is", "are"]);
-            let (names, table) = (found.profiles_alone.named(), profiles.display());
-            notes.push(Note::Warn(format!("warning: {table}: {rows} of no image of this set: {names}")));
-        }
-        if let Some(name) = &found.other_folder {
-            notes.push(Note::Say(format!(
-                "note: profiles name folders that {} does not lie in, such as {name}: the rest of the names \
-                 matched. If these are other images of the same names, the columns are wrong",
-                source.path().display()
-            )));
-        }
+        notes.extend(notes_of_join(&found, profiles, source));
         left_out.extend(found.left_out.iter().cloned());
         joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !is_kept) {
@@ -179,41 +154,13 @@ pub(super) fn features_of(
             names.collect::<Vec<_>>().join(", ")
         )));
     }
-    let numbers: Vec<String> = own
-        .iter()
-        .filter(|_| !format.keeps_durations)
-        .flat_map(features::durations)
-        .map(|(name, unit)| {
-            let unit = format!("{unit:?}s").to_lowercase();
-            format!("{name} ({unit})")
-        })
-        .collect();
-    let cut: Vec<String> = own
-        .iter()
-        .filter(|_| !format.keeps_zoned_nanoseconds)
-        .flat_map(features::zoned_nanoseconds)
-        .collect();
-    let zones: Vec<String> = own
-        .iter()
-        .filter(|_| !format.keeps_zones)
-        .flat_map(features::zones)
-        .map(|(name, zone)| format!("{name} ({zone})"))
-        .collect();
     if !mixed.is_empty() {
         let columns = mixed.join(", ");
         notes.push(Note::Warn(format!(
             "note: parts have different zones, and the times become UTC: {columns}"
         )));
     }
-    for (columns, what) in [
-        (numbers, "has no durations; they are kept as whole numbers"),
-        (cut, "has times with a zone in microseconds; their nanoseconds are cut off"),
-        (zones, "keeps no zones; the times are the same moments in UTC"),
-    ] {
-        if !columns.is_empty() {
-            notes.push(Note::Warn(format!("note: {} {what}: {}", format.name, columns.join(", "))));
-        }
-    }
+    notes.extend(own.iter().flat_map(|columns| notes_of_types(columns, format)));
     if !left_out.is_empty() {
         let words = features::left_out_in_words(&left_out);
         notes.push(Note::Warn(format!("note: columns are left out: {words}")));
@@ -223,6 +170,61 @@ pub(super) fn features_of(
     // The note above has told of them.
     left_out.extend(without_place.into_iter().map(|name| LeftOut { name, why: "no place in the target" }));
     Ok(Features { columns: own, joined, left_out, renamed, notes })
+}
+
+/// The notes of a join: how many images have a profile, and which rows and images have found none.
+fn notes_of_join(found: &profiles::Joined, profiles: &Path, source: &dyn Store) -> Vec<Note> {
+    let mut notes = vec![Note::Say(format!(
+        "{} of {} a profile; {} put beside them",
+        found.matched,
+        counted_with(found.images, "image", ["has", "have"]),
+        counted_with(found.columns, "column", ["is", "are"])
+    ))];
+    let alone = found.images_alone.count;
+    if alone > 0 {
+        let images = counted_with(alone, "image", ["has", "have"]);
+        let names = found.images_alone.named();
+        notes.push(Note::Warn(format!(
+            "warning: {images} no row in {}, and nulls in its columns: {names} (--join-unmatched error refuses that)",
+            profiles.display()
+        )));
+    }
+    if found.profiles_alone.count > 0 {
+        let rows = counted_with(found.profiles_alone.count, "row", ["is", "are"]);
+        let (names, table) = (found.profiles_alone.named(), profiles.display());
+        notes.push(Note::Warn(format!("warning: {table}: {rows} of no image of this set: {names}")));
+    }
+    if let Some(name) = &found.other_folder {
+        notes.push(Note::Say(format!(
+            "note: profiles name folders that {} does not lie in, such as {name}: the rest of the names \
+             matched. If these are other images of the same names, the columns are wrong",
+            source.path().display()
+        )));
+    }
+    notes
+}
+
+/// The notes on columns of types that a format has no place for, and keeps in another way.
+fn notes_of_types(columns: &FeatureColumns, format: &Format) -> Vec<Note> {
+    let mut found: Vec<(Vec<String>, &str)> = vec![];
+    if !format.keeps_durations {
+        let numbers = features::durations(columns).map(|(name, unit)| {
+            let unit = format!("{unit:?}s").to_lowercase();
+            format!("{name} ({unit})")
+        });
+        found.push((numbers.collect(), "has no durations; they are kept as whole numbers"));
+    }
+    if !format.keeps_zoned_nanoseconds {
+        let cut = features::zoned_nanoseconds(columns);
+        found.push((cut, "has times with a zone in microseconds; their nanoseconds are cut off"));
+    }
+    if !format.keeps_zones {
+        let zones = features::zones(columns).map(|(name, zone)| format!("{name} ({zone})"));
+        found.push((zones.collect(), "keeps no zones; the times are the same moments in UTC"));
+    }
+    let told = found.into_iter().filter(|(columns, _)| !columns.is_empty());
+    told.map(|(columns, what)| Note::Warn(format!("note: {} {what}: {}", format.name, columns.join(", "))))
+        .collect()
 }
 
 /// A column's name in a note: one of nothing, or of spaces alone, is in quotes.

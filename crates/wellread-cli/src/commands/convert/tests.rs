@@ -5,10 +5,9 @@ use super::*;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use clap::Parser as _;
 use std::sync::Arc;
-use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_store::convert::Converted;
+use wellread_image::{ImageMetadata, Shape};
 use wellread_store::read_back::Digests;
-use wellread_store::{ImageView, OpenOptions};
+use wellread_store::{Error, ImageView, OpenOptions};
 
 #[derive(clap::Parser)]
 struct Command {

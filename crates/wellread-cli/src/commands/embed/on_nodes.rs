@@ -28,8 +28,8 @@ const PART_WORKER: &str = "--part-worker";
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct NodeArgs {
     /// Compute on the nodes of a Ray cluster. ray takes the cluster of RAY_ADDRESS, or else one on this machine;
-    /// ray:ADDRESS names one, such as ray:10.0.0.1:6379. All nodes must see the paths. Needs a Python with
-    /// wellread[ray].
+    /// ray:ADDRESS names one, such as ray:10.0.0.1:6379. All nodes must see the paths. Needs a Python with the
+    /// package wellread and Ray (pip install '.[ray]' in a clone).
     #[arg(help_heading = "Cluster", long, value_name = "ray[:ADDRESS]", value_parser = parse_on, conflicts_with = "trace")]
     on: Option<On>,
     /// Models that are open at once, each in an actor of Ray; by default as many as fit on the cluster.

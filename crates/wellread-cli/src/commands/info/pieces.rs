@@ -3,7 +3,7 @@
 use crate::output::Outcome;
 use std::path::{Path, PathBuf};
 use wellread_store::words::counted;
-use wellread_store::{Error, StoreLayout, registry};
+use wellread_store::{Error, StoreLayout, registry, without_checksum};
 
 /// Names of files of metadata beside chunks.
 const ZARR_METADATA: [&str; 5] = ["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
@@ -46,9 +46,12 @@ impl Codecs {
     pub fn in_words(&self, images: usize, files: usize) -> String {
         if self.codecs.is_empty() {
             let of = if images > 1 && files > 1 { " (first image)" } else { "" };
-            return format!("{}{of}", self.codec);
+            return format!("{}{of}", codec_in_words(&self.codec));
         }
-        let each = self.codecs.iter().map(|one| format!("{} ({})", one.codec, counted(one.files, "file")));
+        let each = self
+            .codecs
+            .iter()
+            .map(|one| format!("{} ({})", codec_in_words(&one.codec), counted(one.files, "file")));
         let looked_into: usize = self.codecs.iter().map(|one| one.files).sum();
         let of = if looked_into < files { "; others were not looked into" } else { "" };
         each.collect::<Vec<_>>().join(", ") + of
@@ -56,9 +59,16 @@ impl Codecs {
 
     /// Whether pixels are as they are, without a codec.
     fn are_none(&self) -> bool {
-        let codec = self.codec.to_lowercase();
-        self.codecs.is_empty() && (codec.is_empty() || codec == "none" || codec == "uncompressed")
+        let (codec, _) = without_checksum(&self.codec);
+        self.codecs.is_empty()
+            && ["", "none", "uncompressed"].iter().any(|none| codec.eq_ignore_ascii_case(none))
     }
+}
+
+/// A codec as people read it: `zstd`, or `none, checksums crc32c`.
+fn codec_in_words(codec: &str) -> String {
+    let (compressor, checksum) = without_checksum(codec);
+    checksum.map_or_else(|| codec.to_owned(), |checksum| format!("{compressor}, checksums {checksum}"))
 }
 
 /// Bytes of pixels, as they are and in files.
@@ -84,7 +94,7 @@ pub(super) fn larger_than_pixels(
              none)",
             percent(stored as f64 / plain as f64 - 1.0),
             if all.is_empty() {
-                format!("{} saves", codecs.first())
+                format!("{} saves", without_checksum(codecs.first()).0)
             } else {
                 format!("{} save", all.join(" and "))
             }
@@ -120,6 +130,21 @@ pub(super) fn bytes_in_chunks(shape: [usize; 5], pixel: usize, layout: &StoreLay
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_checksum_is_no_codec() {
+        let of = |codec: &str| {
+            let codecs = Codecs::of(&StoreLayout { codec: codec.to_owned(), ..StoreLayout::default() });
+            (codecs.in_words(2, 2), codecs.are_none())
+        };
+        assert_eq!(of("zstd"), ("zstd (first image)".to_owned(), false));
+        assert_eq!(of("crc32c"), ("none, checksums crc32c (first image)".to_owned(), true));
+        let packed = "blosc(lz4, bitshuffle), checksums crc32c (first image)".to_owned();
+        assert_eq!(of("blosc(lz4, bitshuffle)+crc32c"), (packed, false));
+        let layout = StoreLayout { codec: "crc32c".to_owned(), ..StoreLayout::default() };
+        let sums = Pieces { plain: 4096, stored: 4100 };
+        assert_eq!(larger_than_pixels(("ome-zarr", &Codecs::of(&layout)), sums, ""), None);
+    }
 
     /// The share is that of compressed pixels, and the sentence names these: files have other bytes too.
     #[test]

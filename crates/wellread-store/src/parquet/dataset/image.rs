@@ -2,6 +2,7 @@
 
 use crate::RowInfo;
 use crate::ome_arrow::are_tiles;
+use crate::words::counted_with;
 use serde_json::Value;
 use std::sync::Arc;
 use wellread_image::ome_arrow::UNKNOWN_ILLUMINATION;
@@ -60,8 +61,8 @@ pub(super) fn check_tiling(shape: Shape, chunks: &[Chunk]) -> Result<(), String>
     }
     if pixels != shape.pixels() {
         return Err(format!(
-            "its {} chunks hold {pixels} pixels, the image of {shape} has {}",
-            chunks.len(),
+            "its {} {pixels} pixels, the image of {shape} has {}",
+            counted_with(chunks.len(), "chunk", ["holds", "hold"]),
             shape.pixels()
         ));
     }

@@ -15,6 +15,13 @@
 //!  row group ──▶ which row holds which chunk_id ──▶ pages of `pixel_bytes` ──bytes──▶ Block ──▶ sink
 //! ```
 //!
+//! | module | what it holds |
+//! |---|---|
+//! | `format`, `names` | the folder as a format; names of its files and columns |
+//! | `tables`, `image` | the small tables; what they say of one image and of its chunks |
+//! | `bytes`, `ranges` | the bytes of chunks, by row; where they lie, for those who ask ahead |
+//! | `store`, `writer` | reading; writing |
+//!
 //! Feature columns stand in `images.parquet` beside the table's own. A region touches the chunks that it overlaps and nothing else. Pixels are stored as bytes, so a decompressed
 //! page is handed on as it is. Only the bytes of the type that `images.parquet` names are accepted, and chunks must
 //! tile their image. A hole, which the reference reads as zeros, is an error.

@@ -13,6 +13,7 @@ use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
 use super::tables::{Tables, without_id};
 use crate::ome_arrow::eight_bit;
 use crate::place::{self, Wanted};
+use crate::words::counted;
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Renamed, Request, Result, RowFacts,
     RowHints, RowInfo, Scratch, Store, StoreLayout, default_answers, default_columns, unknown_facts,
@@ -263,9 +264,9 @@ impl Store for DatasetStore {
         Ok(StoreLayout {
             codec: codec.to_owned(),
             pieces: format!(
-                "chunk {chunk} ({layout}), {} chunks in {} row groups",
-                self.tables.chunks.len(),
-                groups.len()
+                "chunk {chunk} ({layout}), {} in {}",
+                counted(self.tables.chunks.len(), "chunk"),
+                counted(groups.len(), "row group")
             ),
             variant: if self.clamped {
                 format!("{}, {}", LAYOUT, eight_bit::NOTE)

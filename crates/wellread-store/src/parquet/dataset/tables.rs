@@ -1,4 +1,9 @@
 //! The small tables: images, and where their chunks are.
+//!
+//! ```text
+//!  images.parquet ──read_images──▶ Image … ─┐
+//!  index.parquet, else chunks.parquet ──────┴─read_locations──▶ Chunk …, by image and by place ──check_tiling──▶ Tables
+//! ```
 
 use super::super::file::{PositionalFile, guarded};
 use super::super::footer::footer;

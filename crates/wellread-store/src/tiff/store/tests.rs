@@ -50,7 +50,7 @@ fn a_name_of_the_folder_is_not_for_a_file_of_several_images() {
     let path = dir.path().join("a.tif");
     write(&path, &["x", "y"]);
     let files = vec![(path, Some("given".into()))];
-    let mut store = TiffStore::of_files(dir.path(), [true, false], files, Companions::default()).unwrap();
+    let mut store = TiffStore::of_files(dir.path(), NamedBy::Caller, files, Companions::default()).unwrap();
     let names = |store: &TiffStore| (0..2).map(|row| store.name(row).unwrap()).collect::<Vec<_>>();
     assert_eq!(names(&store), ["a:x", "a:y"]);
     store.files[0].index = OnceLock::new();

@@ -344,7 +344,10 @@ fn a_channel_of_another_type_is_named() {
     for part in [HARMONY[3], cause.as_str(), "read single files"] {
         assert!(message.contains(part), "{message}");
     }
-    // Its site alone is refused.
+    // Its site alone is refused, also where no pixel is read.
+    let looked_at = store.hints().look_into(0).unwrap_err();
+    assert_eq!((looked_at.row_index(), looked_at.to_string()), (Some(0), message));
+    store.hints().look_into(1).unwrap();
     assert_eq!(image(&*store, 1), ([1, 2, 1], pixels(&[1, 4])));
 }
 

@@ -1,6 +1,7 @@
 //! Images made of several files each: layouts, patterns, tables of files, missing files, every error.
 
 mod imagexpress;
+mod joins;
 mod labels;
 mod layouts;
 mod missing;

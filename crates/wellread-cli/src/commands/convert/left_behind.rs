@@ -1,0 +1,63 @@
+//! The facts of a source that `convert` says before it begins: what is in no target, and what may be taken for something else.
+//!
+//! ```text
+//!  source ──▶ labels, settings of display, metadata ──▶ a note each, and a field of the result
+//!         └─▶ channels that differ, a mask that is added ──▶ a warning each
+//! ```
+
+use super::layouts::display_settings_of;
+use crate::output::Ui;
+use wellread_store::labels::{self, Labels};
+use wellread_store::words::counted;
+use wellread_store::{Store, mixed_channels, registry, unkept};
+
+/// Parts of a source that no conversion keeps.
+pub(super) struct LeftBehind {
+    /// Label images beside the images.
+    pub labels: Option<Labels>,
+    /// Settings about the look of images, in sentences.
+    pub display_settings: Vec<String>,
+    /// Metadata for which there is no place.
+    pub metadata: Vec<&'static str>,
+}
+
+impl LeftBehind {
+    /// That of a source, every row of which was looked into before: that is what it tells of.
+    pub fn of(source: &dyn Store) -> Self {
+        Self {
+            labels: labels::beside(source),
+            display_settings: display_settings_of(source),
+            metadata: unkept::of_first_images(source),
+        }
+    }
+
+    /// Says what there is.
+    pub fn say(&self, source: &dyn Store, ui: Ui) {
+        if let Some(labels) = &self.labels {
+            ui.say(format!("note: labels of {} are left out: {labels}", counted(labels.images, "image")));
+        }
+        for what in &self.display_settings {
+            ui.say(format!("note: {what}"));
+        }
+        if !self.metadata.is_empty() {
+            // Parts of several formats have no format together.
+            let format = registry::format_named(source.format()).map_or("each format", |format| format.name);
+            ui.say(format!(
+                "note: {} are left out: wellread has no place for what {format} says there",
+                self.metadata.join(", ")
+            ));
+        }
+    }
+}
+
+/// Warns of what is converted and may be taken for something else: channels that differ from image to image, and a mask among stains.
+pub(super) fn warn_of_surprises(source: &dyn Store, adds_mask: bool, ui: Ui) {
+    if let Some(mixed) = mixed_channels::find(source, None, None, mixed_channels::MOST) {
+        ui.warn(format!("note: {mixed}"));
+    }
+    if adds_mask {
+        ui.warn(
+            "note: the mask becomes a channel of 0 and 1 like the stains, and loaders of the stored crops scale and normalise it like them",
+        );
+    }
+}

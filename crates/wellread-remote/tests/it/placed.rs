@@ -1,0 +1,70 @@
+//! Errors of output that takes the place of a set: whether all of it is there, and where it is kept if it is not.
+
+use crate::server;
+use crate::sets::write_rows;
+use std::path::{Path, PathBuf};
+use wellread_store::staged::Staged;
+use wellread_store::{WriteOptions, create, place};
+
+/// The file that comes last, where one does.
+const LAST: &str = "z.tif";
+
+/// A set in a bucket of this name, and output of two files that is to replace it.
+fn to_replace(bucket: &str) -> (String, Staged) {
+    server::url();
+    let set = PathBuf::from(format!("s3://{bucket}/set"));
+    let mut writer = create(&set, "tiff", &WriteOptions::default()).unwrap();
+    // No folder: none of the files is to go before the others.
+    write_rows(&mut *writer, 0..2);
+    writer.finish().unwrap();
+    let old = server::keys(&format!("{bucket}/set/")).into_iter().find(|key| key.contains(".tif")).unwrap();
+    let staged = Staged::new(&set, true).unwrap();
+    for name in ["new.tif", LAST] {
+        place::write(&staged.path().join(name), name.as_bytes()).unwrap();
+    }
+    (old, staged)
+}
+
+fn error_of(staged: Staged, in_order: bool) -> String {
+    let done = if in_order { staged.commit_with_last(Path::new(LAST)) } else { staged.commit() };
+    done.unwrap_err().to_string()
+}
+
+fn kept(bucket: &str) -> usize {
+    server::keys(&format!("{bucket}/")).iter().filter(|key| key.contains(".wellread-partial-")).count()
+}
+
+#[test]
+fn an_error_of_a_file_of_the_old_set_says_that_the_new_one_is_there() {
+    for (bucket, in_order) in [("stays", false), ("stays-in-order", true)] {
+        let (old, staged) = to_replace(bucket);
+        server::lock(&old);
+        let error = error_of(staged, in_order);
+        assert!(
+            error.contains(&format!("s3://{old}: the new set is there, but a file of the old one")),
+            "{error}"
+        );
+        assert!(!error.contains("is kept"), "{error}");
+        for name in ["new.tif", LAST] {
+            assert_eq!(server::get(&format!("{bucket}/set/{name}")).unwrap(), name.as_bytes());
+        }
+        assert!(server::get(&old).is_some());
+        assert_eq!(kept(bucket), 0);
+    }
+}
+
+#[test]
+fn an_error_of_a_file_of_the_new_set_says_where_the_rest_of_it_is() {
+    for (bucket, in_order) in [("not-moved", false), ("not-moved-in-order", true)] {
+        let (old, staged) = to_replace(bucket);
+        let rest = format!("what is not in s3://{bucket}/set yet is in {}", staged.path().display());
+        // More than the attempts of all copies that are made at once.
+        server::fail_late(bucket, &["InternalError"; 1000]);
+        let error = error_of(staged, in_order);
+        server::fail_late(bucket, &[]);
+        assert!(error.contains(&format!("the new output is kept: {rest}")), "{error}");
+        assert!(!error.contains("the new set is there"), "{error}");
+        assert!(server::get(&old).is_some());
+        assert_eq!(kept(bucket), 2);
+    }
+}
