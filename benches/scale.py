@@ -123,7 +123,7 @@ def page(text):
     """A page with its tables as they are now."""
     before, rest = text.split(BEGIN, 1)
     _, after = rest.split(END, 1)
-    return f"{before}{BEGIN}\n{assumptions(PAGE)}\n\n{page_table()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{page_table()}\n\n{assumptions(PAGE)}\n{END}{after}"
 
 
 def main():

@@ -165,8 +165,10 @@ def signature(name: str, node) -> str:
     if is_attribute(node):
         return f"{name}: {ast.unparse(node.returns)}" if node.returns else name
     arguments = ast.arguments(**{key: getattr(node.args, key) for key in node.args._fields})
-    if arguments.args and arguments.args[0].arg in ("self", "cls"):
-        arguments.args = arguments.args[1:]
+    # The object itself may also stand before a "/".
+    first = "posonlyargs" if arguments.posonlyargs else "args"
+    if (plain := getattr(arguments, first)) and plain[0].arg in ("self", "cls"):
+        setattr(arguments, first, plain[1:])
     returns = f" -> {ast.unparse(node.returns)}" if node.returns and node.name not in ("__init__", "__new__") else ""
     line = f"{name}({ast.unparse(arguments)}){returns}"
     if len(line) <= WIDE:
@@ -184,6 +186,8 @@ def pieces(arguments: ast.arguments) -> list[str]:
         return f"{one.arg}{kind}" + (f"{' = ' if kind else '='}{ast.unparse(default)}" if default else "")
 
     found += [written(one, default) for one, default in zip(plain, defaults, strict=True)]
+    if arguments.posonlyargs:
+        found.insert(len(arguments.posonlyargs), "/")
     if arguments.vararg:
         found.append(f"*{written(arguments.vararg, None)}")
     elif arguments.kwonlyargs:

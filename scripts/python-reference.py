@@ -12,10 +12,11 @@ pages that differ and ends with 1 when there is one.
 import ast
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 from links import slug
-from public_names import Thing, file_of, is_attribute, methods, public, read, signature
+from public_names import Module, Thing, file_of, is_attribute, methods, public, read, signature
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = Path("docs/reference/python")
@@ -128,11 +129,11 @@ class Writer:
         """How it is called, what it is, and its attributes."""
         full = f"{dotted}.{one.name}"
         shown = next((member.node for member in one.members if member.name == "__init__"), one.node)
-        called = "" if isinstance(shown, ast.ClassDef) else f"```text\n{signature(full, shown)}\n```\n"
+        called = "" if isinstance(shown, ast.ClassDef) else self.called(full, one.module, shown)
         bases = " and ".join(self.link(base, page, base) for base in one.bases if base != "Exception")
         kept = [member for member in one.members if is_attribute(member.node)]
         rows = "".join(
-            f"| `{member.name}` | `{cell(ast.unparse(member.node.returns))}` "
+            f"| `{member.name}` | `{cell(self.spelled(ast.unparse(member.node.returns), member.module))}` "
             f"| {cell(self.words(member.docstring, page, full))} |\n"
             for member in kept
         )
@@ -146,11 +147,24 @@ class Writer:
             name = f"{one.name}.{member.name}"
             if self.places[f"{dotted}.{name}"][0] != page:
                 continue
-            called = f"```text\n{signature(name, member.node)}\n```\n"
+            called = self.called(name, member.module, member.node)
             own = dotted == "wellread" and bool(methods(one))
             text = self.prose(member.docstring, page, f"{dotted}.{one.name}")
             parts += [f"##{'' if own else '#'} `{name}`\n", called, text]
         return parts
+
+    def called(self, name: str, module: Module, node: ast.AST) -> str:
+        """The block of code with a signature."""
+        return f"```text\n{self.spelled(signature(name, node), module)}\n```\n"
+
+    def spelled(self, text: str, module: Module) -> str:
+        """Types by their public names: a module may import one of them under a private name."""
+        public_names = {one.name for one in self.found["wellread"]}
+        for node in ast.walk(module.tree):
+            for alias in node.names if isinstance(node, ast.ImportFrom) and node.level else ():
+                if alias.name in public_names and (alias.asname or "").startswith("_"):
+                    text = re.sub(rf"\b{alias.asname}\b", f"wellread.{alias.name}", text)
+        return text
 
     def prose(self, text: str, page: str, scope: str) -> str:
         """A docstring as Markdown."""
@@ -171,9 +185,10 @@ class Writer:
             if not block.strip() or block.strip() == "::":
                 continue
             if block.lstrip().startswith(">>>") or block.startswith("    "):
-                found.append(f"```text\n{block}\n```\n")
+                found.append(f"```text\n{textwrap.dedent(block)}\n```\n")
             else:
-                found.append(f"{self.words(block, page, scope)}\n")
+                # Two colons announce a block of code.
+                found.append(f"{re.sub('::$', ':', self.words(block, page, scope))}\n")
         return found
 
     def section(self, title: str, body: str, page: str, scope: str) -> str:

@@ -181,7 +181,7 @@ class BenchmarkLogger:
         self.path: Path = Path(output_dir) / name
 
     def log(self, result: Mapping[str, Any]) -> None:
-        """Adds a result. The file is written beside and renamed, so that it is whole at any time.
+        """Adds a result. It writes the file beside and renames it, so that the file is whole at any time.
 
         Raises:
             ValueError: columns other than the file's.

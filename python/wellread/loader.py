@@ -82,7 +82,7 @@ class DataLoader(LoaderBase[B_co]):
             which may have its channels in another order. An image that lacks the name is an error.
         crop, random_crop: (height, width) or one number: the centre, or a random part.
         crop_square: the square in the middle whose side is this share of the shorter side, from 0 to 1.
-        random_resized_crop: (height, width): a part of random size and proportion, resized.
+        random_resized_crop: (height, width): a part of 8 to 100 % of the area, with sides of 3:4 to 4:3, resized.
         flip: probability, or (left to right, top to bottom), or True for one half each, or "horizontal", "vertical".
         turns: "none", "half" (0 or 180 degrees), "quarter", or "fitting" (quarter where the images are square).
         rotate: rotation by a random angle up to so many degrees either way, bilinear, the edge mirrored.
@@ -109,7 +109,8 @@ class DataLoader(LoaderBase[B_co]):
         views: the number of views of each row, each with draws of its own, from one read: batches are tuples of
             arrays. Or a list of recipes, or a dictionary of recipes or (how many, recipe) by name. A recipe is a
             dictionary of choices that replace the loader's, such as ``{"random_resized_crop": 96, "scale_range":
-            (0.05, 0.4)}``. With targets each view has its own.
+            (0.05, 0.4)}``. ``scale_range`` and ``ratio_range`` are for recipes alone: the share of the image's area
+            and the proportion of ``random_resized_crop``. With targets each view has its own.
         order: "sequential", "shuffle", "block" (nearly random, few places at a time), "grouped" (rows of a group
             together), "weighted" or "balanced" (classes in equal shares).
         by: for "grouped" and "balanced": a column, a tuple of columns, or a list of one key per row of the dataset.

@@ -379,6 +379,19 @@ def test_one_line_installs_on_the_first_screen():
         assert f"Rust {rust} or newer" in text
 
 
+def test_folders_of_the_cache_are_those_that_the_sources_name():
+    listed = set(re.findall(r"`~/\.cache/wellread/(\w+)`", (DOCS / "howto/install.md").read_text()))
+    # The folder of the cache by its function, by what calls it, or by its name.
+    place = (
+        r'cache_folder\(\)\.join\("|\bcache\.join\("(?:wellread/)?|join\("wellread"\)\.join\("|cache, "wellread", "'
+    )
+    sources = [*(ROOT / "crates").glob("*/src/**/*.rs"), *(ROOT / "python/wellread").rglob("*.py")]
+    named = {name for file in sources for name in re.findall(rf'(?:{place})(\w+)"', file.read_text())}
+    # Parts of the folder of a revision.
+    within = {"bin", "worktree", "target"}
+    assert listed == named - within
+
+
 def test_ten_lines_train_on_a_plate():
     section = (ROOT / "README.md").read_text().split("\n## Train on a plate\n")[1].split("\n## ")[0]
     own = [block for block in ALL if block.page == ROOT / "README.md"]

@@ -114,6 +114,12 @@ def test_the_default_of_one_option_is_not_that_of_the_next():
     assert "answer is ended\n" + " " * 39 + "[default: 300]\n" in (ROOT / "docs/commands/embed.md").read_text()
 
 
+@pytest.mark.parametrize("option", ["--read-as <", "--path-map <", "--cells-edge <", "--in-flight <"])
+def test_options_of_opening_a_set_are_on_one_page(option):
+    having = {page.name for page in (ROOT / "docs/commands").glob("*.md") if option in page.read_text()}
+    assert having == {"shared-options.md"}
+
+
 # The text of a command behind its options, in the sources.
 AFTER_HELP = re.compile(r'\bafter_help = "((?:[^"\\]|\\.)*)"', re.DOTALL)
 
@@ -160,6 +166,7 @@ PACKAGE = '''\
 from ._base import Base
 from .other import found as find
 from ._native import Item, version
+from ._native import Item as _One
 
 __all__ = ["Item", "Set", "find", "version"]
 
@@ -181,6 +188,13 @@ class Set(Base):
     def __init__(self, path: str | None, *, a: int = 1, b: int = 2) -> None: ...
     def read(self, row: int) -> bytes:
         """Reads a row, as :attr:`size` says."""
+    def chosen(self, condition: Sequence[bool] | None = None, /, *, more_than: int = 0, a_line_has: int = 10) -> _One:
+        """Some rows::
+
+            chosen([True])
+
+        No more.
+        """
     def _hidden(self):
         """Nobody's."""
 '''
@@ -215,6 +229,11 @@ def test_pages_have_signatures_arguments_and_errors(package):
     assert "| `size` | `int \\| None` | Rows. |\n" in of_set
     assert "## `Set.read`\n\n```text\nSet.read(row: int) -> bytes\n```\n" in of_set
     assert "as [`size`](#attributes) says" in of_set and "_hidden" not in of_set
+    assert (
+        "```text\nSet.chosen(\n    condition: Sequence[bool] | None = None,\n    /,\n    *,\n"
+        "    more_than: int = 0,\n    a_line_has: int = 10,\n) -> wellread.Item\n```\n\n"
+        "Some rows:\n\n```text\nchosen([True])\n```\n\nNo more.\n"
+    ) in of_set
     of_all = pages["docs/reference/python/wellread.md"]
     assert "```text\n>>> import wellread\n```\n" in of_all
     assert "## `version`\n\n```text\nwellread.version: str\n```\n" in of_all

@@ -54,19 +54,19 @@ use wellread_store::{OpenOptions, Store, place};
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct OpenArgs {
     /// Read as this format; by default the content decides.
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(help_heading = "Opening a set", long, value_name = "FORMAT")]
     pub read_as: Option<String>,
     /// Multiscale level of OME-Zarr images; 0 is full resolution.
-    #[arg(long, default_value_t = 0)]
+    #[arg(help_heading = "Opening a set", long, default_value_t = 0)]
     pub level: usize,
     /// Image column of a table that has several.
-    #[arg(long)]
+    #[arg(help_heading = "Opening a set", long)]
     pub column: Option<String>,
     /// Table of a database that has several, or split of an image folder, such as train or val.
-    #[arg(long, visible_alias = "split")]
+    #[arg(help_heading = "Opening a set", long, visible_alias = "split")]
     pub table: Option<String>,
     /// Leave out rows of a table that hold no image; by default such a row is an error.
-    #[arg(long)]
+    #[arg(help_heading = "Opening a set", long)]
     pub skip_null: bool,
     #[command(flatten)]
     pub sites: SiteArgs,

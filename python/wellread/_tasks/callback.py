@@ -64,9 +64,9 @@ class PhaseTimer(pl.Callback):
     Each timer has ``elapsed_seconds``, the host's ``memory_delta_mb``, and ``peak_memory_mb``. That is the peak so
     far, at the timer's end, in MB, of CUDA where the module is on it, else of the host. The host's is
     ``peak_host_memory_mb`` in any case. Under ``test`` and ``predict`` the names
-    are ``total_inference``, ``full_prediction`` and ``inference_info``. A CUDA device is waited for before each
-    reading of the clock, several times in a step. Each wait takes some 10 microseconds, and no step begins
-    before the one before it has ended.
+    are ``total_inference``, ``full_prediction`` and ``inference_info``. The callback waits for a CUDA
+    device before each reading of the clock, several times in a step. Each wait takes some 10 microseconds, and no
+    step begins before the one before it has ended.
 
     :meth:`phase` measures work outside of the trainer::
 

@@ -106,11 +106,11 @@ def checksum(
     """The SHA-256 of every image's pixels, as ``wellread checksum --json`` prints it.
 
     Args:
-        path: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how.
+        path: the set, which every node can open; or a :class:`wellread.Dataset`, for options of opening.
         on_error: what becomes of images that cannot be read. "raise" fails at the first. "skip" leaves them out, and
             a warning lists them.
         resume: keeps on this machine what nodes have found, and continues from what an interrupted call for the same
-            set has left, on any cluster. Tasks that met an image which cannot be read are done again. All are if
+            set has left, on any cluster. It repeats tasks that met an image which cannot be read. It repeats all if
             the path has another time or size, or its files have other bytes in all.
         address: the cluster. The default is the one that this process is connected to, then that of ``RAY_ADDRESS``,
             else one that starts on this machine.

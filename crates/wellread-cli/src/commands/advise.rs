@@ -22,8 +22,8 @@ use wellread_store::words::counted;
 #[command(after_help = "\
 Takes a sample of the set and writes it in every format, codec and chunk size into a scratch folder. Measures all of \
 them in turns, then workers, batch sizes and caches. Predicts how long a step waits for data. With --cells it compares \
-crops that are cut out on the fly with stored ones. The set stays unchanged; its files are dropped from the page cache \
-to measure cold ones. The scratch folder is removed at the end, also on Ctrl-C.
+crops that the loader cuts out with stored ones. Changes nothing in the set, but drops its files from the page cache, to \
+measure cold ones. Removes the scratch folder at the end, also on Ctrl-C.
 
 Examples:
   wellread advise plate.parquet

@@ -72,10 +72,10 @@ pub struct Args {
     /// a plan whose rows many images share.
     #[arg(long, value_name = "PROFILES", requires = "on")]
     join: Option<PathBuf>,
-    /// Column of the profiles that has the images' names or file names; several, separated by commas, for profiles
-    /// with a file name per channel. Or columns that the images have too, such as Metadata_Well. Without --join, or given a second
-    /// time: ray, or ray:ADDRESS such as ray:10.0.0.1:6379, has the nodes of a Ray cluster convert. All nodes must see source and
-    /// target. A table becomes a folder of parts. Needs a Python with the package wellread and Ray (pip install '.[ray]' in a clone).
+    /// With --join: the column of the profiles that has the images' names or file names, or columns that both have, such as
+    /// Metadata_Well. Commas separate several, such as a file name per channel. Without --join, or given a second time: ray, or
+    /// ray:ADDRESS such as ray:10.0.0.1:6379, converts on the nodes of a Ray cluster. All nodes must see source and target. A table
+    /// becomes a folder of parts. Needs a Python with the package wellread and Ray (pip install '.[ray]' in a clone).
     #[arg(long, value_name = "COLUMN[,COLUMN…]|ray[:ADDRESS]")]
     on: Vec<String>,
     /// Images without a row in the profiles: null leaves their columns empty and says how many there are (unless given), error

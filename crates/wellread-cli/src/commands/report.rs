@@ -9,7 +9,7 @@ use wellread_report::{ReportInput, Table};
 /// Makes plots and report.html again from the tables and summary.json in a results folder.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Makes plots and report.html again from the tables and summary.json in a results folder.
+Reads the tables and summary.json in the folder, and measures nothing.
 
 Example:
   wellread report results")]

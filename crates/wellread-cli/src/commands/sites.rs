@@ -8,23 +8,23 @@ use wellread_store::{Missing, Unmatched};
 /// Options of sets whose images are made of several files each.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteArgs {
-    #[arg(long, value_name = "LAYOUT", help = layouts_there_are())]
+    #[arg(help_heading = "Images of several files", long, value_name = "LAYOUT", help = layouts_there_are())]
     pub layout: Option<String>,
     /// Pattern of file names: text, {field} and * for anything, such as 'r{row}c{col}f{site}p{z}-ch{channel}*'. The
     /// fields channel, z and time are axes of an image; other fields become columns. {field:d} matches digits alone,
     /// {field:2} two characters. A / separates folders.
-    #[arg(long, value_name = "PATTERN", conflicts_with = "layout")]
+    #[arg(help_heading = "Images of several files", long, value_name = "PATTERN", conflicts_with = "layout")]
     pub pattern: Option<String>,
     /// Images that lack one of their files: error fails where one is read, skip leaves them out, zero fills the missing
     /// part with 0.
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = parse_missing)]
+    #[arg(help_heading = "Images of several files", long, value_name = "WHAT", default_value = "error", value_parser = parse_missing)]
     pub missing: Missing,
     /// Files whose names do not fit the chosen layout or pattern: error fails, skip leaves them out.
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = parse_unmatched)]
+    #[arg(help_heading = "Images of several files", long, value_name = "WHAT", default_value = "error", value_parser = parse_unmatched)]
     pub unmatched: Unmatched,
     /// Replace the beginning FROM of paths in a table (load_data.csv) of another machine with TO. A relative TO
     /// begins at the folder of the table, on all nodes of a cluster. Repeat the option for several.
-    #[arg(long, value_name = "FROM=TO", value_parser = parse_path_map)]
+    #[arg(help_heading = "Images of several files", long, value_name = "FROM=TO", value_parser = parse_path_map)]
     pub path_map: Vec<(String, String)>,
 }
 

@@ -39,7 +39,7 @@ pub struct SyntheticArgs {
     /// Content of the images: cells looks and compresses like fluorescence microscopy, noise is uniform.
     #[arg(long, value_enum, default_value_t = KindArg::from(SetSpec::default().kind))]
     kind: KindArg,
-    /// Seed of the images, and of every random choice in measuring them.
+    /// Seed of the images, and of every other random choice.
     #[arg(long, default_value_t = SetSpec::default().seed)]
     pub seed: u64,
 }

@@ -27,8 +27,8 @@ const MAX_REPEATS: usize = 1000;
 #[derive(clap::Args)]
 #[command(after_help = "\
 The table is a CSV file: branch,experiment,trainer,max_epochs,batch_size,overrides (train) or \
-branch,experiment,checkpoint_path,data_path,trainer,batch_size,overrides (inference); # begins a comment. Every branch \
-is checked out in a git worktree of its own: your checkout is never touched.
+branch,experiment,checkpoint_path,data_path,trainer,batch_size,overrides (inference); # begins a comment. Each branch \
+has a git worktree of its own, so your checkout stays as it is.
 
 Examples:
   wellread tasks train --config tasks.csv --output results/train.json --dry-run

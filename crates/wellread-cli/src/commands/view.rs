@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use wellread_measure::path_text::text;
 use wellread_store::preview::{contact_sheet, is_drawn, preview};
 
-/// Contrast is stretched per channel; Z is projected by its maximum. The picture is for looking, not for measuring.
+/// Draws pixels for a look: contrast by channel, the maximum over depth.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Contrast is stretched per channel; Z is projected by its maximum. The picture is for looking, not for measuring.
+Stretches the contrast of each channel, and takes the maximum over depth. The picture is for looking, not for measuring.
 
 Examples:
   wellread view plate.parquet --row 12 --out cell.png

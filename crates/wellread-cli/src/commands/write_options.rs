@@ -8,8 +8,8 @@ use wellread_store::{Compression, Format, Tune, WriteOptions};
 /// Options of writing, shared with `generate`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct WriteArgs {
-    /// Codec: none, lz4, zstd[:LEVEL], deflate[:LEVEL], lzw, packbits, snappy; default is the format's own choice.
-    #[arg(long, default_value = "default")]
+    /// Codec: none, lz4, zstd[:LEVEL], deflate[:LEVEL], lzw, packbits, snappy; by default the format's own choice.
+    #[arg(long, default_value = "default", hide_default_value = true)]
     pub compression: Compression,
     /// Chunk (tile) size; X = 0 makes strips of Y rows in TIFF.
     #[arg(long, value_name = "T,C,Z,Y,X", value_parser = parse_chunk)]
@@ -24,7 +24,7 @@ pub struct WriteArgs {
     /// image, tile, volume, z-plane or block (ome-arrow-dataset).
     #[arg(long)]
     pub variant: Option<String>,
-    /// Leave out the checksums with which readers find damage (see docs/decisions/0032-checksums.md).
+    /// Leave out the checksums by which readers find damage.
     #[arg(long)]
     pub no_checksums: bool,
     /// Replace an existing target.

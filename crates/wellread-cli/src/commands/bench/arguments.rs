@@ -57,7 +57,7 @@ pub struct Args {
     pub trace: TraceArgs,
     /// Codec of the sets that are written: none, lz4, zstd[:LEVEL], deflate[:LEVEL] …; by default each format's own
     /// choice. Formats that lack the codec are shown as unavailable.
-    #[arg(long, default_value = "default", conflicts_with = "in_place")]
+    #[arg(long, default_value = "default", hide_default_value = true, conflicts_with = "in_place")]
     compression: Compression,
     /// Take every plane as an image of its own; by default done if shapes differ.
     #[arg(long, requires = "input", conflicts_with = "cells")]
