@@ -60,24 +60,15 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str], width: usize) -
     let head = format!("{}{}{about}", table.name(), if about.is_empty() { "" } else { ": " });
     let mut out = wrapped(&head, Some(width));
     out.push('\n');
-    let heads = |texts: Vec<String>, values: Vec<usize>| -> Vec<TextColumn> {
-        let wrap = |(text, width): (String, usize)| {
-            let head = wrap_head(&text, width);
-            let width = head.iter().map(|line| chars(line)).max().unwrap_or(0).max(width);
-            (head, width)
-        };
-        texts.into_iter().zip(values).map(wrap).collect()
-    };
-    let widest = |texts: &mut dyn Iterator<Item = &String>| texts.map(|text| chars(text)).max().unwrap_or(0);
-    let key_columns = heads(
-        keys.iter().map(|key| (*key).to_owned()).collect(),
-        (0..keys.len()).map(|key| widest(&mut lines.iter().map(|line| &line.keys[key]))).collect(),
-    );
-    let figures = |q: usize| lines.iter().filter_map(move |line| line.figures.get(q));
-    let figure_columns = heads(
-        quantities.iter().map(|quantity| quantity.label.clone()).collect(),
-        (0..quantities.len()).map(|q| widest(&mut figures(q))).collect(),
-    );
+    let key_columns: Vec<TextColumn> = (0..keys.len())
+        .map(|key| text_column(keys[key], lines.iter().map(|line| line.keys[key].as_str())))
+        .collect();
+    let figure_columns: Vec<TextColumn> = (quantities.iter().enumerate())
+        .map(|(q, quantity)| {
+            let figures = lines.iter().filter_map(|line| line.figures.get(q));
+            text_column(&quantity.label, figures.map(String::as_str))
+        })
+        .collect();
     let any_wrong = lines.iter().any(|line| line.unverified);
     let beside = if any_wrong { COLUMN_GAP + UNVERIFIED.len() } else { 0 };
     let widest_figure = figure_columns.iter().map(|(_, width)| COLUMN_GAP + width).max().unwrap_or(0);
@@ -103,8 +94,47 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str], width: usize) -
     let left = columns.len();
     columns.extend(figure_columns);
     // A line without figures tells which configurations there are.
-    let parts = parts(&columns, left, width.saturating_sub(beside));
-    for part in parts.into_iter().filter(|_| !lines.is_empty()) {
+    let shown: Vec<Line> = lines
+        .iter()
+        .map(|line| Line {
+            keys: telling.iter().map(|&key| line.keys[key].clone()).collect(),
+            figures: line.figures.clone(),
+            unverified: line.unverified,
+        })
+        .collect();
+    out += &in_parts(&columns, left, &shown, [width.saturating_sub(beside), width]);
+    for (who, why) in missing {
+        let head = format!("{UNAVAILABLE}{who}: ");
+        let line = head.clone() + &why.replace('\n', " ");
+        // In one line where there is room: the report, and the sentence on what was not measured, have all of it.
+        let one = chars(&head) + MIN_REASON_WIDTH <= width;
+        out += &if one { cut(&line, width) } else { wrapped(&line, Some(width)) };
+        out.push('\n');
+    }
+    out
+}
+
+/// A table of texts for a terminal of so many columns. The first cell of a row says whose it is; the others are its figures.
+pub fn plain_table(heads: &[&str], rows: &[Vec<String>], width: usize) -> String {
+    let mut columns: Vec<TextColumn> = (heads.iter().enumerate())
+        .map(|(at, head)| text_column(head, rows.iter().map(|row| row[at].as_str())))
+        .collect();
+    let figures = columns.split_off(1);
+    let widest = figures.iter().map(|(_, width)| COLUMN_GAP + width).max().unwrap_or(0);
+    narrow(&mut columns, width.saturating_sub(widest));
+    columns.extend(figures);
+    let lines: Vec<Line> = rows
+        .iter()
+        .map(|row| Line { keys: vec![row[0].clone()], figures: row[1..].to_vec(), unverified: false })
+        .collect();
+    in_parts(&columns, 1, &lines, [width; 2])
+}
+
+/// Lines in parts of as many figures as there is room for, each below its heads. The first `left` columns are keys, which each part
+/// has. `room` has the columns for keys and figures, and those of the terminal.
+fn in_parts(columns: &[TextColumn], left: usize, lines: &[Line], [room, width]: [usize; 2]) -> String {
+    let mut out = String::new();
+    for part in parts(columns, left, room).into_iter().filter(|_| !lines.is_empty()) {
         let shown: Vec<&TextColumn> = columns[..left].iter().chain(&columns[left..][part.clone()]).collect();
         let rows = shown.iter().map(|(head, _)| head.len()).max().unwrap_or(1);
         let mut push = |cells: &[&str], more: Option<&str>| {
@@ -119,23 +149,23 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str], width: usize) -
                 .collect();
             push(&cells, None);
         }
-        for Line { keys, figures, unverified } in &lines {
+        for Line { keys, figures, unverified } in lines {
             let names: Vec<String> =
-                telling.iter().zip(&columns).map(|(&key, (_, width))| cut(&keys[key], *width)).collect();
+                keys.iter().zip(columns).map(|(key, (_, width))| cut(key, *width)).collect();
             let mut cells: Vec<&str> = names.iter().map(String::as_str).collect();
             cells.extend(figures[part.clone()].iter().map(String::as_str));
             push(&cells, unverified.then_some(UNVERIFIED));
         }
     }
-    for (who, why) in missing {
-        let head = format!("{UNAVAILABLE}{who}: ");
-        let line = head.clone() + &why.replace('\n', " ");
-        // In one line where there is room: the report, and the sentence on what was not measured, have all of it.
-        let one = chars(&head) + MIN_REASON_WIDTH <= width;
-        out += &if one { cut(&line, width) } else { wrapped(&line, Some(width)) };
-        out.push('\n');
-    }
     out
+}
+
+/// A column with this head and these values.
+fn text_column<'t>(head: &str, values: impl Iterator<Item = &'t str>) -> TextColumn {
+    let widest = values.map(chars).max().unwrap_or(0);
+    let head = wrap_head(head, widest);
+    let width = head.iter().map(|line| chars(line)).max().unwrap_or(0).max(widest);
+    (head, width)
 }
 
 /// The width of columns side by side, with the gap before each.
@@ -221,178 +251,4 @@ fn chars(text: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::MAX_LINE_WIDTH as WIDTH;
-    use wellread_report::row;
-
-    #[test]
-    fn a_wide_table_fits() {
-        let mut table = Table::new("loop");
-        for (format, workers) in [("parquet", 0), ("ome-arrow-dataset", 2)] {
-            table.push(row![
-                ("format", format),
-                ("model", "small-cnn"),
-                ("mode", "train"),
-                ("workers", workers),
-                ("step_p50_s", 0.01),
-                ("data_wait_fraction", 0.123),
-                ("accelerator_utilisation", 0.877),
-                ("images_per_sec", 12_345.0),
-                ("wait_by_difference_fraction", 0.1),
-                ("wait_by_difference_cold_fraction", 0.1),
-                ("synthetic_step_s", 0.1),
-                ("cached_step_s", 0.1),
-                ("first_batch_s", 0.1),
-                ("verified", workers == 0)
-            ]);
-        }
-        table.push(row![
-            ("format", "lance"),
-            ("model", "small-cnn"),
-            ("mode", "train"),
-            ("status", "unavailable"),
-            ("reason", "x".repeat(300))
-        ]);
-        for width in [80, 100] {
-            let text = text_table(&table, "", &[], width);
-            assert!(text.lines().all(|line| chars(line) <= width), "{text}");
-            assert!(text.contains("all: model small-cnn, mode train"), "{text}");
-            // Every figure of both configurations, however narrow.
-            assert_eq!(text.matches("12,300/s").count(), 2, "{text}");
-            assert_eq!(text.matches("12.3\u{a0}%").count(), 2, "{text}");
-            assert_eq!(text.matches("87.7\u{a0}%").count(), 2, "{text}");
-            assert_eq!(text.matches("100\u{a0}ms").count(), 6, "{text}");
-            // A line of each part says whose figures they are, and that they are no good.
-            assert_eq!(
-                text.matches("ome-arrow-dataset").count(),
-                text.matches("PIXELS DIFFER").count(),
-                "{text}"
-            );
-            let missing: Vec<&str> = text.lines().filter(|line| line.contains("xxx")).collect();
-            assert!(missing.len() == 1 && missing[0].starts_with("  unavailable: lance: xxx"), "{text}");
-            assert!(missing[0].ends_with("xx…"), "{text}");
-        }
-        let few = text_table(&table, "about", &["images_per_sec"], WIDTH);
-        assert!(few.contains("PIXELS DIFFER") && few.contains("/s"), "{few}");
-    }
-
-    #[test]
-    fn formats_that_a_build_lacks_take_one_line() {
-        let mut table = Table::new("storage");
-        for operation in ["open", "read_all", "read_random"] {
-            table.push(row![
-                ("format", "tiff"),
-                ("operation", operation),
-                ("status", "ok"),
-                ("seconds", 1.0)
-            ]);
-            for format in ["duckdb", "lance", "vortex"] {
-                let reason = format!("left out of this build; build with --features {format}");
-                table.push(row![
-                    ("format", format),
-                    ("operation", operation),
-                    ("status", "unavailable"),
-                    ("reason", reason)
-                ]);
-            }
-        }
-        table.push(row![
-            ("format", "tiff"),
-            ("operation", "write"),
-            ("status", "unavailable"),
-            ("reason", "the disk is full")
-        ]);
-        let text = text_table(&table, "", &["seconds"], WIDTH);
-        let said: Vec<&str> = text.lines().filter(|line| line.contains("unavailable")).collect();
-        assert_eq!(
-            said,
-            [
-                "  unavailable: duckdb; lance; vortex: left out of this build",
-                "  unavailable: tiff, write: the disk is full"
-            ]
-        );
-        assert!(text.contains("all: format tiff") && text.matches("1.00").count() == 3, "{text}");
-    }
-
-    #[test]
-    fn a_framework_that_is_missing_takes_one_line() {
-        let mut table = Table::new("dataset");
-        for format in ["tiff", "parquet"] {
-            table.push(row![("format", format), ("framework", "rust"), ("status", "ok"), ("p50_s", 1.0)]);
-            for framework in ["pytorch", "jax"] {
-                table.push(row![
-                    ("format", format),
-                    ("framework", framework),
-                    ("status", "unavailable"),
-                    ("reason", "No module\nnamed torch")
-                ]);
-            }
-        }
-        let text = text_table(&table, "", &["p50_s"], WIDTH);
-        let said: Vec<&str> = text.lines().filter(|line| line.contains("unavailable")).collect();
-        assert_eq!(said, ["  unavailable: pytorch; jax: No module named torch"]);
-    }
-
-    #[test]
-    fn the_one_configuration_that_was_measured_shows_every_figure() {
-        let row = |format: &str| {
-            row![
-                ("format", format),
-                ("framework", "pytorch"),
-                ("loader", "wellread.torch.DataLoader"),
-                ("model", "python:mymodels:ANetworkOfALongName"),
-                ("mode", "train"),
-                ("batch_size", 2),
-                ("device", "cpu"),
-                ("backend", "torch 2.9.1, oneDNN, 16 threads")
-            ]
-        };
-        let mut table = Table::new("loop");
-        let mut measured = row("parquet");
-        measured.extend(row![
-            ("status", "ok"),
-            ("images_per_sec", 12_345.0),
-            ("data_wait_fraction", 0.123),
-            ("step_p50_s", 0.1)
-        ]);
-        table.push(measured);
-        let mut late = row("tiff");
-        late.extend(row![("status", "unavailable"), ("reason", "left out for want of time: loop had 2 s")]);
-        table.push(late);
-        for width in [80, WIDTH] {
-            let text = text_table(&table, "", &[], width);
-            assert!(text.lines().all(|line| chars(line) <= width), "{text}");
-            for figure in ["12,300/s", "12.3\u{a0}%", "100\u{a0}ms"] {
-                assert_eq!(text.matches(figure).count(), 1, "{figure}: {text}");
-            }
-            assert!(text.contains("  all: framework pytorch, loader wellread.torch.DataLoader"), "{text}");
-            assert!(text.lines().any(|line| line.starts_with("  parquet ")), "{text}");
-        }
-        // Keys that differ stay beside the figures, cut.
-        let mut other = row("tiff");
-        for (name, cell) in &mut other {
-            if matches!(name.as_str(), "loader" | "model" | "backend") {
-                *cell = wellread_report::Cell::from(format!("{}, changed", cell.text()));
-            }
-        }
-        other.extend(row![
-            ("status", "ok"),
-            ("images_per_sec", 45.0),
-            ("data_wait_fraction", 0.456),
-            ("step_p50_s", 0.2)
-        ]);
-        table.push(other);
-        let text = text_table(&table, "", &[], WIDTH);
-        for figure in ["12,300/s", "45.0/s", "12.3\u{a0}%", "45.6\u{a0}%", "100\u{a0}ms", "200\u{a0}ms"] {
-            assert_eq!(text.matches(figure).count(), 1, "{figure}: {text}");
-        }
-        assert!(text.lines().all(|line| chars(line) <= WIDTH) && text.contains("python:"), "{text}");
-    }
-
-    #[test]
-    fn heads_are_broken_at_spaces() {
-        let head = wrap_head("share of a step waiting for data", 6);
-        assert_eq!(head, ["share of a", "step waiting", "for data"]);
-    }
-}
+mod tests;

@@ -6,6 +6,7 @@ use super::result_file::local_path;
 use super::trace::TraceArgs;
 use super::{OpenArgs, distinct, opening, outside_of, parse_positive, parse_seconds, parse_size};
 use crate::output::{Failure, Outcome, Ui, shown_on};
+use crate::text_table::plain_table;
 use std::path::PathBuf;
 use std::time::Duration;
 use wellread_bench::advise::choose::{is_never, no_wait};
@@ -183,32 +184,35 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
         sample.dtype,
         advice.seconds
     ));
-    ui.say(format!(
-        "  {:<46} {:>9} {:>14}  {:<24} {:>14} {:>9} {:>14}  versus the fastest",
-        "kept as",
-        "MB of set",
-        "write ms/image",
-        "images/s in batches",
-        "of memory copy",
-        "single µs",
-        "cold images/s"
-    ));
     let mut order: Vec<&CandidateResult> = advice.tried.iter().collect();
     order.sort_by(|a, b| b.images_per_s.value.total_cmp(&a.images_per_s.value));
-    for tried in order {
-        let write = tried.candidate.write_s.map(|s| 1e3 * s / tried.candidate.images.max(1) as f64);
-        ui.say(format!(
-            "  {:<46} {:>9.1} {:>14}  {:<24} {:>14} {:>9} {:>14}  {}",
-            tried.name,
-            tried.bytes_of_set / 1e6,
-            write.map_or("–".to_owned(), |ms| format!("{ms:.2}")),
-            rate(&tried.images_per_s),
-            percent(tried.share_of_copy),
-            rounded(Some(tried.single_us)),
-            rounded(tried.cold_images_per_s),
-            versus(tried)
-        ));
-    }
+    let rows: Vec<Vec<String>> = order
+        .into_iter()
+        .map(|tried| {
+            let write = tried.candidate.write_s.map(|s| 1e3 * s / tried.candidate.images.max(1) as f64);
+            vec![
+                tried.name.clone(),
+                rate(&tried.images_per_s),
+                versus(tried),
+                format!("{:.1}", tried.bytes_of_set / 1e6),
+                write.map_or("–".to_owned(), |ms| format!("{ms:.2}")),
+                percent(tried.share_of_copy),
+                rounded(Some(tried.single_us)),
+                rounded(tried.cold_images_per_s),
+            ]
+        })
+        .collect();
+    let heads = [
+        "kept as",
+        "images/s in batches",
+        "versus the fastest",
+        "MB of set",
+        "write ms/image",
+        "of memory copy",
+        "single µs",
+        "cold images/s",
+    ];
+    ui.say(plain_table(&heads, &rows, ui.table_width()).trim_end());
     let settings = |what: &str, unit: &str, tried: &[SettingResult]| {
         if !tried.is_empty() {
             let each = tried.iter().map(|t| {
@@ -289,22 +293,30 @@ fn parse_price(text: &str) -> Result<f64, String> {
 
 /// Prints the result of each way of bringing crops of cells into batches.
 fn print_crops(crops: &CropAdvice, ui: Ui) {
-    ui.say(format!(
-        "\n  {:<46} {:<24} {:>18} {:>16}  versus the fastest",
-        "crops of cells", "cells/s in batches", "bytes read of used", "MB more on disk"
-    ));
-    for one in &crops.tried {
-        let ratio =
-            one.versus_fastest.map(|ratio| format!("{} times the time", with_interval(&ratio, two_digits)));
-        let versus = ratio.unwrap_or_else(|| one.verdict.to_string());
-        ui.say(format!(
-            "  {:<46} {:<24} {:>18} {:>16.1}  {versus}",
-            one.name,
-            rate(&one.cells_per_s),
-            one.bytes_read_per_used.map_or("–".to_owned(), two_digits),
-            one.bytes_on_disk / 1e6
-        ));
-    }
+    let rows: Vec<Vec<String>> = crops
+        .tried
+        .iter()
+        .map(|one| {
+            let ratio = one
+                .versus_fastest
+                .map(|ratio| format!("{} times the time", with_interval(&ratio, two_digits)));
+            vec![
+                one.name.clone(),
+                rate(&one.cells_per_s),
+                ratio.unwrap_or_else(|| one.verdict.to_string()),
+                one.bytes_read_per_used.map_or("–".to_owned(), two_digits),
+                format!("{:.1}", one.bytes_on_disk / 1e6),
+            ]
+        })
+        .collect();
+    let heads = [
+        "crops of cells",
+        "cells/s in batches",
+        "versus the fastest",
+        "bytes read of used",
+        "MB more on disk",
+    ];
+    ui.say(format!("\n{}", plain_table(&heads, &rows, ui.table_width()).trim_end()));
 }
 
 /// Prints the result of each way of keeping the set, in the place where the set is.
@@ -313,21 +325,22 @@ fn print_link(there: &LinkAdvice, ui: Ui) {
     for line in link_lines(&there.link) {
         ui.say(format!("  {line}"));
     }
-    ui.say(format!(
-        "  {:<46} {:>10} {:>15} {:>12}  {:<10} cost of an epoch",
-        "kept there as", "images/s", "requests/epoch", "GB/epoch", "bound by"
-    ));
-    for one in &there.predictions {
-        ui.say(format!(
-            "  {:<46} {:>10.0} {:>15.0} {:>12.3}  {:<10} {}",
-            one.name,
-            one.images_per_s,
-            one.requests_per_epoch,
-            one.bytes_per_epoch / 1e9,
-            one.bound_by,
-            one.cost_per_epoch.map_or("–".to_owned(), |cost| format!("{cost:.4}"))
-        ));
-    }
+    let rows: Vec<Vec<String>> = there
+        .predictions
+        .iter()
+        .map(|one| {
+            vec![
+                one.name.clone(),
+                format!("{:.0}", one.images_per_s),
+                format!("{:.0}", one.requests_per_epoch),
+                format!("{:.3}", one.bytes_per_epoch / 1e9),
+                one.bound_by.to_owned(),
+                one.cost_per_epoch.map_or("–".to_owned(), |cost| format!("{cost:.4}")),
+            ]
+        })
+        .collect();
+    let heads = ["kept there as", "images/s", "requests/epoch", "GB/epoch", "bound by", "cost of an epoch"];
+    ui.say(plain_table(&heads, &rows, ui.table_width()).trim_end());
 }
 
 /// Whether a prediction was right, in words: what is compared is the time of a step, of which the wait may be a small part.
