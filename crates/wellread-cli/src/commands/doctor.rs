@@ -103,7 +103,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ui.say(format!("  ok       {:<14}{}", text(&model["name"]), text(&model["about"])));
     }
     ui.say("\nMachine");
-    aligned(&wellread_bench::machine::facts(&environment)).into_iter().for_each(|line| ui.say(line));
+    for line in aligned(&wellread_bench::machine::facts(&environment)) {
+        ui.say(line);
+    }
     for warning in environment.noise_warnings() {
         ui.say(format!("  note     {warning}"));
     }
