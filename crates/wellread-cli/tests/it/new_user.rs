@@ -199,7 +199,7 @@ fn an_interrupted_run_says_where_its_results_are() {
     // The results have the finished ones of several processes, and nothing of the one that is measured. However late this
     // test gets its turn, there is one.
     let several = dir.path().join("several");
-    let said = interrupted(until("process 1 of 9999", &["dataset", "--processes", "9999"], &several));
+    let said = interrupted(until("process 1 of 1000", &["dataset", "--processes", "1000"], &several));
     assert!(said.contains(&format!("`wellread report {}` shows them", several.display())), "{said}");
     assert_eq!(leftovers(&several), Vec::<String>::new());
     json(&["report", arg(&several)]);
