@@ -150,7 +150,7 @@ mod tests {
             let why = check(overlapping).unwrap_err();
             assert!(why.contains("overlap and leave gaps"), "{overlapping:?}: {why}");
         }
-        assert!(check(&[[0, 0, 2, 3]]).unwrap_err().contains("hold 6 pixels"));
+        assert!(check(&[[0, 0, 2, 3]]).unwrap_err().contains("its 1 chunk holds 6 pixels"));
         assert!(check(&[[0, 0, 2, 5]]).unwrap_err().contains("does not lie in the image"));
         assert!(check(&[[0, 0, 2, 2], [0, 0, 2, 2]]).unwrap_err().contains("at the same place"));
     }
