@@ -153,22 +153,44 @@ fn what_does_not_fit_is_counted_and_parts_get_their_share() {
     assert_eq!(recorded.labels, ["turn 4", "turn 3", "turn 2", "turn 1"]);
 }
 
+/// Ends the threads of a test when it ends, also by a failed assertion: else they would go on for ever.
+struct EndThreads<'t>(&'t AtomicBool);
+
+impl Drop for EndThreads<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_recording_can_be_ended_while_threads_go_on() {
     let _alone = alone();
-    let done = AtomicBool::new(false);
+    let (done, turn) = (AtomicBool::new(false), AtomicU64::new(0));
     let room = || current().unwrap().as_ref().unwrap().room;
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while !done.load(Ordering::Relaxed) {
-                    drop(span(Kind::Read).with(7, 9));
-                }
-            });
+    // Each thread has as many spans in each recording as end it, so that none is full, however late this thread gets its turn.
+    let in_turns = || {
+        let mut last = 0;
+        while !done.load(Ordering::Relaxed) {
+            let now = turn.load(Ordering::Acquire);
+            if now == last {
+                std::thread::yield_now();
+                continue;
+            }
+            last = now;
+            for _ in 0..4 * CHUNK {
+                drop(span(Kind::Read).with(7, 9));
+            }
         }
-        for _ in 0..20 {
+    };
+    std::thread::scope(|scope| {
+        let _end = EndThreads(&done);
+        for _ in 0..2 {
+            scope.spawn(in_turns);
+        }
+        for recording in 1..=20 {
             assert!(start());
-            while DROPPED.load(Ordering::Relaxed) == 0 && room() < 4 * CHUNK {
+            turn.store(recording, Ordering::Release);
+            while room() < 4 * CHUNK {
                 std::thread::yield_now();
             }
             let recorded = stop().unwrap();
@@ -177,6 +199,5 @@ fn a_recording_can_be_ended_while_threads_go_on() {
             assert_eq!(recorded.dropped(), 0);
             assert!(recorded.events.iter().all(|e| e.args == [7, 9] && e.start <= e.end));
         }
-        done.store(true, Ordering::Relaxed);
     });
 }
