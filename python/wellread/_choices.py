@@ -124,6 +124,7 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
         given.images_per_epoch,
         dataset._native.are_cut(),
     )
+    _options.check_keys("by", order_choice["keys"], dataset)
     pins = _check.truth("pin_memory", given.pin_memory)
     if (pins or given.device is not None) and library not in ("torch", "jax"):
         raise ValueError(f'{"pin_memory" if pins else "device"} needs as_="torch", not {library!r}')

@@ -338,6 +338,7 @@ class OpenSet:
             _check.real(f"fractions[{i}]", part) for i, part in enumerate(_check.several("fractions", fractions))
         ]
         columns, keys = _options.grouping("by", by)
+        _options.check_keys("by", keys, self)
         missing = [] if columns is None else sorted(set(columns).difference(self.columns))
         if missing:
             raise KeyError(_views.no_column(missing[0], self.columns))

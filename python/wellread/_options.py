@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from . import _check, _native, _types, errors
 
 if TYPE_CHECKING:
+    from ._open_set import OpenSet
     from .dataset import Dataset
 
 AS = get_args(_types.As)
@@ -76,6 +77,16 @@ def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str | None] | N
     if isinstance(by, tuple):
         return [_check.text(f"{name}[{i}]", column) for i, column in enumerate(by)], None
     return None, [_key(key) for key in _check.several(name, by, "a column, a tuple of columns, or a list of keys")]
+
+
+def check_keys(name: str, keys: list[str | None] | None, dataset: OpenSet) -> None:
+    """Refuses a list of columns' names: a list has one key per row, and several columns are a tuple."""
+    if not keys or len(keys) == len(dataset):
+        return
+    columns = dataset.columns
+    if all(key in columns for key in keys):
+        several = tuple(keys) if len(keys) > 1 else keys[0]
+        raise ValueError(f"{name} is a list, which has one key per row: name columns by {name}={several!r}")
 
 
 def _key(value: Any) -> str | None:

@@ -391,6 +391,12 @@ def test_a_split_is_that_of_the_rust_api(tmp_path, labelled):
         ds.split(by="nothing")
     with pytest.raises(ValueError, match="one key for every row"):
         ds.split(by=[1, 2])
+    # Columns are lists in most other arguments: what to write is said, and not that keys are missing.
+    for columns, said in ((["well", "class"], r"by=\('well', 'class'\)"), (["well"], "by='well'")):
+        with pytest.raises(ValueError, match=f"one key per row: name columns by {said}"):
+            cells.split((0.5, 0.5), by=columns)
+        with pytest.raises(ValueError, match=f"one key per row: name columns by {said}"):
+            wr.DataLoader(cells, 4, order="balanced", by=columns)
 
 
 def test_a_part_without_images_is_warned_of(tmp_path):

@@ -138,7 +138,7 @@ fn aggregates(mut summary: Map<String, Value>) -> Results {
 /// Name of the table of tasks.
 pub(crate) const TASKS: &str = "tasks";
 
-/// One row per task and repeat, every timer a column.
+/// One row per task and repeat, every timer a column. A task of upstream has no repeats: it is one row.
 fn of_tasks(tasks: &[Value]) -> Results {
     let mut table = Table::new(TASKS);
     let branches: Vec<&str> = tasks.iter().map(|task| text(task, "branch")).collect();
@@ -162,12 +162,17 @@ fn of_tasks(tasks: &[Value]) -> Results {
             let value = if value == Cell::Null { Cell::from("") } else { Cell::from(value.text()) };
             cells.push((key.to_owned(), value));
         }
-        timers(&task["metrics"], &mut String::new(), &mut cells);
-        if task["success"] == Value::Bool(false) {
-            cells.push(("status".to_owned(), Cell::from("failed")));
-            cells.push(("reason".to_owned(), Cell::from(text(task, "error"))));
+        // The task's own metrics are those of its median run: of several runs they would be one process.
+        let repeats = task["repeats"].as_array().filter(|repeats| !repeats.is_empty());
+        for run in repeats.map_or(std::slice::from_ref(task), Vec::as_slice) {
+            let mut cells = cells.clone();
+            timers(&run["metrics"], &mut String::new(), &mut cells);
+            if run["success"] == Value::Bool(false) {
+                cells.push(("status".to_owned(), Cell::from("failed")));
+                cells.push(("reason".to_owned(), Cell::from(text(run, "error"))));
+            }
+            table.push(cells);
         }
-        table.push(cells);
     }
     let commit = &tasks[0]["git_info"]["commit_hash"];
     let nodes = tasks.iter().filter(|task| task["node"].is_object());
@@ -236,6 +241,43 @@ mod tests {
         assert_eq!(table.str("overrides", 0), Some("x=1 y=2"));
         assert!(table.column("branch").is_none() && table.column("loss").is_none());
         assert_eq!(table.unavailable(2).as_deref(), Some("failed: no data"));
+    }
+
+    #[test]
+    fn each_repeat_of_a_task_is_a_row_and_a_process() {
+        let run = |seconds: f64| json!({"success": true, "metrics": {"full_training": {"elapsed_seconds": seconds}}});
+        let task = |repeats: &[f64]| {
+            json!({"branch": "main", "experiment": "a", "success": true, "git_info": {}, "task_config": {"batch_size": 4},
+                "metrics": {"full_training": {"elapsed_seconds": repeats[1]}},
+                "repeats": repeats.iter().map(|seconds| run(*seconds)).collect::<Vec<_>>()})
+        };
+        let found = of_tasks(&[task(&[1.0, 2.0, 3.0])]);
+        let table = &found.tables[0];
+        let seconds: Vec<_> = (0..table.rows()).map(|row| table.f64("full_training_s", row)).collect();
+        assert_eq!(seconds, [Some(1.0), Some(2.0), Some(3.0)]);
+
+        let dir = tempfile::tempdir().unwrap();
+        let side = |name: &str, repeats: &[f64]| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, json!([task(repeats)]).to_string()).unwrap();
+            crate::sides::open(&[path.as_path()]).unwrap()
+        };
+        let (a, b) = (side("a.json", &[1.0, 1.01, 1.02]), side("b.json", &[2.0, 2.02, 2.04]));
+        assert_eq!((a.processes, b.processes), (3, 3));
+        let compared = crate::compare(&a, &b, &crate::Options::default()).unwrap();
+        assert_eq!(compared.regressions, 1, "{:?}", compared.rows);
+    }
+
+    #[test]
+    fn one_repeat_that_failed_leaves_its_task_without_a_verdict() {
+        let task = json!({"branch": "main", "experiment": "a", "success": false, "error": "1 of 2 runs failed: killed",
+            "metrics": {"full_training": {"elapsed_seconds": 1.0}},
+            "repeats": [
+                {"success": true, "metrics": {"full_training": {"elapsed_seconds": 1.0}}},
+                {"success": false, "error": "killed", "metrics": {}}]});
+        let table = &of_tasks(&[task]).tables[0];
+        assert_eq!((table.rows(), table.f64("full_training_s", 0)), (2, Some(1.0)));
+        assert_eq!((table.unavailable(0), table.unavailable(1).as_deref()), (None, Some("failed: killed")));
     }
 
     #[test]

@@ -159,7 +159,8 @@ pub(super) fn detail(runs: [usize; 2], differs: &[String]) -> String {
              each: --repeats {MIN_PROCESSES} or more."
         ),
         MIN_PROCESSES..MIN_SAMPLES => format!(
-            "{of_each}, in random order: 95 % intervals over runs by Welch's t of logarithms, or by bootstrap where wider."
+            "{of_each}, in random order: 95 % intervals over runs by Welch's t of logarithms, or by bootstrap where wider. \
+             Ratios are those of geometric means, and times are medians."
         ),
         _ => format!("{of_each}, in random order: 95 % intervals over runs, by rounds where both have the same."),
     });
