@@ -116,6 +116,8 @@ fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f6
         images.next()?;
         Ok(clock.elapsed())
     })?;
+    // Its threads read ahead, which the batches below must not share the processors with.
+    drop(images);
     match slow {
         Some(image_s) => Ok(ReadCost { format: set.format, open_s, image_s }),
         None => reading_batches(session, set, batch_size, enough),
