@@ -5,6 +5,9 @@
 //!  steps on zeros ─▶ seconds of an image in the model, by mode ─┐
 //!  a few batches of each set ─▶ seconds to open, and of an image ┴─▶ LoopPlan::of ─▶ Planned: steps, rounds, limits of runs
 //! ```
+//!
+//! Each set is read image by image first, and batches follow only where a batch of these came soon enough. A batch of a format
+//! that decodes a whole row group for each image can take longer than the budget.
 
 use super::step::{EndlessBatches, built, loader, model_shape, not_for_rust, run_model};
 use crate::budget::{self, LoopPlan, LoopRequest, ReadCost};
@@ -25,6 +28,8 @@ const PROBED_BATCHES: usize = 8;
 const PROBED_BYTES: usize = 1 << 26;
 /// Share of the budget from which on a larger probe would take too much of it.
 const PROBE: f64 = 0.01;
+/// Share of the budget that the images of a set's first batch may take, read one by one.
+const FIRST_BATCH: f64 = 0.05;
 /// Side of the part of an image that is probed first.
 const FIRST_SIDE: usize = 32;
 
@@ -99,8 +104,49 @@ pub(super) fn plan(session: &Session<'_>) -> Result<Option<Planned>> {
     Ok(Some(Planned { plan: LoopPlan::of(&asked, &modes, &sets, seconds), asked, modes, sets, seconds }))
 }
 
-/// The time to read a set: its batches after the first, as many as are read in `enough` seconds and one at least.
+/// The time to read a set: of single images where a batch of them takes too much of the budget, else of whole batches.
 fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f64) -> Result<ReadCost> {
+    let opening = Stopwatch::start();
+    let loader = loader(session, set, 1)?;
+    let open_s = opening.elapsed();
+    let clock = Stopwatch::start();
+    let mut images = EndlessBatches::new(&loader, 0);
+    let slow = seconds_if_slow(batch_size, FIRST_BATCH * session.seconds(), || {
+        images.between_steps();
+        images.next()?;
+        Ok(clock.elapsed())
+    })?;
+    // Its threads read ahead, which the batches below must not share the processors with.
+    drop(images);
+    match slow {
+        Some(image_s) => Ok(ReadCost { format: set.format, open_s, image_s }),
+        None => reading_batches(session, set, batch_size, enough),
+    }
+}
+
+/// Reads up to a batch of single images. The seconds of one if they take more than `most` together; `None` if the batch is read
+/// sooner. `next` reads an image and returns the seconds since the first was asked for.
+fn seconds_if_slow(
+    batch_size: usize,
+    most: f64,
+    mut next: impl FnMut() -> Result<f64>,
+) -> Result<Option<f64>> {
+    for images in 1..=batch_size {
+        let elapsed = next()?;
+        if elapsed > most {
+            return Ok(Some(elapsed / images as f64));
+        }
+    }
+    Ok(None)
+}
+
+/// The time to read batches after the first, as many as are read in `enough` seconds and one at least.
+fn reading_batches(
+    session: &Session<'_>,
+    set: &FormatSet,
+    batch_size: usize,
+    enough: f64,
+) -> Result<ReadCost> {
     let opening = Stopwatch::start();
     let loader = loader(session, set, batch_size)?;
     let open_s = opening.elapsed();
@@ -161,4 +207,33 @@ pub(super) fn too_long(plan: &LoopPlan, mode: Mode) -> Option<String> {
          --formats, more time: --time-budget)",
         budget::words(*least)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads images of so many seconds each, and counts them.
+    fn probed(image_s: f64, most: f64) -> (Option<f64>, usize) {
+        let mut read = 0_u32;
+        let slow = seconds_if_slow(16, most, || {
+            read += 1;
+            Ok(image_s * f64::from(read))
+        });
+        (slow.unwrap(), read as usize)
+    }
+
+    #[test]
+    fn a_slow_set_is_probed_by_one_image_and_a_fast_one_goes_on_to_batches() {
+        // Two batches of 16 such images would take 16 s, of a budget of 2 s.
+        assert_eq!(probed(0.5, 0.1), (Some(0.5), 1));
+        // Slow by its sixteen images alone: by as many as the time has room for.
+        assert_eq!(probed(0.03125, 0.1), (Some(0.03125), 4));
+        assert_eq!(probed(0.001, 0.1), (None, 16));
+    }
+
+    #[test]
+    fn a_set_that_cannot_be_read_fails_its_probe() {
+        seconds_if_slow(16, 0.1, || anyhow::bail!("damaged")).unwrap_err();
+    }
 }

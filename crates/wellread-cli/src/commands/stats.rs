@@ -11,7 +11,7 @@ use wellread_loader::stats::{ChannelStats, Group, GroupStats, PERCENTILES, Stats
 use wellread_store::features::{key_in_words, key_of};
 use wellread_store::mixed_channels::MixedChannels;
 use wellread_store::words::counted;
-use wellread_store::{Store, masks, mixed_channels};
+use wellread_store::{Missing, Store, masks, mixed_channels};
 
 /// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
 #[derive(clap::Args)]
@@ -80,7 +80,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         outside_of(&args.path, "--out", out)?;
         check_out(out)?;
     }
-    let zeros = zeros_in_words(&*store);
+    let zeros = zeros_in_words(&*store, args.open.sites.missing);
     if let Some(on) = args.on.cluster() {
         return run_on(args, &on, &*store, ui).inspect(|()| say_zeros(zeros.as_deref(), ui));
     }
@@ -121,11 +121,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
-/// In a sentence, how many images count with zeros for files that are not there; `None` where all are there or are left out.
-fn zeros_in_words(store: &dyn Store) -> Option<String> {
-    let sites = store.hints().sites?.summary();
-    // Where they are an error, no statistics come of them.
-    let zeros = sites.incomplete.saturating_sub(sites.left_out);
+/// In a sentence, how many images count with zeros for files that are not there. `None` where all are there, or where such images are
+/// an error or left out.
+fn zeros_in_words(store: &dyn Store, missing: Missing) -> Option<String> {
+    if missing != Missing::Zero {
+        // An image without one of its files is then no row, or one that cannot be read (--on-error skip).
+        return None;
+    }
+    let zeros = store.hints().sites?.summary().incomplete;
     let [lack, their] = if zeros == 1 { ["lacks", "its"] } else { ["lack", "their"] };
     let of = counted(store.len(), "image");
     (zeros > 0).then(|| {

@@ -350,6 +350,7 @@ fn a_join_tells_images_apart_by_the_endings_of_their_files() {
         assert_eq!(refused.code, 2, "{}", refused.stdout);
         let cause = "rows 0 and 1 are both of the image \"a\"";
         assert!(refused.stderr.contains(cause), "{}", refused.stderr);
+        assert!(refused.stderr.contains("goes to --cells"), "{}", refused.stderr);
     }
     let refused = joined(&[("a.png", "C3"), ("a.tif", "A1"), ("a", "B2")]);
     assert!(refused.code == 2 && refused.stderr.contains("rows 1 and 2 are both"), "{}", refused.stderr);

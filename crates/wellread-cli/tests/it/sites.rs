@@ -197,6 +197,13 @@ fn stats_say_that_zeros_are_part_of_them() {
     }
     let done = wellread(&["stats", arg(&plate), "--missing", "skip"]);
     assert!(done.code == 0 && !done.stderr.contains("zeros"), "{}", done.stderr);
+    // Left out as an image that cannot be read, so no zeros are counted.
+    for more in [&[][..], &["--by", "Metadata_Plate"]] {
+        let done = wellread(&[&["stats", arg(&plate), "--on-error", "skip"][..], more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        assert!(done.stderr.contains("left out: row 1: "), "{}", done.stderr);
+        assert!(!done.stderr.contains("zeros"), "{more:?}: {}", done.stderr);
+    }
 }
 
 #[test]

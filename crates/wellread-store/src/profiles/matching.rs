@@ -20,6 +20,8 @@ use std::path::Path;
 
 /// Values of a side that a message shows.
 const SHOWN: usize = 3;
+/// For those who join a table of cells, where no column tells its rows apart by image.
+const CELLS: &str = "A table with a row for each cell goes to --cells, or in Python to Dataset.cells";
 
 /// The values of the columns `on` of each image, `None` where one is null, and how they are compared with those of the table. Nothing
 /// where images lack one of the columns.
@@ -63,7 +65,7 @@ pub(crate) fn rows_of_keys(
         Err([first, second]) => {
             let (named, name) = (on.join(", "), images.name(image)?);
             let cause = format!("rows {first} and {second} are alike in {named}, and both are of {name}");
-            let hint = format!("name more columns ({}), or keep one row of each", option("on"));
+            let hint = format!("name more columns ({}), or keep one row of each. {CELLS}", option("on"));
             Err(Error::new(path, cause).hint(hint).choice())
         }
         Ok(row) => Ok(row.map(|row| row as u64)),
@@ -166,10 +168,10 @@ pub(crate) fn rows_of_names(source: &dyn Store, path: &Path, columns: &[ArrayRef
         };
         let at = at.map_err(|[first, second]| {
             let cause = format_args!("rows {first} and {second} are both of the image {name:?}");
-            Error::new(path, cause).hint(
-                "aggregate the rows of an image to one. Images of several plates are told apart by folders, in the \
-                 images' names (open the folder above) and in the column",
-            )
+            Error::new(path, cause).hint(format_args!(
+                "aggregate the rows of an image to one. {CELLS}. Images of several plates are told apart by folders, \
+                 in the images' names (open the folder above) and in the column"
+            ))
         })?;
         matches.push(at);
     }

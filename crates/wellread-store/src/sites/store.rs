@@ -328,11 +328,18 @@ impl Store for SitesStore {
     }
 
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
-        let mut files = vec![];
+        let (mut files, mut sites) = (vec![], vec![]);
         for &row in rows {
             files.extend(self.files_of_site(row)?);
+            sites.resize(files.len(), row);
         }
-        self.inner.files_of(&files)
+        self.inner.files_of(&files).map_err(|error| {
+            let at = error.row_index().and_then(|file| files.iter().position(|&other| other == file));
+            match at {
+                Some(at) => error.of_row(sites[at]),
+                None => error,
+            }
+        })
     }
 
     fn has_checksums(&self) -> bool {

@@ -151,7 +151,9 @@ fn what_cannot_be_told_is_refused() {
     let plan = batch(vec![("well", texts(&["A01", "A01"])), ("dose", numbers(&[7, 3]))]);
     let why =
         |on: &[String]| joined(&images(), std::slice::from_ref(&plan), on, false).unwrap_err().to_string();
-    assert!(why(&on(&["well"])).contains("rows 0 and 1 are alike in well, and both are of image-0"));
+    let alike = why(&on(&["well"]));
+    assert!(alike.contains("rows 0 and 1 are alike in well, and both are of image-0"), "{alike}");
+    assert!(alike.contains("A table with a row for each cell goes to --cells"), "{alike}");
     assert!(why(&on(&["dose"])).contains("no image has a row by dose"));
     assert!(why(&on(&["site", "well"])).contains("has no column \"site\""));
     assert!(why(&on(&["a", "b"])).contains("has no column \"a\""));
