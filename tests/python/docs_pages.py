@@ -33,6 +33,8 @@ FILES = ("csv", "json", "sql", "toml", "yaml")
 OTHERS = ("rust", "text")
 
 _COMMENT = re.compile(r"<!--(.*?)-->", re.S)
+# Around what scripts/figures.py writes.
+_MARK = re.compile(r"[\w-]+:(begin|end)")
 _FENCE = re.compile(r"^( *)```(.*)$")
 
 
@@ -85,7 +87,7 @@ def blocks(page: Path) -> list[Block]:
                 first, _, rest = said.partition("\n")
                 language = first.removeprefix("prepare").strip() or "sh"
                 found.append(Block(page, at + 2, language, rest + "\n", hidden=True))
-            else:
+            elif not _MARK.fullmatch(said):
                 comments.append((at + 1, said))
             at = end + 1
             continue

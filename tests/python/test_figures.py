@@ -59,7 +59,7 @@ def another(text, start):
     [
         ("README.md", "run twice in a round | "),
         ("docs/peers.md", "| OME-Zarr folder | tensorstore, arrays opened once | "),
-        ("docs/peers-plates.md", "| 59"),
+        ("docs/peers-plates.md", "tifffile.memmap, kept mapped, torch DataLoader, 2 workers | wellread | "),
         ("docs/results/hyperfine.md", "| `checksum` | "),
         ("docs/results/inference-cpu.md", "| vit_b_16 | 4 | candle | "),
         ("docs/results/cyto-dl.md", "| `full_training` | "),
