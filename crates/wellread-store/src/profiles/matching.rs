@@ -12,7 +12,7 @@ use super::names::{Namesakes, files_of_sites, folders_of, full_name, full_parts,
 use super::spread::Spread;
 use crate::each_row;
 use crate::features::{Comparison, FeatureColumns, Index, joint_key, key_at, key_in_words, refuse_unlike};
-use crate::surface::option;
+use crate::surface::{self, Surface, option};
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use std::collections::HashSet;
@@ -21,7 +21,13 @@ use std::path::Path;
 /// Values of a side that a message shows.
 const SHOWN: usize = 3;
 /// For those who join a table of cells, where no column tells its rows apart by image.
-const CELLS: &str = "A table with a row for each cell goes to --cells, or in Python to Dataset.cells";
+fn for_cells() -> String {
+    let place = match surface::current() {
+        Surface::CommandLine => option("cells").to_string(),
+        Surface::Rust | Surface::Python => "Dataset.cells".to_owned(),
+    };
+    format!("A table with a row for each cell goes to {place}")
+}
 
 /// The values of the columns `on` of each image, `None` where one is null, and how they are compared with those of the table. Nothing
 /// where images lack one of the columns.
@@ -65,7 +71,8 @@ pub(crate) fn rows_of_keys(
         Err([first, second]) => {
             let (named, name) = (on.join(", "), images.name(image)?);
             let cause = format!("rows {first} and {second} are alike in {named}, and both are of {name}");
-            let hint = format!("name more columns ({}), or keep one row of each. {CELLS}", option("on"));
+            let hint =
+                format!("name more columns ({}), or keep one row of each. {}", option("on"), for_cells());
             Err(Error::new(path, cause).hint(hint).choice())
         }
         Ok(row) => Ok(row.map(|row| row as u64)),
@@ -168,8 +175,9 @@ pub(crate) fn rows_of_names(source: &dyn Store, path: &Path, columns: &[ArrayRef
         };
         let at = at.map_err(|[first, second]| {
             let cause = format_args!("rows {first} and {second} are both of the image {name:?}");
+            let cells = for_cells();
             Error::new(path, cause).hint(format_args!(
-                "aggregate the rows of an image to one. {CELLS}. Images of several plates are told apart by folders, \
+                "aggregate the rows of an image to one. {cells}. Images of several plates are told apart by folders, \
                  in the images' names (open the folder above) and in the column"
             ))
         })?;

@@ -153,7 +153,7 @@ fn what_cannot_be_told_is_refused() {
         |on: &[String]| joined(&images(), std::slice::from_ref(&plan), on, false).unwrap_err().to_string();
     let alike = why(&on(&["well"]));
     assert!(alike.contains("rows 0 and 1 are alike in well, and both are of image-0"), "{alike}");
-    assert!(alike.contains("A table with a row for each cell goes to --cells"), "{alike}");
+    assert!(alike.contains("A table with a row for each cell goes to Dataset.cells"), "{alike}");
     assert!(why(&on(&["dose"])).contains("no image has a row by dose"));
     assert!(why(&on(&["site", "well"])).contains("has no column \"site\""));
     assert!(why(&on(&["a", "b"])).contains("has no column \"a\""));

@@ -331,12 +331,10 @@ fn files_of_a_site_must_be_alike() {
 fn a_file_without_content_is_named_with_the_row_of_its_site() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &HARMONY);
-    // The fourth file by name, of the second site.
     std::fs::write(dir.path().join(HARMONY[4]), "").unwrap();
-    let store = open(dir.path(), &options()).unwrap();
-    let error = store.files_of(&[0, 1]).unwrap_err();
-    assert_eq!((error.row_index(), error.cause()), (Some(1), "the file is empty"));
-    assert_eq!(store.files_of(&[0]).unwrap().len(), 2);
+    let files = |rows: &[usize]| open(dir.path(), &options()).unwrap().files_of(rows);
+    let e = files(&[0, 1]).unwrap_err();
+    assert_eq!((e.row_index(), e.cause(), files(&[0]).unwrap().len()), (Some(1), "the file is empty", 2));
 }
 
 #[test]
