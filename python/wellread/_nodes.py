@@ -67,8 +67,8 @@ def now(named: Named, ranks: _ranks.Ranks, variables: Mapping[str, str] | None =
     for claim in counts[1:]:
         if claim.nodes != counts[0].nodes:
             raise _ranks.wrong(
-                f'shard="local": {counts[0].by} says {_count(counts[0].nodes, "node")}, and {claim.by} says '
-                f"{claim.nodes}",
+                f'shard="local": {counts[0].by} says {_check.counted(counts[0].nodes or 0, "node")}, and '
+                f"{claim.by} says {claim.nodes}",
                 f"{world_size} ranks are on these nodes: unset what is left from something else, or give the nodes= "
                 "that they are on",
             )
@@ -82,8 +82,8 @@ def now(named: Named, ranks: _ranks.Ranks, variables: Mapping[str, str] | None =
     nodes = counts[0].nodes or 1
     if world_size % nodes:
         raise _ranks.wrong(
-            f'shard="local": {_count(world_size, "rank")} on {_count(nodes, "node")} ({counts[0].by}) are not '
-            "equally many on each",
+            f'shard="local": {_check.counted(world_size, "rank")} on {_check.counted(nodes, "node")} '
+            f"({counts[0].by}) are not equally many on each",
             'start equally many ranks on each node, or give shard="auto"',
         )
     expected = rank // (world_size // nodes)
@@ -126,7 +126,3 @@ def _claims(variables: Mapping[str, str], ranks: _ranks.Ranks) -> list[_Claim]:
             claims.append(_Claim(name, nodes, None))
             claims.append(_Claim("SLURM_NODEID", None, _ranks.number(variables, "SLURM_NODEID")))
     return claims
-
-
-def _count(number: int | None, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

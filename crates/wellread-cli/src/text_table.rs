@@ -94,15 +94,11 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str], width: usize) -
     let left = columns.len();
     columns.extend(figure_columns);
     // A line without figures tells which configurations there are.
-    let shown: Vec<Line> = lines
-        .iter()
-        .map(|line| Line {
-            keys: telling.iter().map(|&key| line.keys[key].clone()).collect(),
-            figures: line.figures.clone(),
-            unverified: line.unverified,
-        })
+    let lines: Vec<Line> = lines
+        .into_iter()
+        .map(|line| Line { keys: telling.iter().map(|&key| line.keys[key].clone()).collect(), ..line })
         .collect();
-    out += &in_parts(&columns, left, &shown, [width.saturating_sub(beside), width]);
+    out += &in_parts(&columns, left, &lines, [width.saturating_sub(beside), width]);
     for (who, why) in missing {
         let head = format!("{UNAVAILABLE}{who}: ");
         let line = head.clone() + &why.replace('\n', " ");

@@ -9,7 +9,7 @@
 use crate::Results;
 use crate::provenance::{Difference, Weight};
 use crate::series;
-use crate::verdict::name;
+use crate::verdict::{first_of, name};
 use std::collections::BTreeMap;
 use wellread_report::Table;
 use wellread_report::columns::is_derived;
@@ -17,8 +17,6 @@ use wellread_report::columns::is_derived;
 /// Columns that say how much was measured for a figure, and their units.
 const COUNTS: [(&str, &str); 3] =
     [("steps", "steps"), ("num_samples", "images of a run"), ("latency_samples", "passes")];
-/// Most configurations that are named.
-const MAX_NAMED: usize = 5;
 
 /// How much of one configuration was measured.
 #[derive(Debug, Default)]
@@ -106,10 +104,7 @@ fn listed(only: &[String]) -> String {
     if only.is_empty() {
         return String::new();
     }
-    let first = only[..only.len().min(MAX_NAMED)].join("; ");
-    let more = only.len().saturating_sub(MAX_NAMED);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!(" ({} only here: {first}{more})", only.len())
+    format!(" ({} only here: {})", only.len(), first_of(only))
 }
 
 /// The least and the most of both sides in words; nothing where there is none.

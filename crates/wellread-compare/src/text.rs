@@ -2,7 +2,7 @@
 
 use crate::judge::percent;
 use crate::provenance::Weight;
-use crate::verdict::{Comparison, Row, RowVerdict, Scope, UnmatchedRow};
+use crate::verdict::{Comparison, Row, RowVerdict, Scope, UnmatchedRow, first_of};
 use std::fmt::Write as _;
 use wellread_measure::nested::MIN_PROCESSES;
 use wellread_report::columns::{self, Quantity};
@@ -255,11 +255,7 @@ fn grouped(unmatched: &[UnmatchedRow]) -> Vec<(&str, String)> {
     }
     let listed = |names: Vec<&str>| match names.as_slice() {
         [""] => String::new(),
-        names => {
-            let more = names.len().saturating_sub(5);
-            let first = names[..names.len() - more].join("; ");
-            format!(": {first}{}", if more > 0 { format!("; and {more} more") } else { String::new() })
-        }
+        names => format!(": {}", first_of(names)),
     };
     found.into_iter().map(|(table, names)| (table, listed(names))).collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::provenance::Difference;
 use serde::{Serialize, Serializer};
+use std::borrow::Borrow;
 use std::fmt;
 use wellread_report::columns;
 
@@ -105,6 +106,16 @@ pub(crate) fn name(key: &[(String, String)]) -> String {
         |(column, value): &(String, String)| columns::labelled(column, value, value.parse::<f64>().is_ok());
     let values: Vec<String> = key.iter().map(labelled).collect();
     if values.is_empty() { "all".to_owned() } else { values.join(", ") }
+}
+
+/// Configurations that a list names.
+const MAX_NAMED: usize = 5;
+
+/// The first configurations of a list, and how many more there are. Their names have commas in them.
+pub(crate) fn first_of<S: Borrow<str>>(names: &[S]) -> String {
+    let first = names[..names.len().min(MAX_NAMED)].join("; ");
+    let more = names.len().saturating_sub(MAX_NAMED);
+    if more > 0 { format!("{first}; and {more} more") } else { first }
 }
 
 /// A configuration that only one side has.

@@ -110,6 +110,14 @@ impl Error {
         self
     }
 
+    /// The same, where a row is named and `row_of` knows the other one.
+    pub(crate) fn of_outer_row(self, row_of: impl FnOnce(usize) -> Option<usize>) -> Self {
+        match self.row_index().and_then(row_of) {
+            Some(row) => self.of_row(row),
+            None => self,
+        }
+    }
+
     /// Names the column beside the images at fault: the others can be read without it.
     pub fn column(mut self, name: &str) -> Self {
         self.0.column.get_or_insert_with(|| name.to_owned());

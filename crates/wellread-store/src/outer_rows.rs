@@ -31,10 +31,7 @@ impl ConsumerError {
     pub fn outer(self, read: Result<()>, row_of: impl FnOnce(usize) -> Option<usize>) -> Result<()> {
         match self.0 {
             Some(error) => Err(error),
-            None => read.map_err(|error| match error.row_index().and_then(row_of) {
-                Some(row) => error.of_row(row),
-                None => error,
-            }),
+            None => read.map_err(|error| error.of_outer_row(row_of)),
         }
     }
 }

@@ -28,6 +28,9 @@ const WITHOUT_FLAG: [&str; 1] = ["rows"];
 /// Options that are flags of `wellread convert` and no arguments in Python.
 const WITHOUT_ARGUMENT: [&str; 1] = ["without_column"];
 
+/// Options that are flags, and methods of a set elsewhere.
+const METHODS: [(&str, &str); 1] = [("cells", "Dataset.cells")];
+
 /// Says, once at the start of a program, whom its messages are for. Texts made before stay as they are.
 pub fn set(surface: Surface) {
     SURFACE.store(surface as u8, Ordering::Relaxed);
@@ -77,6 +80,10 @@ impl NamedOption<'_> {
             "read_as" => "format",
             path => path.rsplit('.').next().unwrap_or(path),
         };
+        let method = METHODS.iter().find(|(path, _)| *path == self.path);
+        if let Some((_, method)) = method.filter(|_| surface != Surface::CommandLine) {
+            return f.write_str(method);
+        }
         match (surface, self.value) {
             (Surface::CommandLine, value) if !WITHOUT_FLAG.contains(&name) => {
                 write!(f, "--{}", self.path.replace(['.', '_'], "-"))?;
@@ -121,6 +128,7 @@ mod tests {
         assert_eq!(shown(option("on")), ["on", "--on", "on="]);
         assert_eq!(shown(option("cells.by")), ["by", "--cells-by", "by="]);
         assert_eq!(shown(option("rows")), ["rows", "rows", "rows="]);
+        assert_eq!(shown(option("cells")), ["Dataset.cells", "--cells", "Dataset.cells"]);
         assert_eq!(
             shown(option("without_column")),
             ["without_column", "--without-column", "wellread convert --without-column"]

@@ -297,13 +297,10 @@ fn print_crops(crops: &CropAdvice, ui: Ui) {
         .tried
         .iter()
         .map(|one| {
-            let ratio = one
-                .versus_fastest
-                .map(|ratio| format!("{} times the time", with_interval(&ratio, two_digits)));
             vec![
                 one.name.clone(),
                 rate(&one.cells_per_s),
-                ratio.unwrap_or_else(|| one.verdict.to_string()),
+                one.versus_fastest.as_ref().map_or_else(|| one.verdict.to_string(), times_the_time),
                 one.bytes_read_per_used.map_or("–".to_owned(), two_digits),
                 format!("{:.1}", one.bytes_on_disk / 1e6),
             ]
@@ -354,6 +351,11 @@ fn agreement(agrees: Option<bool>) -> &'static str {
     }
 }
 
+/// A ratio to the time of the fastest, in words.
+fn times_the_time(ratio: &Figure) -> String {
+    format!("{} times the time", with_interval(ratio, two_digits))
+}
+
 /// How one candidate compares, in words.
 fn versus(tried: &CandidateResult) -> String {
     use wellread_measure::Verdict;
@@ -362,9 +364,7 @@ fn versus(tried: &CandidateResult) -> String {
     }
     let ratio = tried.versus_fastest.filter(|_| tried.verdict != Verdict::TooFewData);
     match (tried.verdict, ratio) {
-        (Verdict::Slower | Verdict::Faster, Some(ratio)) => {
-            format!("{} times the time", with_interval(&ratio, two_digits))
-        }
+        (Verdict::Slower | Verdict::Faster, Some(ratio)) => times_the_time(&ratio),
         (verdict, _) => verdict.to_string(),
     }
 }

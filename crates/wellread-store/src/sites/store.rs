@@ -333,13 +333,8 @@ impl Store for SitesStore {
             files.extend(self.files_of_site(row)?);
             sites.resize(files.len(), row);
         }
-        self.inner.files_of(&files).map_err(|error| {
-            let at = error.row_index().and_then(|file| files.iter().position(|&other| other == file));
-            match at {
-                Some(at) => error.of_row(sites[at]),
-                None => error,
-            }
-        })
+        let site_of = |file| files.iter().position(|&other| other == file).map(|at| sites[at]);
+        self.inner.files_of(&files).map_err(|error| error.of_outer_row(site_of))
     }
 
     fn has_checksums(&self) -> bool {
