@@ -19,6 +19,7 @@ pub use columns::advice;
 use crate::choices::{Access, Preset, TensorPath};
 use crate::core::access::rows_of;
 use crate::core::judge::{Judge, Ranked, ranked};
+use crate::core::measurement::{fewest, full_turn_s};
 use crate::core::series::{Series, by_median, series};
 use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use crate::core::{Benchmark, Session};
@@ -44,9 +45,6 @@ pub static BENCHMARK: Benchmark = Benchmark {
     headline: &["numpy_p50_s", "conversion_p50_s", "torch_p50_s", "conversion_overhead_pct", "copied_bytes"],
     findings,
 };
-
-/// Fewest images of a turn, however slow they are.
-const MIN_IMAGES: usize = 4;
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
@@ -101,7 +99,7 @@ fn convert(
     let (mut copied, mut verified) = (0usize, true);
     let whole = Stopwatch::start();
     for &row in &rows {
-        if array_s.len() >= MIN_IMAGES && whole.elapsed() > share {
+        if array_s.len() >= fewest(full) && whole.elapsed() > share {
             break;
         }
         let Converted { tensor, array, have_array_s, have_tensor_s } =
@@ -114,7 +112,8 @@ fn convert(
         drop((tensor, array));
     }
     let copied = copied as f64 / array_s.len().max(1) as f64;
-    Ok(Measurement { verified, ..measurement(&array_s, &conversion_s, copied) })
+    let full_turn_s = full_turn_s(full, whole.elapsed(), array_s.len(), n);
+    Ok(Measurement { verified, full_turn_s, ..measurement(&array_s, &conversion_s, copied) })
 }
 
 /// An image as a tensor, and when it was there.

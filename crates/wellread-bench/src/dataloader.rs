@@ -22,6 +22,7 @@ pub(crate) use findings::{limit_of, rates};
 
 use crate::choices::Preset;
 use crate::core::bounds::{bounded, bounds};
+use crate::core::measurement::{fewest, full_turn_s};
 use crate::core::python_sources::mark_own;
 use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use crate::core::{Benchmark, Session};
@@ -159,8 +160,6 @@ struct Opened {
 /// microseconds. A turn has [`MAX_EPOCHS`] at most.
 const TURN_SECONDS: f64 = 0.12;
 const MAX_EPOCHS: u64 = 50;
-/// Fewest batches of an epoch, however slow they are.
-const MIN_BATCHES: usize = 4;
 
 /// One turn: an epoch, or as many as a turn lasts. Each opens anew, unless the loader is kept. Then the first epoch is one that
 /// is made for its figure, before the one of warm-up, whose every pixel is compared.
@@ -207,7 +206,9 @@ fn epochs(
         }
         _ => (name, mean(name)),
     });
+    let batches = kept.as_ref().map_or(0, |opened| opened.loader.len());
     let measurement = Measurement {
+        full_turn_s: full_turn_s(full, lasting.elapsed(), all[0].items.len(), batches),
         values: values.collect(),
         verified: all.iter().all(|m| m.verified),
         items: all.iter().flat_map(|m| m.items.iter().copied()).collect(),
@@ -290,7 +291,7 @@ fn epoch(
     let whole = Stopwatch::start();
     let mut batches = opened.loader.iter();
     loop {
-        cut = items.len() >= MIN_BATCHES && items.len() < opened.loader.len() && whole.elapsed() > share;
+        cut = items.len() >= fewest(full) && items.len() < opened.loader.len() && whole.elapsed() > share;
         if cut {
             break;
         }

@@ -16,6 +16,7 @@ mod python;
 use crate::choices::{Access, Preset};
 use crate::core::access::rows_of;
 use crate::core::judge::{Judge, Ranked, ranked};
+use crate::core::measurement::{fewest, full_turn_s};
 use crate::core::python_sources::mark_own;
 use crate::core::series::{Series, by_median, series};
 use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
@@ -62,9 +63,6 @@ const INTERVALS: &[&str] = &["samples_per_sec", "first_epoch_images_per_s", "ope
 
 /// Images that follow each other and are looked at together for [`Spread`]: a batch of the defaults.
 const SPREAD_WINDOW: usize = 16;
-
-/// Fewest images of a turn, however slow they are.
-const MIN_IMAGES: usize = 8;
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
@@ -132,9 +130,9 @@ fn take_samples(
     let images = session.prepared.expected.len();
     let (round, full) = (turn.round as u64, turn.warmup);
     let mut rows = rows_of(access, images, session.config, round);
-    let clock = Stopwatch::start();
+    let whole_turn = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
-    let open_s = clock.elapsed();
+    let open_s = whole_turn.elapsed();
     let dataset = dataset.with_cache(cache)?;
     let mut context = ItemContext::new();
     context.set_seed(session.config.seed, 0);
@@ -143,7 +141,7 @@ fn take_samples(
     if *cache != Cache::None {
         let filling = Stopwatch::start();
         let mut filled = 0;
-        while filled < rows.len() && (filled < MIN_IMAGES || filling.elapsed() < share) {
+        while filled < rows.len() && (filled < fewest(full) || filling.elapsed() < share) {
             let mut out = Vec::new();
             dataset.sample_into(rows[filled], &recipe, &mut out, &mut context)?;
             filled += 1;
@@ -162,7 +160,7 @@ fn take_samples(
     let mut instructions = counter.as_ref().map(|_| 0);
     let whole = Stopwatch::start();
     for &row in &rows {
-        if items.len() >= MIN_IMAGES && whole.elapsed() > share {
+        if items.len() >= fewest(full) && whole.elapsed() > share {
             break;
         }
         let before = executed();
@@ -177,6 +175,7 @@ fn take_samples(
         verified &= session.expected.agrees(transform, row, &out, full);
     }
     rows.truncate(items.len());
+    let full_turn_s = full_turn_s(full, whole_turn.elapsed(), items.len(), images);
     let random = rows_of(Access::Random, images, session.config, round);
     let disk = |row| dataset.store().row_hints(row).map_or(u64::MAX, RowHints::position);
     let extent = quality::extent(random.iter().copied(), disk);
@@ -200,7 +199,7 @@ fn take_samples(
     values.extend(traffic::amplification(read));
     let link = dataset.is_remote().then(|| LinkUse::now().since(link_before));
     traffic::put(&mut values, traffic::over_link(link, read.used));
-    Ok(Measurement { values, items, verified, ..Measurement::default() })
+    Ok(Measurement { values, items, verified, full_turn_s, ..Measurement::default() })
 }
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {

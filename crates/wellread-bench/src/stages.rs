@@ -13,21 +13,26 @@
 mod consumer;
 mod diagnosis;
 mod figure;
+mod fit;
 mod plain_loader;
 mod remedy;
+mod settings;
 
 pub use consumer::Consumer;
 pub use diagnosis::{Diagnosis, Run, Stage};
 pub use figure::Figure;
 pub(crate) use plain_loader::plain_loader;
 pub use remedy::remedy;
+pub use settings::Settings;
 
 use crate::core::words::percent;
-use crate::feed::{BatchSource, Feed, LoaderSettings, Open, Pass, RunLength};
+use crate::feed::{BatchSource, Feed, Open, Pass, RunLength};
 use crate::model_loop::UTILISATION_MARKS;
-use crate::sample::{Limits, Sample};
+use crate::sample::Sample;
 use anyhow::{Result, bail};
 use consumer::Step;
+use fit::{batch_size, fitted};
+use settings::PLACES;
 use std::cell::RefCell;
 use std::time::Duration;
 use wellread_loader::Batch;
@@ -39,53 +44,9 @@ use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_store::words::counted_with;
 use wellread_trace::{Kind, labelled};
 
-/// The set to study, and the time for it.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Images of a batch; `None` for [`crate::sample::batch_size`].
-    pub batch_size: Option<usize>,
-    /// Threads that read ahead.
-    pub workers: usize,
-    /// The work of a step.
-    pub consumer: Consumer,
-    /// Centre of each image that is taken, height and width.
-    pub crop: Option<(usize, usize)>,
-    /// Images and bytes of the sample.
-    pub limits: Limits,
-    /// Measured rounds.
-    pub rounds: usize,
-    /// Begin no further round after this time.
-    pub time_budget: Duration,
-    /// Seed of the sample, the orders and the intervals.
-    pub seed: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            batch_size: None,
-            workers: 1,
-            consumer: Consumer::Nothing,
-            crop: None,
-            limits: Limits { images: 512, bytes: 256 << 20 },
-            rounds: 10,
-            time_budget: Duration::from_secs(30),
-            seed: 42,
-        }
-    }
-}
-
 /// Runs of a turn are repeated for this many seconds, so that small samples are no matter of microseconds, and at most so
 /// often.
 const TURN_LIMITS: (f64, usize) = (0.1, 25);
-
-/// Places in the order of stages, and the meaning of the difference to the next.
-const PLACES: [(BatchSource, &str, &str, &str); 4] = [
-    (BatchSource::Cold, "cold", "storage", "reading files that are not in memory"),
-    (BatchSource::Warm, "warm", "decoding", "reading cached files, decompressing and decoding"),
-    (BatchSource::Cached, "cached", "copying", "copying decoded images into batches, and starting threads"),
-    (BatchSource::Synthetic, "synthetic", "model", "the step itself"),
-];
 
 /// The stage in the place of decoding where files lie behind a network: both are in its time.
 const FETCHING: (&str, &str) = ("fetching", "waiting for the link, decompressing and decoding");
@@ -93,25 +54,27 @@ const FETCHING: (&str, &str) = ("fetching", "waiting for the link, decompressing
 /// Finds out which stage binds the loop over the set that `open` opens.
 ///
 /// # Errors
-/// A set that cannot be opened, read or batched; a model that does not exist or fails.
+/// A set that cannot be opened, read or batched; a model that does not exist or fails. A step of the model so long that
+/// no round fits into the time budget.
 pub fn diagnose(
     open: impl Fn() -> Result<Box<dyn wellread_store::Store>>,
     settings: &Settings,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Diagnosis> {
     let open: &Open<'_> = &open;
+    let begin = Stopwatch::start();
     let store = open()?;
     let Settings { limits, seed, crop, .. } = *settings;
+    let consumer = RefCell::new(Step::new(&settings.consumer, seed));
+    let mut step = |batch: &Batch| consumer.borrow_mut().run(batch);
     let batch_size = match settings.batch_size {
         Some(asked) => asked,
-        None => crate::sample::batch_size(&*store, crop)?,
+        None => batch_size(open, &*store, settings, &mut step)?,
     };
     let sample = Sample::draw(&*store, limits, batch_size, seed, crop)?;
     let is_remote = store.remote_path().is_some();
     drop(store);
     let how = plain_loader(sample.batch_size, settings.workers, seed, crop)?;
-    let consumer = RefCell::new(Step::new(&settings.consumer, seed));
-    let mut step = |batch: &Batch| consumer.borrow_mut().run(batch);
     // How long a run takes decides how many images there is time for.
     let (sample, feed) = fitted(open, sample, how, settings, &mut step)?;
     let mut notes = Vec::new();
@@ -121,8 +84,9 @@ pub fn diagnose(
     }
     let places: Vec<_> =
         PLACES.iter().filter(|(place, ..)| *place != BatchSource::Cold || not_cold.is_none()).collect();
-    let mut plan =
-        Plan::new(seed).rounds(settings.rounds).warmup(1).min_rounds(1).time_budget(settings.time_budget);
+    // Looks before the rounds are part of the time.
+    let left = settings.time_budget.saturating_sub(Duration::from_secs_f64(begin.elapsed()));
+    let mut plan = Plan::new(seed).rounds(settings.rounds).warmup(1).min_rounds(1).time_budget(left);
     for (place, name, ..) in &places {
         let (feed, consumer) = (&feed, &consumer);
         plan = plan.add_with_turn(*name, move |turn| {
@@ -195,34 +159,6 @@ pub fn diagnose(
         notes,
         memory_copy: copy,
     })
-}
-
-/// The part of the sample whose runs fit into the time, and its feed.
-fn fitted<'o>(
-    open: &'o Open<'o>,
-    mut sample: Sample,
-    how: LoaderSettings,
-    settings: &Settings,
-    step: &mut crate::feed::Step<'_>,
-) -> Result<(Sample, Feed<'o>)> {
-    let feed = Feed::new(Box::new(open), sample.rows.clone(), how.clone());
-    // One batch of a run, and from cold files if they are cold.
-    let clock = Stopwatch::start();
-    let probe = Feed::new(Box::new(open), sample.rows[..how.batch_size].to_vec(), how.clone());
-    probe.pass(BatchSource::Cold, RunLength::Once, 0, step)?;
-    let batch = clock.elapsed();
-    // Each round runs four places, of which two fill what they read from first; one round is warm-up.
-    let runs = 6.0 * (settings.rounds + 1) as f64;
-    let batches = (settings.time_budget.as_secs_f64() / runs / batch).max(1.0);
-    if batches >= feed.steps() as f64 {
-        return Ok((sample, feed));
-    }
-    // Every so manieth row of those that were drawn.
-    let wanted = batches as usize * how.batch_size;
-    let all = sample.rows.len();
-    sample.rows = (0..wanted).map(|i| sample.rows[i * all / wanted]).collect();
-    let feed = Feed::new(Box::new(open), sample.rows.clone(), how);
-    Ok((sample, feed))
 }
 
 /// The measurement of a turn.

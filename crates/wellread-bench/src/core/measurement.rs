@@ -33,8 +33,24 @@ pub struct Measurement {
     pub items: Vec<f64>,
     /// Whether the checksum of what was delivered agreed.
     pub verified: bool,
+    /// Seconds that a turn that counts takes, of a turn of warm-up that was cut shorter than those are.
+    pub full_turn_s: Option<f64>,
     /// Peak memory of the turn; filled in by [`run`](super::variants::run), unless the job watched another process.
     pub peak: Option<PeakMemory>,
+}
+
+/// Fewest items of a turn that counts, however slow they are.
+pub(crate) const MIN_ITEMS: usize = 4;
+
+/// Fewest items of a turn. No figure uses warm-up: of slow items it has one, which tells the plan how slow they are.
+pub(crate) fn fewest(warmup: bool) -> usize {
+    if warmup { 1 } else { MIN_ITEMS }
+}
+
+/// [`Measurement::full_turn_s`] of a turn that took so many seconds for so many items of `of`.
+pub(crate) fn full_turn_s(warmup: bool, seconds: f64, items: usize, of: usize) -> Option<f64> {
+    let full = MIN_ITEMS.min(of);
+    (warmup && (1..full).contains(&items)).then(|| seconds * full as f64 / items as f64)
 }
 
 /// One configuration to measure.
@@ -88,4 +104,20 @@ pub struct Settings<'s> {
 pub fn name_of(keys: &Keys) -> String {
     let telling = keys.iter().filter(|(name, _)| *name != "codec").map(|(_, cell)| cell.text());
     telling.filter(|t| !t.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warm_up_of_slow_items_tells_what_a_turn_takes() {
+        assert_eq!((fewest(true), fewest(false)), (1, MIN_ITEMS));
+        assert_eq!(full_turn_s(true, 0.5, 1, 100), Some(0.5 * MIN_ITEMS as f64));
+        // All there are, as many as a turn has, and no warm-up: the turn itself tells.
+        assert_eq!(full_turn_s(true, 0.5, 2, 2), None);
+        assert_eq!(full_turn_s(true, 0.5, MIN_ITEMS, 100), None);
+        assert_eq!(full_turn_s(false, 0.5, 1, 100), None);
+        assert_eq!(full_turn_s(true, 0.5, 0, 0), None);
+    }
 }

@@ -9,7 +9,7 @@
 //! whatever the benchmark varies.
 
 use super::frameworks::{InPython, Reader};
-use super::measurement::{Keys, Measurement, Unavailable, Variant};
+use super::measurement::{Keys, MIN_ITEMS, Measurement, Unavailable, Variant};
 use super::session::{MIN_ROUNDS, RowFiles, Session};
 use crate::choices::Preset;
 use crate::data::FormatSet;
@@ -25,8 +25,6 @@ use wellread_worker::Pixels;
 const MIN_TURN_SECONDS: f64 = 0.4;
 /// Seconds that a peer is given to have all its pixels compared, at least.
 const MIN_FULL_CHECK_SECONDS: f64 = 10.0;
-/// Fewest images or steps of a turn, however slow they are.
-const MIN_ITEMS: usize = 4;
 
 /// The lists of a benchmark: variants that are measured, and those that cannot be.
 pub(crate) type Lists<'l, 's> = (&'l mut Vec<Variant<'s>>, &'l mut Vec<Unavailable>);

@@ -68,7 +68,7 @@ pub fn run(
         let mut plan =
             Plan::new(config.seed).rounds(config.repeats).warmup(1).time_budget(session.remaining()).fit();
         let ranks = ranks(&keys);
-        plan = plan.twin_of_each();
+        plan = plan.twin_of_each().turn_cost(|measured: &Measurement| measured.full_turn_s);
         // Turns of the rounds asked for, warm-up and twin included: a trace has room for as much of each.
         let turns =
             std::cell::Cell::new((variants.len() + 1).saturating_mul(config.repeats.saturating_add(1)));

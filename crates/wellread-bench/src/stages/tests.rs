@@ -1,6 +1,7 @@
 //! Which stage is named, and when none is.
 
 use super::*;
+use crate::sample::Limits;
 use crate::test_store::linked;
 use std::path::Path;
 use wellread_store::{OpenOptions, Store};
@@ -73,6 +74,43 @@ fn images_that_a_table_here_names_elsewhere_are_fetched() {
     let remote = of(&table);
     assert_eq!((names(&remote), remote.notes.len()), (vec!["fetching", "copying"], 0));
     assert!(names(&of(&images)).contains(&"decoding"));
+}
+
+#[test]
+fn a_step_too_long_for_the_time_is_refused_with_the_time_that_it_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let [_, images] = linked(dir.path(), 8);
+    let open = || -> Result<Box<dyn Store>> { Ok(wellread_store::open(&images, &OpenOptions::default())?) };
+    let study = |step_s: f64, budget_s: u64| {
+        let settings = Settings {
+            batch_size: Some(4),
+            rounds: 1,
+            consumer: Consumer::StandIn(step_s),
+            time_budget: Duration::from_secs(budget_s),
+            ..Settings::default()
+        };
+        diagnose(open, &settings, &|_, _| ())
+    };
+    // Eight steps of a round and its warm-up.
+    let refused = study(0.5, 3).unwrap_err().to_string();
+    assert!(refused.starts_with("a step of 4 images takes 0.5"), "{refused}");
+    assert!(refused.contains("--time-budget is 3") && refused.contains("for 6 rounds"), "{refused}");
+    assert_eq!(study(0.01, 60).unwrap().batch_size, 4);
+}
+
+#[test]
+fn a_slow_model_gets_small_batches() {
+    let store = crate::test_store::TestStore::squares(64, 64).unwrap();
+    let open = || -> Result<Box<dyn Store>> { Ok(Box::new(crate::test_store::TestStore::squares(64, 64)?)) };
+    // Training takes some time on any machine, and never minutes.
+    let batch = |budget: Duration| {
+        let consumer = Consumer::Model("small-cnn".to_owned());
+        let settings = Settings { consumer, time_budget: budget, ..Settings::default() };
+        let step = std::cell::RefCell::new(consumer::Step::new(&settings.consumer, 1));
+        fit::batch_size(&open, &store, &settings, &mut |batch| step.borrow_mut().run(batch)).unwrap()
+    };
+    assert_eq!(batch(Duration::from_micros(1)), 1);
+    assert_eq!(batch(Duration::from_hours(24)), 16);
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub struct Args {
     /// Train this model of wellread's on the processor instead: small-cnn.
     #[arg(help_heading = "A set of your own", long, requires = "data", value_parser = parse_model)]
     model: Option<String>,
-    /// Images of a batch; by default 16, fewer if images are large.
+    /// Images of a batch; by default 16, fewer if images are large or a step of the model takes long.
     #[arg(help_heading = "A set of your own", long, requires = "data", value_parser = parse_positive)]
     batch_size: Option<usize>,
     /// Threads that read ahead. With 0 each batch is read when it is asked for.
@@ -204,18 +204,7 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
         "stage", "µs/image", "95 %", "share", "95 %"
     ));
     for stage in &found.stages {
-        ui.say(format!(
-            "  {:<11} {:>12}  {:<23} {:>10}  {:<16} {}",
-            stage.name,
-            micro(stage.us_per_image.value),
-            interval(&stage.us_per_image, micro),
-            percent(stage.share.value),
-            interval(&stage.share, percent),
-            match stage.us_per_image.low {
-                Some(low) if low <= 0.0 => format!("{} (not told apart from no time at all)", stage.about),
-                _ => stage.about.to_string(),
-            }
-        ));
+        ui.say(stage_line(stage.name, stage.about, &stage.us_per_image, &stage.share));
     }
     for (place, utilisation) in &found.utilisation {
         ui.say(format!(
@@ -236,6 +225,21 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
     for note in &found.notes {
         ui.say(format!("note: {note}"));
     }
+}
+
+/// A stage as a line of its table. No stage costs less than nothing: where noise makes it so, no cost is given.
+fn stage_line(name: &str, about: &str, cost: &Figure, share: &Figure) -> String {
+    let known = cost.value > 0.0;
+    let or_none = |text: String| if known { text } else { "–".to_owned() };
+    let unclear = !known || cost.low.is_some_and(|low| low <= 0.0);
+    format!(
+        "  {name:<11} {:>12}  {:<23} {:>10}  {:<16} {about}{}",
+        or_none(micro(cost.value)),
+        interval(cost, micro),
+        or_none(percent(share.value)),
+        interval(share, percent),
+        if unclear { " (not told apart from no time at all)" } else { "" }
+    )
 }
 
 /// Microseconds.
@@ -263,6 +267,21 @@ pub(super) fn interval(figure: &Figure, text: impl Fn(f64) -> String) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stage_that_noise_puts_below_zero_has_no_cost() {
+        let figure = |value, ends: Option<(f64, f64)>| Figure {
+            value,
+            low: ends.map(|(low, _)| low),
+            high: ends.map(|(_, high)| high),
+        };
+        let line = stage_line("decoding", "decoding files", &figure(-71121.3, None), &figure(-0.084, None));
+        assert!(!line.contains('-') && line.contains("not told apart from no time at all"), "{line}");
+        let line = stage_line("storage", "reading", &figure(12.5, None), &figure(0.25, None));
+        assert!(line.contains(" 12.5 ") && line.contains(" 25.0 %") && line.ends_with("reading"), "{line}");
+        let ends = stage_line("copying", "c", &figure(1.5, Some((-0.5, 2.0))), &figure(0.1, None));
+        assert!(ends.contains(" 1.5 ") && ends.contains("-0.5–2.0") && ends.ends_with("at all)"), "{ends}");
+    }
 
     #[test]
     fn a_step_takes_an_hour_at_most() {

@@ -12,6 +12,8 @@ pub(super) type StopCondition<'a, M> = Box<dyn Fn(&[VariantResult<M>]) -> bool +
 
 pub(super) type Job<'a, M> = Box<dyn FnMut(Turn) -> std::result::Result<M, String> + 'a>;
 
+pub(super) type TurnCost<'a, M> = Box<dyn Fn(&M) -> Option<f64> + 'a>;
+
 pub(super) type TimeSource<'a> = Box<dyn Fn() -> Duration + 'a>;
 
 /// The variants to run, and their rounds. `M` is what a turn measures: seconds, or a struct of figures.
@@ -29,6 +31,7 @@ pub struct Plan<'a, M> {
     /// Whether a hidden turn repeats the variants one after the other.
     pub(super) rotates: bool,
     pub(super) fit: bool,
+    pub(super) turn_cost: Option<TurnCost<'a, M>>,
     pub(super) now: Option<TimeSource<'a>>,
 }
 
@@ -47,6 +50,7 @@ impl<'a, M> Plan<'a, M> {
             twins: Vec::new(),
             rotates: false,
             fit: false,
+            turn_cost: None,
             now: None,
         }
     }
@@ -76,7 +80,8 @@ impl<'a, M> Plan<'a, M> {
     }
 
     /// Keeps to the time budget even where it is too short for a round of all variants. Those without room are left out
-    /// ([`VariantResult::left_out`]), twins first, then those of the largest ranks. One variant is always measured.
+    /// ([`VariantResult::left_out`]), twins first, then those of the largest ranks. One that alone takes too long gives way to
+    /// the others, whatever its rank. One variant is always measured.
     pub fn fit(mut self) -> Self {
         self.fit = true;
         self
@@ -87,6 +92,12 @@ impl<'a, M> Plan<'a, M> {
         if let Some(last) = self.ranks.last_mut() {
             *last = rank;
         }
+        self
+    }
+
+    /// Tells from a turn of warm-up how many seconds a turn that counts takes. `None` stands for as long as that of warm-up.
+    pub fn turn_cost(mut self, cost: impl Fn(&M) -> Option<f64> + 'a) -> Self {
+        self.turn_cost = Some(Box::new(cost));
         self
     }
 

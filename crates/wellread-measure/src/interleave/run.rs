@@ -110,7 +110,7 @@ impl<M> Plan<'_, M> {
                 }
                 let slot = &slots[index];
                 if at >= in_time {
-                    let warm = variants[index].warmup.iter().map(|run| run.wall_seconds).reduce(f64::max);
+                    let warm = self.seconds_of_turn(&variants[index]);
                     // One that was never run takes as long as others did, twice: warm-up, and the turn that counts.
                     let usual = 2.0 * gone().as_secs_f64() / turns_done.max(1) as f64;
                     if has_no_time_for(warm.unwrap_or(usual)) {
@@ -129,7 +129,7 @@ impl<M> Plan<'_, M> {
                         }
                         order[turn.round].push(index);
                         // It took longer than thought: a turn that counts has no time any more.
-                        if has_no_time_for(took.as_secs_f64()) {
+                        if self.seconds_of_turn(&variants[index]).is_some_and(has_no_time_for) {
                             continue;
                         }
                     }
@@ -232,11 +232,18 @@ impl<M> Plan<'_, M> {
         let mut alive: Vec<usize> =
             (0..slots.len()).filter(|&i| variants[i].failure.is_none() && !variants[i].left_out).collect();
         alive.sort_by_key(|&index| self.rank(&slots[index]));
-        let costs =
-            alive.iter().map(|&i| variants[i].warmup.iter().map(|run| run.wall_seconds).fold(0.0, f64::max));
-        for (index, fits) in alive.iter().zip(fitting(costs, left.as_secs_f64())) {
+        let costs: Vec<f64> =
+            alive.iter().map(|&i| self.seconds_of_turn(&variants[i]).unwrap_or(0.0)).collect();
+        for (index, fits) in alive.iter().zip(fitting(&costs, left.as_secs_f64())) {
             variants[*index].left_out = !fits;
         }
+    }
+
+    /// Seconds that a turn that counts takes, by the variant's warm-up; `None` of one without.
+    fn seconds_of_turn(&self, variant: &VariantResult<M>) -> Option<f64> {
+        let told = |run: &Run<M>| self.turn_cost.as_ref().and_then(|cost| cost(&run.value));
+        let seconds = variant.warmup.iter().map(|run| told(run).unwrap_or(run.wall_seconds));
+        seconds.reduce(f64::max)
     }
 
     /// A variant's rank; twins come after all others.
@@ -260,16 +267,21 @@ impl<M> Plan<'_, M> {
     }
 }
 
-/// Which of these costs fit into `left` together, the first ones first; the first of all always does. One that does not fit
-/// makes no room for dearer ones, but cheaper ones after it may.
-fn fitting(costs: impl IntoIterator<Item = f64>, left: f64) -> Vec<bool> {
+/// Which of these costs fit into `left` together, the first ones first. One that does not fit makes no room for dearer ones,
+/// but cheaper ones after it may. Where none fits, the cheapest is taken.
+fn fitting(costs: &[f64], left: f64) -> Vec<bool> {
     let mut sum = 0.0;
-    let fits = costs.into_iter().enumerate().map(|(at, cost)| {
-        let fits = at == 0 || sum + cost <= left;
-        sum += if fits { cost } else { 0.0 };
+    let fits = costs.iter().map(|cost| {
+        let fits = sum + cost <= left;
+        sum += if fits { *cost } else { 0.0 };
         fits
     });
-    fits.collect()
+    let mut fits: Vec<bool> = fits.collect();
+    let cheapest = (0..costs.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b]));
+    if let Some(cheapest) = cheapest.filter(|_| !fits.contains(&true)) {
+        fits[cheapest] = true;
+    }
+    fits
 }
 
 /// Notes a failure of a job: of the variant and of its twin, which is the same closure and would fail alike.

@@ -306,6 +306,35 @@ fn what_a_slow_warm_up_leaves_out_comes_after_all_before_further_rounds() {
 }
 
 #[test]
+fn one_slow_variant_does_not_take_the_time_of_all_others() {
+    // Warm-up of the slow one is one image of eight, and says what a turn that counts takes.
+    let run = |slow: f64, budget: f64| {
+        let seconds = Cell::new(0.0);
+        let mut plan = Plan::new(1).rounds(3).time_budget(Duration::from_secs_f64(budget)).fit();
+        plan = plan.clock(|| Duration::from_secs_f64(seconds.get())).turn_cost(|turn: &f64| Some(*turn));
+        for (name, cost) in [("slow", slow), ("a", 0.01), ("b", 0.01), ("c", 0.01)] {
+            let seconds = &seconds;
+            plan = plan.add_with_turn(name, move |turn: Turn| {
+                seconds.set(seconds.get() + if turn.warmup { cost / 8.0 } else { cost });
+                ok(cost)
+            });
+        }
+        let outcome = plan.run(|_| ()).unwrap();
+        let runs: Vec<usize> = outcome.variants.iter().map(|v| v.runs.len()).collect();
+        (runs, seconds.get())
+    };
+    let (runs, took) = run(2.4, 2.0);
+    assert_eq!(runs, [0, 3, 3, 3]);
+    assert!(took <= 2.0, "{took}");
+    // With time for one turn of it, it has that one.
+    assert_eq!(run(2.4, 3.0).0, [1, 1, 1, 1]);
+    // Where none has time, the fastest of them is measured.
+    let (runs, took) = run(2.4, 0.001);
+    assert_eq!(runs, [1, 0, 0, 0], "the others were never warmed up");
+    assert!(took < 2.8, "{took}");
+}
+
+#[test]
 fn the_time_left_is_that_of_the_rounds_that_fit() {
     let seconds = Cell::new(0.0);
     let costs = [("a", 1.0), ("b", 1.0)];
