@@ -1,7 +1,6 @@
 //! Which stage is named, and when none is.
 
 use super::*;
-use crate::sample::Limits;
 use crate::test_store::linked;
 use std::path::Path;
 use wellread_store::{OpenOptions, Store};
