@@ -2,7 +2,7 @@
 
 use super::command_line::joined;
 use super::diagnosis::{link_lines, parse_step, percent, with_interval};
-use super::result_file::local_path;
+use super::result_file::local_folder;
 use super::trace::TraceArgs;
 use super::{OpenArgs, distinct, opening, outside_of, parse_positive, parse_seconds, parse_size};
 use crate::output::{Failure, Outcome, Ui, shown_on};
@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, default_value_t = Settings::default().time_budget.as_secs_f64(), value_parser = parse_seconds)]
     time_budget: f64,
     /// Folder for the copies, on the disk that the set will be on. By default the system's folder for temporary files.
-    #[arg(long, value_name = "FOLDER", value_parser = local_path())]
+    #[arg(long, value_name = "FOLDER", value_parser = local_folder())]
     scratch: Option<PathBuf>,
     /// Seed of the sample and of every random order.
     #[arg(long, default_value_t = Settings::default().seed)]
