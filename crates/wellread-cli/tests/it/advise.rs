@@ -253,6 +253,10 @@ fn advice_within_no_time_says_what_was_cut() {
     assert!(!notes.contains("workers") && !notes.contains("caches"), "{notes}");
     assert_eq!(found["sample"]["batch_size"], 1, "{found}");
     assert_eq!(found["recommendation"]["as_it_is"], true, "{found}");
+    // Nothing stands between the table and the recommendation but one empty line.
+    let plain = wellread(&[&args[..], &["1e-6"]].concat());
+    assert!(plain.stdout.contains("\n\nRecommended\n"), "{}{}", plain.stdout, plain.stderr);
+    assert!(!plain.stdout.contains("\n\n\n"), "{}", plain.stdout);
     // Given choices stay, and as few images are read.
     let given = json(&[&args[..], &["1e-6", "--batch-size", "16", "--step-ms", "5"]].concat());
     let notes = given["notes"].to_string();
