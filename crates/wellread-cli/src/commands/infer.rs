@@ -252,7 +252,8 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     if !rankings.is_empty() {
         ui.hint(report::NEEDED);
     }
-    let facts = machine::facts(&run.environment).into_iter().map(Fact::from).collect();
+    let facts =
+        machine::facts(&run.environment, machine::Moment::BeforeRun).into_iter().map(Fact::from).collect();
     let page = report::write(&run, facts, machine::short(&run.environment)).map(|f| f.join("report.html"));
     if let Ok(page) = &page {
         ui.say(format!("Report: {}", page.display()));

@@ -147,7 +147,10 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         return ui.document(&plan_document(&outcome.planned));
     }
     let compared = report::comparisons(&config, &outcome);
-    let facts = machine::facts(&outcome.environment).into_iter().map(Fact::from).collect();
+    let facts = machine::facts(&outcome.environment, machine::Moment::BeforeRun)
+        .into_iter()
+        .map(Fact::from)
+        .collect();
     let page = report::write(&config, &outcome, &compared, facts, machine::short(&outcome.environment));
     ui.say(text::summary(&outcome).trim_end());
     if (args.compare || args.baseline.is_some()) && !compared.is_empty() {
