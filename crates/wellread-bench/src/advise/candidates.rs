@@ -142,8 +142,8 @@ fn write_variants(formats: &[&'static Format], shape: Shape) -> Vec<WriteVariant
     variants
 }
 
-/// Those of the ways that their formats have, with the options of writing. What a format refuses as it is by default stays, for its error
-/// to be told. Writers begin in `folder`, and leave nothing there.
+/// Those of the ways that their formats have, with the options of writing. Writers begin in `folder`, and leave nothing there. A
+/// format's own choice stays although it is refused: the error is told.
 ///
 /// # Errors
 /// A folder that cannot be written.
@@ -152,9 +152,8 @@ fn possible(
     folder: &Path,
     images: &[InMemory],
 ) -> Result<Vec<(WriteVariant, WriteOptions)>> {
-    let place = folder.join("begun");
     let mut possible = Vec::with_capacity(variants.len());
-    for (format, compression, chunk) in variants {
+    for (number, (format, compression, chunk)) in variants.into_iter().enumerate() {
         let options = WriteOptions {
             compression,
             chunk,
@@ -164,11 +163,13 @@ fn possible(
         };
         let is_default = compression == Compression::Default && chunk.is_none();
         let is_refused = || -> Result<bool> {
+            let place = folder.join(format!("begun-{number}"));
             let _held = writing();
             std::fs::create_dir(&place).with_context(|| format!("cannot make {}", place.display()))?;
             let begun = registry::create(place.join(set_name(format)), format.name, &options);
             let is_refused = begun.is_err_and(|error| error.is_choice());
-            std::fs::remove_dir_all(&place).with_context(|| format!("cannot remove {}", place.display()))?;
+            // The rest of it is removed with the folder.
+            let _ = std::fs::remove_dir_all(&place);
             Ok(is_refused)
         };
         if is_default || !is_refused()? {
