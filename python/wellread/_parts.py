@@ -40,7 +40,8 @@ def names_of(parts: Sequence[str], as_dict: Any, keys: Any) -> list[str] | None:
         given = _check.several("keys", keys, "a dict of names by part, or a list of one name per part")
         names = [_check.text(f"keys[{i}]", name) for i, name in enumerate(given)]
         if len(names) != len(parts):
-            raise ValueError(f"keys has {len(names)} names, and a batch {len(parts)} parts: {there}")
+            name, part = _check.counted(len(names), "name"), _check.counted(len(parts), "part")
+            raise ValueError(f"keys has {name}, and a batch has {part}: {there}")
     if len(set(names)) != len(names):
         raise ValueError(f"keys calls two parts by one name: {', '.join(names)}")
     return names

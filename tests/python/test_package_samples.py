@@ -77,7 +77,7 @@ def test_keys_name_the_parts(labelled):
     assert list(batch) == ["image", "label"]
     refused = {
         "keys names 'mask', and the parts of a batch are pixels, labels": {"mask": "m"},
-        "keys has 1 names, and a batch 2 parts: pixels, labels": ["image"],
+        "keys has 1 name, and a batch has 2 parts: pixels, labels": ["image"],
         "keys calls two parts by one name: image, image": ["image", "image"],
     }
     for message, keys in refused.items():
@@ -508,6 +508,7 @@ def test_rows_that_do_not_fit_are_said(labelled):
     with pytest.raises(wr.ChoiceError, match="has no row for 10 of 40 images") as error:
         ds.with_columns(plan(("A00", "A01", "A03", "A09")), on="well")
     assert error.value.row == 20
+    assert "row 20: the table has no row for 10 of 40 images" in str(error.value)
     some = ds.with_columns(plan(("A00", "A01", "A03", "A09")), on="well", unmatched="null")
     assert np.isnan(some.column("dose")[20:30]).all() and some.column("drug")[20] is None
     with pytest.raises(wr.ChoiceError, match="rows 0 and 1 are alike in well"):

@@ -222,7 +222,7 @@ def test_wrong_choices_are_named(pairs, tmp_path):
         (dict(targets=None, target_kind="labels"), "target_kind is about targets"),
         (dict(target_scale="unit"), "target_scale"),
         (dict(target_kind="mask"), "target_kind"),
-        (dict(keys=("image",)), "keys has 1 names, and a batch 2 parts: pixels, targets"),
+        (dict(keys=("image",)), "keys has 1 name, and a batch has 2 parts: pixels, targets"),
         (dict(views=0), "views"),
         (dict(views=65), "65 views"),
         (dict(views=[{"crop": 100}]), "larger than the image"),

@@ -3,11 +3,20 @@
 use wellread_measure::clock::Clock;
 use wellread_measure::environment::{Environment, cores};
 
+/// When a machine was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Now: nothing is measured.
+    Now,
+    /// Before a run, whose report this is for.
+    BeforeRun,
+}
+
 /// Named values for people, most telling first. Values that could not be read are left out.
-pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
+pub fn facts(e: &Environment, moment: Moment) -> Vec<(&'static str, String)> {
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
     let mut facts = vec![("cpu", cpu(e))];
-    let clock = clock(e);
+    let clock = clock(e, moment);
     if !clock.is_empty() {
         facts.push(("frequency", clock));
     }
@@ -64,7 +73,7 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     }
     if let Some([one, five, fifteen]) = e.load {
         facts.push((
-            "load before",
+            if moment == Moment::BeforeRun { "load before" } else { "load" },
             format!("{one:.2}, {five:.2}, {fifteen:.2} (means of 1, 5 and 15 minutes)"),
         ));
     }
@@ -86,9 +95,10 @@ pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
 }
 
 /// The processor's clock and what governs it, as far as the system tells; empty where it does not.
-fn clock(e: &Environment) -> String {
+fn clock(e: &Environment, moment: Moment) -> String {
+    let when = if moment == Moment::BeforeRun { " before the run" } else { "" };
     let parts = [
-        e.cpu.mhz.map(|mhz| format!("{mhz} MHz before the run")),
+        e.cpu.mhz.map(|mhz| format!("{mhz} MHz{when}")),
         e.cpu.max_mhz.map(|mhz| format!("{mhz} MHz at most")),
         e.cpu.governor.as_ref().map(|governor| format!("governor {governor}")),
         e.cpu.boost.map(|on| format!("boost {}", if on { "on" } else { "off" })),
@@ -105,4 +115,23 @@ fn cpu(e: &Environment) -> String {
 pub fn short(e: &Environment) -> String {
     let disk = e.storage.first().and_then(|d| d.filesystem.as_deref());
     disk.map_or_else(|| cpu(e), |disk| format!("{}, {disk}", cpu(e)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_named_only_where_there_is_one() {
+        let mut e = Environment::capture::<&str>(&[]);
+        e.cpu.mhz = Some(2700);
+        e.load = Some([0.5, 0.25, 0.125]);
+        let of =
+            |moment, name: &str| facts(&e, moment).into_iter().find(|fact| fact.0 == name).map(|fact| fact.1);
+        assert!(of(Moment::Now, "frequency").unwrap().starts_with("2700 MHz"));
+        assert!(!of(Moment::Now, "frequency").unwrap().contains("run"));
+        assert!(of(Moment::BeforeRun, "frequency").unwrap().starts_with("2700 MHz before the run"));
+        assert!(of(Moment::Now, "load").is_some() && of(Moment::Now, "load before").is_none());
+        assert!(of(Moment::BeforeRun, "load before").is_some());
+    }
 }

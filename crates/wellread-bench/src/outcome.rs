@@ -93,7 +93,8 @@ pub(crate) fn assemble(
         ("seed", config.seed).into(),
     ];
     configuration.extend(checksum.iter().map(|sum| Fact::from(("checksum of the batches", sum.clone()))));
-    let mut facts: Vec<Fact> = machine::facts(environment).into_iter().map(Fact::from).collect();
+    let mut facts: Vec<Fact> =
+        machine::facts(environment, machine::Moment::BeforeRun).into_iter().map(Fact::from).collect();
     facts.extend(limits.map(|limits| {
         Fact::from((
             "memory copy",

@@ -191,12 +191,24 @@ pub fn note_machine_leftovers(ui: Ui) {
 }
 
 fn note(left: &[Leftover], ui: Ui) {
+    if let Some(all) = leftovers_in_words(left) {
+        ui.hint(format!("note: runs that were ended have left {all}"));
+    }
+}
+
+/// What is left, and what can be done with it; `None` where nothing is.
+fn leftovers_in_words(left: &[Leftover]) -> Option<String> {
     let named = |kind: &LeftoverKind| -> Option<String> {
         let of_kind: Vec<&Leftover> = left.iter().filter(|one| one.kind == *kind).collect();
         let some = of_kind.iter().take(MAX_NAMED_LEFTOVERS);
         let some: Vec<_> = some.map(|one| format!("{} ({})", one.path.display(), bytes(one.bytes))).collect();
-        let more = of_kind.len().saturating_sub(MAX_NAMED_LEFTOVERS);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let more = &of_kind[some.len()..];
+        let folders = more.iter().filter_map(|one| Some(one.path.parent()?.display().to_string()));
+        let folders = distinct(&folders.collect::<Vec<_>>()).join(", ");
+        let more = match more.len() {
+            0 => String::new(),
+            n => format!(" and {n} more in {folders}"),
+        };
         (!of_kind.is_empty()).then(|| some.join(", ") + &more)
     };
     let aside = left.iter().filter_map(|one| match &one.kind {
@@ -207,7 +219,9 @@ fn note(left: &[Leftover], ui: Ui) {
         _ => None,
     });
     let partial = named(&LeftoverKind::Partial).map(|all| {
-        format!("{all}: not written to for an hour, remove what no other machine or container uses")
+        format!(
+            "{all}: not written to for an hour, remove each (rm -r) that no other machine or container uses"
+        )
     });
     let unseen = named(&LeftoverKind::Unseen).map(|all| {
         format!(
@@ -218,9 +232,7 @@ fn note(left: &[Leftover], ui: Ui) {
     let begun = named(&LeftoverKind::Resumable)
         .map(|all| format!("{all}: the same command with --resume continues from it; else remove it"));
     let all: Vec<String> = aside.chain(partial).chain(unseen).chain(begun).collect();
-    if !all.is_empty() {
-        ui.hint(format!("note: runs that were ended have left {}", all.join("; ")));
-    }
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// As [`note_leftovers`], for the folder that a target lies in, and with what a process elsewhere may be writing of the same target.
@@ -336,6 +348,26 @@ pub fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leftovers_that_are_not_named_are_found_by_their_folder() {
+        let left = |n: u64| Leftover {
+            path: Path::new("tmp").join(format!("worker-{n}")),
+            bytes: 512,
+            kind: LeftoverKind::Partial,
+        };
+        let said = |n: u64| leftovers_in_words(&(0..n).map(left).collect::<Vec<_>>());
+        assert_eq!(said(0), None);
+        let one = Path::new("tmp").join("worker-0").display().to_string();
+        assert_eq!(
+            said(1).unwrap(),
+            format!(
+                "{one} (512 B): not written to for an hour, remove each (rm -r) that no other machine or container uses"
+            )
+        );
+        let many = said(8).unwrap();
+        assert!(many.starts_with(&one) && many.contains("worker-4 (512 B) and 3 more in tmp: not"), "{many}");
+    }
 
     #[test]
     fn parsers_accept_what_they_document() {

@@ -4,6 +4,7 @@ use crate::judge::percent;
 use crate::provenance::Weight;
 use crate::verdict::{Comparison, Row, RowVerdict, Scope, UnmatchedRow, first_of};
 use std::fmt::Write as _;
+use wellread_measure::compare::MAX_DETECTABLE;
 use wellread_measure::nested::MIN_PROCESSES;
 use wellread_report::columns::{self, Quantity};
 use wellread_report::number::significant;
@@ -182,7 +183,9 @@ pub fn markdown(c: &Comparison) -> String {
          rounds in turns. Slower or faster: beyond chance (Holm over each table, 5 %), and for rounds beyond the \
          noise floor. Same: neither, and the whole interval within a factor of 1 + {limit}. A `!` marks a regression: \
          slower, and the interval reaches {limit}; the slow-down may be smaller. Detects: the smallest \
-         slow-down of a row that nine of ten repetitions would find, corrected for all rows of the table."
+         slow-down of a row that nine of ten repetitions would find, corrected for all rows of the table. It \
+         detects nothing where that is above {}.",
+        percent(MAX_DETECTABLE)
     );
     if is_within(c) {
         let _ = writeln!(out, "\n{MORE_PROCESSES}");
@@ -209,8 +212,11 @@ fn cells(row: &Row) -> [String; 7] {
         (Some(ratio), ..) => short(ratio),
         _ => "–".to_owned(),
     };
-    let detects =
-        row.smallest_detectable.map_or_else(|| "–".to_owned(), |share| format!("≥{}", percent(share)));
+    let detects = match row.smallest_detectable {
+        Some(share) if share > MAX_DETECTABLE => "nothing".to_owned(),
+        Some(share) => format!("≥{}", percent(share)),
+        None => "–".to_owned(),
+    };
     let verdict = if row.regression { "slower !".to_owned() } else { row.verdict.to_string() };
     [
         row.name(),

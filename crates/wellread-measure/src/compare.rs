@@ -105,6 +105,9 @@ pub fn verdict(ratio: Option<&Interval>, noise_floor: Option<NoiseFloor>) -> Ver
     }
 }
 
+/// Where the smallest detectable slow-down is larger than this share, the measurement finds none that anybody asks for.
+pub const MAX_DETECTABLE: f64 = 10.0;
+
 /// Smallest slow-down, as a fraction, that a repetition of a measurement with this interval would find in at least
 /// nine of ten cases. It is the noise floor and the whole width of the interval. Half of the width is the reach of the
 /// repetition's interval below its estimate. The other half is for chance, in the estimate and in that reach. 1.28

@@ -95,8 +95,10 @@ pub fn joined(
     let without: Vec<usize> = (0..rows.len()).filter(|&image| rows[image].is_none()).collect();
     if let Some(&first) = without.first().filter(|_| !nulls) {
         let (count, name) = (without.len(), images.name(first)?);
-        let cause =
-            format!("has no row for {count} of {}, the first is {name}", counted(images.len(), "image"));
+        let cause = format!(
+            "the table has no row for {count} of {}, the first is {name}",
+            counted(images.len(), "image")
+        );
         let ours = if let Some(keys) = &keys {
             some_keys(without.iter().filter_map(|&image| keys[image].as_ref()))
         } else {
@@ -109,7 +111,8 @@ pub fn joined(
             some_values(&columns),
             option_as("unmatched", "null")
         );
-        return Err(Error::new(TABLE, cause).row(first).hint(hint).choice());
+        // The row is one of the set.
+        return Err(Error::new(images.path(), cause).row(first).hint(hint).choice());
     }
     let schema = table.schema();
     let names = schema.fields().iter().map(|field| field.name());

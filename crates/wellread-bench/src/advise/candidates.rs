@@ -102,6 +102,8 @@ pub fn stop_writing() {
 pub struct WriteOutcome {
     /// Those that were written.
     pub candidates: Vec<Candidate>,
+    /// Names of the ways that there was no time for.
+    pub untried: Vec<String>,
     /// The parts that were left out, and the reasons.
     pub notes: Vec<String>,
 }
@@ -120,11 +122,11 @@ pub(crate) fn load(store: Box<dyn Store>, sample: &Sample) -> Result<Vec<InMemor
     Ok(images)
 }
 
+/// A way of writing: the format, the codec, and the chunk where it is not the format's own.
+type WriteVariant = (&'static Format, Compression, Option<[usize; 5]>);
+
 /// The ways of writing to be tried, formats in the order of the registry: each codec, and tiles where images are large.
-fn write_variants(
-    formats: &[&'static Format],
-    shape: Shape,
-) -> Vec<(&'static Format, Compression, Option<[usize; 5]>)> {
+fn write_variants(formats: &[&'static Format], shape: Shape) -> Vec<WriteVariant> {
     let mut variants = Vec::new();
     for &format in formats {
         variants.extend(CODECS.map(|codec| (format, codec, None)));
@@ -138,6 +140,43 @@ fn write_variants(
         }
     }
     variants
+}
+
+/// Those of the ways that their formats have, with the options of writing. Writers begin in `folder`, and leave nothing there. A
+/// format's own choice stays although it is refused: the error is told.
+///
+/// # Errors
+/// A folder that cannot be written.
+fn possible(
+    variants: Vec<WriteVariant>,
+    folder: &Path,
+    images: &[InMemory],
+) -> Result<Vec<(WriteVariant, WriteOptions)>> {
+    let mut possible = Vec::with_capacity(variants.len());
+    for (number, (format, compression, chunk)) in variants.into_iter().enumerate() {
+        let options = WriteOptions {
+            compression,
+            chunk,
+            jobs: wellread_worker::threads(),
+            types: images.iter().map(|image| image.info.dtype).collect(),
+            ..WriteOptions::default()
+        };
+        let is_default = compression == Compression::Default && chunk.is_none();
+        let is_refused = || -> Result<bool> {
+            let place = folder.join(format!("begun-{number}"));
+            let _held = writing();
+            std::fs::create_dir(&place).with_context(|| format!("cannot make {}", place.display()))?;
+            let begun = registry::create(place.join(set_name(format)), format.name, &options);
+            let is_refused = begun.is_err_and(|error| error.is_choice());
+            // The rest of it is removed with the folder.
+            let _ = std::fs::remove_dir_all(&place);
+            Ok(is_refused)
+        };
+        if is_default || !is_refused()? {
+            possible.push(((format, compression, chunk), options));
+        }
+    }
+    Ok(possible)
 }
 
 /// Formats that a set can be converted to; second readers and writers of another's files are none.
@@ -163,16 +202,15 @@ pub(crate) fn write(
     progress: &dyn Fn(usize, usize),
 ) -> Result<WriteOutcome> {
     let pixels: u64 = images.iter().map(|image| image.pixels.len() as u64).sum();
-    let write_variants = write_variants(&formats(&settings.formats)?, shape);
-    let (mut candidates, mut notes) = (Vec::<Candidate>::new(), Vec::<String>::new());
     let clock = Stopwatch::start();
+    let write_variants = possible(write_variants(&formats(&settings.formats)?, shape), folder, images)?;
+    let (mut candidates, mut untried, mut notes) = (Vec::<Candidate>::new(), vec![], Vec::<String>::new());
     let budget = settings.time_budget.as_secs_f64() * WRITING_SHARE;
     let mut slowest: f64 = 0.0;
-    for (number, (format, compression, chunk)) in write_variants.iter().enumerate() {
+    for (number, ((format, compression, chunk), options)) in write_variants.iter().enumerate() {
         progress(number, write_variants.len());
         if clock.elapsed() + slowest > budget && !candidates.is_empty() {
-            let left: Vec<_> = write_variants[number..].iter().map(write_variant_name).collect();
-            notes.push(format!("not tried within the time (--time-budget): {}", left.join(", ")));
+            untried = write_variants[number..].iter().map(|(way, _)| write_variant_name(way)).collect();
             break;
         }
         let free = Storage::of(folder).and_then(|storage| storage.free_bytes);
@@ -189,7 +227,7 @@ pub(crate) fn write(
         }
         let place = folder.join(number.to_string());
         let begun = clock.elapsed();
-        let written = write_one(images, format, *compression, *chunk, &place);
+        let written = write_one(images, format, options, &place);
         slowest = slowest.max(clock.elapsed() - begun);
         let same = |a: &Candidate, b: &Candidate| {
             a.format == b.format
@@ -204,7 +242,7 @@ pub(crate) fn write(
                 is_new
             }
             Err(error) => {
-                // Formats have some of the codecs only; the error of their own choice is what counts.
+                // The error of the format's own choice counts for all ways of it.
                 if *compression == Compression::Default && chunk.is_none() {
                     notes.push(format!("{}: {error:#}", format.name));
                 }
@@ -217,13 +255,11 @@ pub(crate) fn write(
         }
     }
     progress(write_variants.len(), write_variants.len());
-    Ok(WriteOutcome { candidates, notes })
+    Ok(WriteOutcome { candidates, untried, notes })
 }
 
 /// A way of writing in words; ways that differ differ in it.
-fn write_variant_name(
-    (format, compression, chunk): &(&'static Format, Compression, Option<[usize; 5]>),
-) -> String {
+fn write_variant_name((format, compression, chunk): &WriteVariant) -> String {
     let chunk = chunk.map_or(String::new(), |[_, _, z, y, x]| format!(" in chunks {z}x{y}x{x}"));
     format!("{} {compression}{chunk}", format.name)
 }
@@ -231,22 +267,14 @@ fn write_variant_name(
 fn write_one(
     images: &[InMemory],
     format: &'static Format,
-    compression: Compression,
-    chunk: Option<[usize; 5]>,
+    options: &WriteOptions,
     place: &Path,
 ) -> Result<Candidate> {
     let held = writing();
     std::fs::create_dir(place).with_context(|| format!("cannot make {}", place.display()))?;
     let path = place.join(set_name(format));
-    let options = WriteOptions {
-        compression,
-        chunk,
-        jobs: wellread_worker::threads(),
-        types: images.iter().map(|image| image.info.dtype).collect(),
-        ..WriteOptions::default()
-    };
     let clock = Stopwatch::start();
-    let mut writer = registry::create(&path, format.name, &options)?;
+    let mut writer = registry::create(&path, format.name, options)?;
     drop(held);
     for image in images {
         let _held = writing();
@@ -263,8 +291,8 @@ fn write_one(
     let layout = store.layout()?;
     Ok(Candidate {
         format: format.name,
-        compression: Some(compression),
-        chunk,
+        compression: Some(options.compression),
+        chunk: options.chunk,
         codec: layout.codec,
         pieces: layout.pieces,
         write_s: Some(write_s),
@@ -317,6 +345,23 @@ mod tests {
         assert_eq!((names.len(), distinct.len()), (2 * (CODECS.len() + 2), names.len()), "{names:?}");
         let chunks = format!("{} default in chunks 1x256x256", formats[0].name);
         assert!(names.contains(&chunks), "{names:?}");
+    }
+
+    #[test]
+    fn ways_that_a_format_does_not_have_are_not_tried() {
+        let dir = tempfile::tempdir().unwrap();
+        let formats = ["tiff", "image-folder"].map(|name| registry::format_named(name).unwrap());
+        let all = write_variants(&formats, Shape([1, 1, 4, 1080, 1080]));
+        let possible = possible(all, dir.path(), &[]).unwrap();
+        let names: Vec<String> = possible.iter().map(|(way, _)| write_variant_name(way)).collect();
+        let tiff = ["tiff default", "tiff none", "tiff zstd:3", "tiff default in chunks 1x256x256"];
+        assert_eq!(names[..4], tiff);
+        assert_eq!(names[4..6], ["image-folder default", "image-folder none"]);
+        assert!(
+            !names.iter().any(|name| name == "image-folder lz4" || name == "image-folder zstd:3"),
+            "{names:?}"
+        );
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "writers that began are gone");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) struct LoaderChoice {
     pub cache: Cache,
     pub cache_reasons: Vec<String>,
     pub caches_tried: Vec<SettingResult>,
-    /// The parts that were not measured for want of time.
+    /// The values that were not measured for want of time; where that is all of them, the reason says so.
     pub notes: Vec<String>,
 }
 
@@ -77,7 +77,6 @@ fn workers(
 ) -> Result<(Choice, Vec<SettingResult>, Vec<f64>)> {
     let step = study.settings.step;
     if !study.has_time_for(RUNS_OF_WORKERS, run) {
-        notes.push(format!("other numbers of workers: {NO_TIME}"));
         let reasons =
             vec![counted(how.workers, "worker"), format!("other numbers of workers were {NO_TIME}")];
         return Ok((Choice { index: 0, reasons }, vec![], vec![]));
@@ -174,7 +173,6 @@ fn cache(
         return Ok((Cache::None, vec![why.to_owned()], vec![]));
     }
     if !study.has_time_for(RUNS_OF_CACHES * how.batch_size as f64 / sample.batch_size as f64, run) {
-        notes.push(format!("caches: {NO_TIME}"));
         return Ok((Cache::None, vec![format!("no cache: caches were {NO_TIME}")], vec![]));
     }
     let caches = [Cache::None, Cache::MEMORY, Cache::Compressed { limit: usize::MAX }];

@@ -30,15 +30,20 @@ pub(super) struct Screening {
 }
 
 impl Screening {
-    /// Measures them, and notes what was not measured.
+    /// Measures them, and notes what was not measured; `unwritten` are ways that there was no time to write.
     ///
     /// # Errors
     /// As [`super::measure::candidates`]; none could be measured.
-    pub(super) fn of(study: &Study<'_>, all: &[Candidate], notes: &mut Vec<String>) -> Result<Self> {
+    pub(super) fn of(
+        study: &Study<'_>,
+        all: &[Candidate],
+        unwritten: Vec<String>,
+        notes: &mut Vec<String>,
+    ) -> Result<Self> {
         let refs: Vec<&Candidate> = all.iter().collect();
         let pace = study.pace(SCREENING_SHARE, ROUNDS.0);
         let screened = study.measure(("screening formats", 6), &refs, false, pace)?;
-        notes.extend(not_measured(all, &screened));
+        notes.extend(not_measured(all, &screened, unwritten));
         let fastest = screened.batches.best().context("no candidate could be measured")?;
         if !study.has_time_for(RUNS_OF_MEASURING, seconds_of_run(study, &screened, fastest)) {
             notes.push(format!("more rounds of the fastest formats, and cold files: {NO_TIME}"));
@@ -79,8 +84,8 @@ pub(super) fn seconds_of_run(study: &Study<'_>, figures: &Figures, at: usize) ->
     batches_of_run(study.how.workers) * study.sample.batch_size as f64 * image
 }
 
-/// Notes about candidates that failed, and about those that there was no time for.
-fn not_measured(all: &[Candidate], screened: &Figures) -> Vec<String> {
+/// Notes about candidates that failed, and one about those that there was no time for, to write or to measure.
+fn not_measured(all: &[Candidate], screened: &Figures, unwritten: Vec<String>) -> Vec<String> {
     let tries = || all.iter().zip(screened.batches.values.iter().zip(&screened.batches.failures));
     let failed = |(candidate, (_, why)): (&Candidate, (&Vec<f64>, &Option<String>))| {
         why.as_ref().map(|why| format!("{}: {why}", candidate.name()))
@@ -89,9 +94,9 @@ fn not_measured(all: &[Candidate], screened: &Figures) -> Vec<String> {
         (values.is_empty() && why.is_none()).then(|| candidate.name())
     };
     let mut notes: Vec<String> = tries().filter_map(failed).collect();
-    let untried: Vec<String> = tries().filter_map(left_out).collect();
+    let untried: Vec<String> = tries().filter_map(left_out).chain(unwritten).collect();
     if !untried.is_empty() {
-        notes.push(format!("not measured within the time (--time-budget): {}", untried.join(", ")));
+        notes.push(format!("{NO_TIME}: {}", untried.join(", ")));
     }
     notes
 }

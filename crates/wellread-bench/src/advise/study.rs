@@ -79,7 +79,7 @@ pub fn study(
     let memory = Environment::capture::<&str>(&[]);
     let memory = memory.memory.available.or_else(|| memory.usable_memory());
 
-    let screening = Screening::of(&study, &all, &mut notes)?;
+    let screening = Screening::of(&study, &all, written.untried, &mut notes)?;
     let (figures, chosen) = (screening.figures(), screening.chosen(&all));
     let enough = settings.step.map(|step| {
         let workers = study.how.workers as f64;

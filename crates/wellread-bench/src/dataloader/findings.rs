@@ -1,7 +1,7 @@
 //! The findings of the table of the data loader: the fastest format, the best number of workers, the limit.
 
 use super::caching::{self, counted_per_s};
-use crate::core::judge::{Judge, Ranked, ranked};
+use crate::core::judge::{Comparison, Judge, Ranked, ranked};
 use crate::core::series::{Series, by_median, series, telling_batch_size};
 use crate::core::words::{number, with_codec, workers};
 use crate::roofline;
@@ -103,24 +103,23 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
     if best.label == "0" {
         let second = *of_format.get(1)?;
         let loss = judge.compare(none, second)?;
-        let noisy = if loss.is_clear() { judge.in_this_run() } else { String::new() };
+        if !loss.is_clear() {
+            let ratio = format!("{} that with {}", loss.times(), workers(&second.label));
+            let ratio = format!("without any its throughput at batches of {batch} is {ratio}");
+            return Some(Finding::new(Severity::Info, undecided(&format, &ratio, &loss), machine));
+        }
+        let noisy = judge.in_this_run();
         let more = if noisy.is_empty() { "More" } else { "more" };
         return Some(Finding::new(
             Severity::Info,
             format!(
-                "{noisy}{more} worker threads {} {format} here: without any it is {} as fast as with {} at batches of {batch}{}",
-                if loss.is_clear() { "do not help" } else { "make no clear difference for" },
+                "{noisy}{more} worker threads do not help {format} here: without any it is {} as fast as with {} at batches of {batch}",
                 loss.times(),
-                second.label,
-                loss.no_verdict_reason()
+                second.label
             ),
-            if loss.is_clear() {
-                format!(
-                    "Starting threads and handing batches over costs more here than it saves: images are few, small or cheap to decode. {machine}"
-                )
-            } else {
-                machine
-            },
+            format!(
+                "Starting threads and handing batches over costs more here than it saves: images are few, small or cheap to decode. {machine}"
+            ),
         ));
     }
     let gain = judge.compare(best, none)?;
@@ -144,17 +143,21 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
         };
         Finding::new(Severity::Good, text, machine)
     } else {
-        Finding::new(
-            Severity::Info,
-            format!(
-                "More worker threads make no clear difference for {format} here: {} the throughput with {}{}",
-                gain.times(),
-                workers(&best.label),
-                gain.no_verdict_reason()
-            ),
-            machine,
-        )
+        let ratio = format!(
+            "with {} its throughput at batches of {batch} is {} that without any",
+            workers(&best.label),
+            gain.times()
+        );
+        Finding::new(Severity::Info, undecided(&format, &ratio, &gain), machine)
     })
+}
+
+/// That no verdict on worker threads comes of this ratio, and why: a factor beside "no difference" would contradict it.
+fn undecided(format: &str, ratio: &str, compared: &Comparison) -> String {
+    format!(
+        "Whether worker threads help {format} cannot be told here: {ratio}{}",
+        compared.no_verdict_reason()
+    )
 }
 
 /// The limit that binds a configuration, by its name, and the images per second that it allows.

@@ -133,6 +133,31 @@ fn a_number_of_workers_is_best_only_where_it_is_told_apart_from_the_others() {
     assert!(slower.starts_with("4 workers are best for tiff: 2.0"), "{slower}");
 }
 
+/// A sentence of "no difference" with a factor in it contradicts itself.
+#[test]
+fn a_gain_of_workers_that_is_in_doubt_is_a_ratio_with_its_interval() {
+    let steady = [100.0, 101.0, 99.0, 100.2, 100.1, 99.5];
+    let wild = [50.0, 300.0, 290.0, 60.0, 310.0, 280.0];
+    let text = |without: [f64; 6], with: [f64; 6]| {
+        let table = formats(&[("tiff", 0, without), ("tiff", 4, with)]);
+        let found = all(&[table], &BTreeMap::new(), 1, "");
+        found.into_iter().find(|f| f.text.starts_with("Whether worker threads")).unwrap().text
+    };
+    let more = text(steady, wild);
+    let begin = "Whether worker threads help tiff cannot be told here: ";
+    assert!(
+        more.starts_with(&format!("{begin}with 4 workers its throughput at batches of 16 is 2.8")),
+        "{more}"
+    );
+    assert!(more.ends_with(" times that without any; the interval holds 1"), "{more}");
+    let none = text(wild, steady);
+    assert!(
+        none.starts_with(&format!("{begin}without any its throughput at batches of 16 is 2.8")),
+        "{none}"
+    );
+    assert!(none.ends_with(" times that with 4 workers; the interval holds 1"), "{none}");
+}
+
 /// Seven rounds were asked for and there was no time for them: that seven would give a verdict is no advice then.
 #[test]
 fn rounds_that_were_asked_for_and_had_no_time_are_told() {

@@ -1,22 +1,17 @@
 //! `wellread advise PATH`
 
+mod text;
+
 use super::command_line::joined;
-use super::diagnosis::{link_lines, parse_step, percent, with_interval};
-use super::result_file::local_path;
+use super::diagnosis::parse_step;
+use super::result_file::local_folder;
 use super::trace::TraceArgs;
 use super::{OpenArgs, distinct, opening, outside_of, parse_positive, parse_seconds, parse_size};
 use crate::output::{Failure, Outcome, Ui, shown_on};
-use crate::text_table::plain_table;
 use std::path::PathBuf;
 use std::time::Duration;
-use wellread_bench::advise::choose::{is_never, no_wait};
-use wellread_bench::advise::{
-    Advice, CandidateResult, CropAdvice, CropSource, LinkAdvice, SettingResult, Settings, candidates, study,
-};
+use wellread_bench::advise::{Advice, CropSource, Settings, candidates, study};
 use wellread_bench::data::no_masks;
-use wellread_bench::model_loop::utilisation_mark;
-use wellread_bench::stages::Figure;
-use wellread_store::words::counted;
 
 /// A short study of your own images: what to keep them in and how to load them, and what a model will wait for data.
 #[derive(clap::Args)]
@@ -55,7 +50,7 @@ pub struct Args {
     #[arg(long, default_value_t = Settings::default().time_budget.as_secs_f64(), value_parser = parse_seconds)]
     time_budget: f64,
     /// Folder for the copies, on the disk that the set will be on. By default the system's folder for temporary files.
-    #[arg(long, value_name = "FOLDER", value_parser = local_path())]
+    #[arg(long, value_name = "FOLDER", value_parser = local_folder())]
     scratch: Option<PathBuf>,
     /// Seed of the sample and of every random order.
     #[arg(long, default_value_t = Settings::default().seed)]
@@ -101,7 +96,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         document["commands"] = commands.into();
         return ui.document(&document);
     }
-    print(&advice, args, &commands, ui);
+    text::print(&advice, args, &commands, ui);
     Ok(())
 }
 
@@ -159,230 +154,9 @@ fn opened_by_bench(open: &OpenArgs) -> bool {
     read_as.is_none() && *level == 0 && column.is_none() && table.is_none() && !skip_null
 }
 
-fn rate(figure: &Figure) -> String {
-    with_interval(figure, |v| format!("{v:.0}"))
-}
-
-/// A figure without decimals, or a dash where it was not measured.
-fn rounded(figure: Option<Figure>) -> String {
-    let measured = figure.map(|figure| figure.value).filter(|value| value.is_finite());
-    measured.map_or("–".to_owned(), |value| format!("{value:.0}"))
-}
-
-fn two_digits(v: f64) -> String {
-    format!("{v:.2}")
-}
-
-fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
-    let sample = &advice.sample;
-    let [t, c, z, y, x] = sample.shape_tczyx;
-    ui.say(format!(
-        "{}: {} of {} ({t}x{c}x{z}x{y}x{x} TCZYX, {}) studied in {:.0} s\n",
-        args.path.display(),
-        sample.rows.len(),
-        counted(sample.of, "image"),
-        sample.dtype,
-        advice.seconds
-    ));
-    let mut order: Vec<&CandidateResult> = advice.tried.iter().collect();
-    order.sort_by(|a, b| b.images_per_s.value.total_cmp(&a.images_per_s.value));
-    let rows: Vec<Vec<String>> = order
-        .into_iter()
-        .map(|tried| {
-            let write = tried.candidate.write_s.map(|s| 1e3 * s / tried.candidate.images.max(1) as f64);
-            vec![
-                tried.name.clone(),
-                rate(&tried.images_per_s),
-                versus(tried),
-                format!("{:.1}", tried.bytes_of_set / 1e6),
-                write.map_or("–".to_owned(), |ms| format!("{ms:.2}")),
-                percent(tried.share_of_copy),
-                rounded(Some(tried.single_us)),
-                rounded(tried.cold_images_per_s),
-            ]
-        })
-        .collect();
-    let heads = [
-        "kept as",
-        "images/s in batches",
-        "versus the fastest",
-        "MB of set",
-        "write ms/image",
-        "of memory copy",
-        "single µs",
-        "cold images/s",
-    ];
-    ui.say(plain_table(&heads, &rows, ui.table_width()).trim_end());
-    let settings = |what: &str, unit: &str, tried: &[SettingResult]| {
-        if !tried.is_empty() {
-            let each = tried.iter().map(|t| {
-                // Of a step that waits however long it is.
-                if is_never(t.time.value) {
-                    return format!("{}: none", t.value);
-                }
-                let show = |v: f64| if is_never(v) { "none".to_owned() } else { two_digits(v) };
-                format!("{}: {} {unit}", t.value, with_interval(&t.time, show))
-            });
-            ui.say(format!("  {what}: {}", each.collect::<Vec<_>>().join("; ")));
-        }
-    };
-    ui.say("");
-    let of_workers = if args.step_ms.is_some() {
-        "workers, ms of a step with its wait"
-    } else {
-        "workers, shortest step without wait when they were compared"
-    };
-    settings(of_workers, "ms", &advice.workers);
-    settings("batch size, time of an image", "µs", &advice.batch_sizes);
-    settings("cache, time of an image in later epochs", "µs", &advice.caches);
-
-    if let Some(crops) = &advice.crops {
-        print_crops(crops, ui);
-    }
-    let chosen = &advice.recommendation;
-    ui.say("\nRecommended");
-    for (what, reasons) in ["format", "workers", "batch size", "cache"].iter().zip(&chosen.reasons) {
-        for (number, reason) in reasons.iter().enumerate() {
-            ui.say(format!("  {:<11}{reason}", if number == 0 { what } else { "" }));
-        }
-    }
-    ui.say("\nData wait of a step, predicted for that");
-    for p in &advice.predictions {
-        let checked = p.checked.as_ref().map_or(String::new(), |checked| {
-            format!(
-                "; a real loop: {} waiting, its whole step, wait included, predicted over measured: {}, {}",
-                with_interval(&checked.data_wait_fraction, percent),
-                with_interval(&checked.ratio, two_digits),
-                agreement(checked.agrees)
-            )
-        });
-        // A mark is reached by what is known well enough to have an interval.
-        let mark = p.utilisation.low.map_or(String::new(), |low| format!(" ({})", utilisation_mark(low)));
-        ui.say(format!(
-            "  step of {:>6} ms: {} waiting, utilisation {}{mark}{checked}",
-            p.step_ms,
-            with_interval(&p.data_wait_fraction, percent),
-            percent(p.utilisation.value),
-        ));
-    }
-    let enough = &advice.no_wait_from_ms;
-    if enough.value.is_finite() {
-        ui.say(format!("  {}, with everything that is recommended", no_wait(enough)));
-    }
-    if let Some(first) = &advice.first_epoch_images_per_s {
-        ui.say(format!("  first epoch, from cold files: {} images/s at most", rate(first)));
-    }
-    if let Some(there) = &advice.link {
-        print_link(there, ui);
-    }
-    ui.say("\nDo");
-    for command in commands {
-        ui.say(format!("  {command}"));
-    }
-    for note in &advice.notes {
-        ui.say(format!("note: {note}"));
-    }
-}
-
 fn parse_price(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(price) if price.is_finite() && price >= 0.0 => Ok(price),
         _ => Err(format!("{text:?} is no price")),
-    }
-}
-
-/// Prints the result of each way of bringing crops of cells into batches.
-fn print_crops(crops: &CropAdvice, ui: Ui) {
-    let rows: Vec<Vec<String>> = crops
-        .tried
-        .iter()
-        .map(|one| {
-            vec![
-                one.name.clone(),
-                rate(&one.cells_per_s),
-                one.versus_fastest.as_ref().map_or_else(|| one.verdict.to_string(), times_the_time),
-                one.bytes_read_per_used.map_or("–".to_owned(), two_digits),
-                format!("{:.1}", one.bytes_on_disk / 1e6),
-            ]
-        })
-        .collect();
-    let heads = [
-        "crops of cells",
-        "cells/s in batches",
-        "versus the fastest",
-        "bytes read of used",
-        "MB more on disk",
-    ];
-    ui.say(format!("\n{}", plain_table(&heads, &rows, ui.table_width()).trim_end()));
-}
-
-/// Prints the result of each way of keeping the set, in the place where the set is.
-fn print_link(there: &LinkAdvice, ui: Ui) {
-    ui.say("\nOver the link, in random order, predicted");
-    for line in link_lines(&there.link) {
-        ui.say(format!("  {line}"));
-    }
-    let rows: Vec<Vec<String>> = there
-        .predictions
-        .iter()
-        .map(|one| {
-            vec![
-                one.name.clone(),
-                format!("{:.0}", one.images_per_s),
-                format!("{:.0}", one.requests_per_epoch),
-                format!("{:.3}", one.bytes_per_epoch / 1e9),
-                one.bound_by.to_owned(),
-                one.cost_per_epoch.map_or("–".to_owned(), |cost| format!("{cost:.4}")),
-            ]
-        })
-        .collect();
-    let heads = ["kept there as", "images/s", "requests/epoch", "GB/epoch", "bound by", "cost of an epoch"];
-    ui.say(plain_table(&heads, &rows, ui.table_width()).trim_end());
-}
-
-/// Whether a prediction was right, in words: what is compared is the time of a step, of which the wait may be a small part.
-fn agreement(agrees: Option<bool>) -> &'static str {
-    match agrees {
-        Some(true) => "so the times of a step agree within 20 %",
-        Some(false) => {
-            "so the times of a step DIFFER by more than 20 %: a noisy machine, or no steady loader"
-        }
-        None => "and the rounds are too few to say whether that is more than chance",
-    }
-}
-
-/// A ratio to the time of the fastest, in words.
-fn times_the_time(ratio: &Figure) -> String {
-    format!("{} times the time", with_interval(ratio, two_digits))
-}
-
-/// How one candidate compares, in words.
-fn versus(tried: &CandidateResult) -> String {
-    use wellread_measure::Verdict;
-    if !tried.finalist {
-        return "screened only".to_owned();
-    }
-    let ratio = tried.versus_fastest.filter(|_| tried.verdict != Verdict::TooFewData);
-    match (tried.verdict, ratio) {
-        (Verdict::Slower | Verdict::Faster, Some(ratio)) => times_the_time(&ratio),
-        (verdict, _) => verdict.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_figure_that_was_not_measured_is_a_dash() {
-        let of = |value| rounded(Some(Figure { value, low: None, high: None }));
-        assert_eq!([of(12.4), of(f64::NAN), rounded(None)], ["12", "–", "–"]);
-    }
-
-    #[test]
-    fn what_agrees_is_the_time_of_a_step() {
-        assert_eq!(agreement(Some(true)), "so the times of a step agree within 20 %");
-        assert!(agreement(Some(false)).starts_with("so the times of a step DIFFER by more than 20 %"));
-        assert!(agreement(None).contains("too few"));
     }
 }

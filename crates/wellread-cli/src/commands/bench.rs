@@ -11,6 +11,7 @@ use crate::text_table::{UNAVAILABLE, text_table};
 use std::collections::HashSet;
 use wellread_bench::data::Source;
 use wellread_bench::{Config, RunObserver, WrongUsage, suite};
+use wellread_measure::compare::MAX_DETECTABLE;
 use wellread_measure::to_stderr;
 use wellread_report::{ReportInput, Severity, Table};
 use wellread_store::surface::{option, option_as};
@@ -119,6 +120,24 @@ fn of_tables(report: &ReportInput) -> &'static str {
     }
 }
 
+/// From which slow-down on one is found, and of which benchmarks none is; empty where nothing is known of it.
+fn detected(report: &ReportInput) -> String {
+    let (found, none): (Vec<_>, Vec<_>) =
+        report.detectable.iter().partition(|(_, least)| **least <= MAX_DETECTABLE);
+    let found: Vec<String> =
+        found.iter().map(|(name, least)| format!("{name} {:.1} %", 100.0 * **least)).collect();
+    let none: Vec<&str> = none.iter().map(|(name, _)| name.as_str()).collect();
+    let mut sentences = Vec::new();
+    if !found.is_empty() {
+        let all = found.join(", ");
+        sentences.push(format!("Within one process a slow-down is found in nine of ten cases from: {all}."));
+    }
+    if !none.is_empty() {
+        sentences.push(format!("Rounds differ too much for a slow-down to be found of {}.", none.join(", ")));
+    }
+    sentences.join(" ")
+}
+
 fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     let report = &outcome.report;
     ui.say_wrapped(format!("{}{}\n", report.description, of_tables(report)));
@@ -160,13 +179,9 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
             "Noise floor (one variant measured twice; smaller differences mean nothing): {}.",
             floors.join(", ")
         ));
-        let found: Vec<_> =
-            report.detectable.iter().map(|(name, least)| format!("{name} {:.1} %", 100.0 * least)).collect();
-        if !found.is_empty() {
-            ui.say_wrapped(format!(
-                "Within one process a slow-down is found in nine of ten cases from: {}.",
-                found.join(", ")
-            ));
+        let detected = detected(report);
+        if !detected.is_empty() {
+            ui.say_wrapped(detected);
             ui.hint(format!(
                 "note: the next process may differ by more; to compare results, measure several with {}",
                 option_as("processes", "5")
@@ -197,6 +212,22 @@ mod tests {
         report.tables[0] = Table::new("storage");
         report.tables[0].push(row![("format", "tiff"), ("process", 1)]);
         assert!(of_tables(&report).contains("medians alone"));
+    }
+
+    #[test]
+    fn a_slow_down_that_nobody_asks_for_is_not_said_to_be_found() {
+        let said = |detectable: &[(&str, f64)]| {
+            let detectable = detectable.iter().map(|(name, least)| ((*name).to_owned(), *least)).collect();
+            detected(&ReportInput { detectable, ..ReportInput::default() })
+        };
+        assert_eq!(said(&[]), "");
+        assert_eq!(
+            said(&[("loop", 55_010.554), ("storage", 0.034)]),
+            "Within one process a slow-down is found in nine of ten cases from: storage 3.4 %. Rounds differ too much for a \
+             slow-down to be found of loop."
+        );
+        let none = said(&[("dataset", 10.5), ("loop", 1e6)]);
+        assert_eq!(none, "Rounds differ too much for a slow-down to be found of dataset, loop.");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::output::{Outcome, Ui};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wellread_bench::machine::{Moment, facts};
 use wellread_measure::environment::Environment;
 use wellread_measure::path_text;
 use wellread_model::infer::candle::DEVICES as CANDLE_DEVICES;
@@ -103,7 +104,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ui.say(format!("  ok       {:<14}{}", text(&model["name"]), text(&model["about"])));
     }
     ui.say("\nMachine");
-    for line in aligned(&wellread_bench::machine::facts(&environment)) {
+    for line in aligned(&facts(&environment, Moment::Now)) {
         ui.say(line);
     }
     for warning in environment.noise_warnings() {

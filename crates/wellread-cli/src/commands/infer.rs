@@ -4,7 +4,7 @@ mod on_nodes;
 mod text;
 
 use super::nodes::NodeArgs;
-use super::result_file::local_path;
+use super::result_file::local_folder;
 use super::trace::TraceArgs;
 use super::{MAX_THREADS, SiteArgs, listed, parse_jobs, parse_positive, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
@@ -85,7 +85,7 @@ pub struct Args {
     #[arg(long, default_value_t = Config::default().loader_workers, value_parser = parse_threads)]
     workers: usize,
     /// Folder of the results.
-    #[arg(long, aliases = ["out", "output"], default_value_os_t = Config::default().output_dir, value_parser = local_path())]
+    #[arg(long, aliases = ["out", "output"], default_value_os_t = Config::default().output_dir, value_parser = local_folder())]
     output_dir: PathBuf,
     /// Run PyTorch with torch.compile.
     #[arg(help_heading = "Frameworks", long)]
@@ -252,7 +252,8 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     if !rankings.is_empty() {
         ui.hint(report::NEEDED);
     }
-    let facts = machine::facts(&run.environment).into_iter().map(Fact::from).collect();
+    let facts =
+        machine::facts(&run.environment, machine::Moment::BeforeRun).into_iter().map(Fact::from).collect();
     let page = report::write(&run, facts, machine::short(&run.environment)).map(|f| f.join("report.html"));
     if let Ok(page) = &page {
         ui.say(format!("Report: {}", page.display()));

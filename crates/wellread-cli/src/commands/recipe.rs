@@ -19,7 +19,7 @@
 
 use super::command_line::{Current, joined, remove, replace, split, value, with_current, working_folder};
 use super::program::{Parse, Program, Run};
-use super::result_file::local_path;
+use super::result_file::local_folder;
 use super::{distinct, is_same_file, recorded_paths};
 use crate::output::{Failure, Outcome, Ui};
 use serde_json::{Value, json};
@@ -191,7 +191,7 @@ pub struct RerunArgs {
     /// The summary.json of the run, or its folder.
     summary: PathBuf,
     /// Folder of the new results; by default the old one's name with -rerun.
-    #[arg(long, alias = "output", value_parser = local_path())]
+    #[arg(long, alias = "output", value_parser = local_folder())]
     out: Option<PathBuf>,
 }
 

@@ -4,7 +4,7 @@ mod on_nodes;
 
 use super::nodes::NodeArgs;
 use super::parse_positive;
-use super::result_file::local_path;
+use super::result_file::{local_folder, local_path};
 use super::trace::TraceArgs;
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use indicatif::ProgressBar;
@@ -80,7 +80,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
     /// Folder of the report; by default RESULTS.report beside the results.
-    #[arg(long, alias = "out-report", value_name = "DIR", value_parser = local_path())]
+    #[arg(long, alias = "out-report", value_name = "DIR", value_parser = local_folder())]
     report: Option<PathBuf>,
     /// Check everything that can be checked, print the plan, and run nothing.
     #[arg(long)]
@@ -147,7 +147,10 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         return ui.document(&plan_document(&outcome.planned));
     }
     let compared = report::comparisons(&config, &outcome);
-    let facts = machine::facts(&outcome.environment).into_iter().map(Fact::from).collect();
+    let facts = machine::facts(&outcome.environment, machine::Moment::BeforeRun)
+        .into_iter()
+        .map(Fact::from)
+        .collect();
     let page = report::write(&config, &outcome, &compared, facts, machine::short(&outcome.environment));
     ui.say(text::summary(&outcome).trim_end());
     if (args.compare || args.baseline.is_some()) && !compared.is_empty() {

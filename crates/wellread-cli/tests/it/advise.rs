@@ -239,13 +239,24 @@ fn advice_within_no_time_says_what_was_cut() {
         "batches of 1 instead of 16 were measured",
         "the sample is of 1 image at most",
         "more rounds of the fastest formats, and cold files: not tried within the time (--time-budget)",
-        "other numbers of workers: not tried within the time",
-        "caches: not tried within the time",
+        "tiff none, tiff zstd:3",
     ] {
         assert!(notes.contains(said), "{said}: {notes}");
     }
+    // What TIFF does not have is nothing that could be tried.
+    assert!(!notes.contains("lz4"), "{notes}");
+    // What a reason says is no note, too.
+    let reasons = found["recommendation"]["reasons"].to_string();
+    for said in ["other numbers of workers were not tried within", "caches were not tried within"] {
+        assert!(reasons.contains(said), "{said}: {reasons}");
+    }
+    assert!(!notes.contains("workers") && !notes.contains("caches"), "{notes}");
     assert_eq!(found["sample"]["batch_size"], 1, "{found}");
     assert_eq!(found["recommendation"]["as_it_is"], true, "{found}");
+    // Nothing stands between the table and the recommendation but one empty line.
+    let plain = wellread(&[&args[..], &["1e-6"]].concat());
+    assert!(plain.stdout.contains("\n\nRecommended\n"), "{}{}", plain.stdout, plain.stderr);
+    assert!(!plain.stdout.contains("\n\n\n"), "{}", plain.stdout);
     // Given choices stay, and as few images are read.
     let given = json(&[&args[..], &["1e-6", "--batch-size", "16", "--step-ms", "5"]].concat());
     let notes = given["notes"].to_string();

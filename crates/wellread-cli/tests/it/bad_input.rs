@@ -18,6 +18,22 @@ fn fails(args: &[&str], code: i32, words: &[&str]) {
 }
 
 #[test]
+fn the_name_of_a_file_is_no_folder_of_results() {
+    let folders: [&[&str]; 7] = [
+        &["bench", "dataset", "--output"],
+        &["bench", "dataset", "--data-dir"],
+        &["infer", "--output"],
+        &["infer", "--output-dir"],
+        &["rerun", "none", "--output"],
+        &["advise", "none", "--scratch"],
+        &["tasks", "train", "--config", "none.csv", "--output", "out.json", "--report"],
+    ];
+    for command in folders {
+        fails(&[command, &["no/run.json"]].concat(), 2, &["takes a folder", "(hint: write no/run)"]);
+    }
+}
+
+#[test]
 fn wrong_usage_is_exit_code_2() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");

@@ -51,6 +51,16 @@ fn every_word_where_it_belongs() {
     assert!(page.contains("| tiff, random |") && page.contains("**slower !**"), "{page}");
     let row = page.lines().find(|line| line.starts_with("| tiff, random |")).unwrap();
     assert!(page.contains("| ratio (95 %) | detects | verdict |") && row.contains("| ≥"), "{page}");
+    // A slow-down that nobody asks for is nothing that is found.
+    let mut coarse = c.clone();
+    coarse.rows[0].smallest_detectable = Some(55_010.554);
+    let page = text::markdown(&coarse);
+    let row = page.lines().find(|line| line.starts_with("| tiff, random |")).unwrap();
+    assert!(row.contains(" | nothing | **slower !**"), "{row}");
+    assert!(
+        page.contains("It detects nothing where that is above 1000 %.") && !page.contains("5501055"),
+        "{page}"
+    );
 }
 
 /// `readers` is told by a loader that ran: a configuration without it is the same.

@@ -2,7 +2,7 @@
 
 use crate::commands::cells::CellArgs;
 use crate::commands::command_line::{command_line, current, working_folder};
-use crate::commands::result_file::local_path;
+use crate::commands::result_file::local_folder;
 use crate::commands::synthetic::{SyntheticArgs, check_disk};
 use crate::commands::trace::TraceArgs;
 use crate::commands::{
@@ -84,10 +84,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_positive)]
     pub(super) processes: usize,
     /// Results folder; the results of an earlier run there are replaced.
-    #[arg(long, visible_alias = "output", default_value_os_t = Config::default().out, value_parser = local_path())]
+    #[arg(long, visible_alias = "output", default_value_os_t = Config::default().out, value_parser = local_folder())]
     pub(super) out: PathBuf,
     /// Folder of the prepared images: new, empty, or prepared before; by default `data` in the results folder.
-    #[arg(long, value_parser = local_path())]
+    #[arg(long, value_parser = local_folder())]
     data_dir: Option<PathBuf>,
     /// Seconds for all benchmarks together, about, after the images are prepared; by default 120 for each benchmark.
     /// Steps, rounds and then whole configurations are cut to fit, and the report names the cuts. Finished results are

@@ -1,0 +1,260 @@
+//! What `wellread advise` prints: a table of what was tried, the recommendation with its reasons, and what a step waits.
+
+use super::Args;
+use crate::commands::diagnosis::{link_lines, percent, with_interval};
+use crate::output::Ui;
+use crate::text_table::plain_table;
+use wellread_bench::advise::choose::{is_never, no_wait};
+use wellread_bench::advise::{Advice, CandidateResult, CropAdvice, LinkAdvice, SettingResult};
+use wellread_bench::model_loop::utilisation_mark;
+use wellread_bench::stages::Figure;
+use wellread_report::number::Unit;
+use wellread_store::words::counted;
+
+fn rate(figure: &Figure) -> String {
+    with_interval(figure, |v| format!("{v:.0}"))
+}
+
+/// A figure as text, or a dash where it was not measured.
+fn measured(figure: Option<Figure>, text: impl Fn(f64) -> String) -> String {
+    let measured = figure.map(|figure| figure.value).filter(|value| value.is_finite());
+    measured.map_or("–".to_owned(), text)
+}
+
+/// A time with its interval, of a unit of so many seconds; `none` of a step that waits however long it is.
+fn time(figure: &Figure, unit: f64) -> String {
+    let show = |v: f64| if is_never(v) { "none".to_owned() } else { Unit::Seconds.format(unit * v) };
+    if is_never(figure.value) { show(figure.value) } else { with_interval(figure, show) }
+}
+
+/// The line on the values of a setting that were tried, their times of a unit of so many seconds; `None` where none was.
+fn setting(what: &str, unit: f64, tried: &[SettingResult]) -> Option<String> {
+    let each: Vec<String> = tried.iter().map(|t| format!("{}: {}", t.value, time(&t.time, unit))).collect();
+    (!each.is_empty()).then(|| format!("  {what}: {}", each.join("; ")))
+}
+
+fn two_digits(v: f64) -> String {
+    format!("{v:.2}")
+}
+
+/// Prints the advice, with the commands to type.
+pub(super) fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
+    let sample = &advice.sample;
+    let [t, c, z, y, x] = sample.shape_tczyx;
+    ui.say(format!(
+        "{}: {} of {} ({t}x{c}x{z}x{y}x{x} TCZYX, {}) studied in {:.0} s\n",
+        args.path.display(),
+        sample.rows.len(),
+        counted(sample.of, "image"),
+        sample.dtype,
+        advice.seconds
+    ));
+    let mut order: Vec<&CandidateResult> = advice.tried.iter().collect();
+    order.sort_by(|a, b| b.images_per_s.value.total_cmp(&a.images_per_s.value));
+    let rows: Vec<Vec<String>> = order
+        .into_iter()
+        .map(|tried| {
+            let write = tried.candidate.write_s.map(|s| s / tried.candidate.images.max(1) as f64);
+            vec![
+                tried.name.clone(),
+                rate(&tried.images_per_s),
+                versus(tried),
+                format!("{:.1}", tried.bytes_of_set / 1e6),
+                write.map_or("–".to_owned(), |s| Unit::Seconds.format(s)),
+                percent(tried.share_of_copy),
+                measured(Some(tried.single_us), |us| Unit::Seconds.format(1e-6 * us)),
+                measured(tried.cold_images_per_s, |v| format!("{v:.0}")),
+            ]
+        })
+        .collect();
+    let heads = [
+        "kept as",
+        "images/s in batches",
+        "versus the fastest",
+        "MB of set",
+        "write an image",
+        "of memory copy",
+        "read one image",
+        "cold images/s",
+    ];
+    ui.say(plain_table(&heads, &rows, ui.table_width()).trim_end());
+    let of_workers = if args.step_ms.is_some() {
+        "workers, a step with its wait"
+    } else {
+        "workers, shortest step without wait when they were compared"
+    };
+    let settings = [
+        setting(of_workers, 1e-3, &advice.workers),
+        setting("batch size, time of an image", 1e-6, &advice.batch_sizes),
+        setting("cache, time of an image in later epochs", 1e-6, &advice.caches),
+    ];
+    for (at, line) in settings.into_iter().flatten().enumerate() {
+        ui.say_wrapped(format!("{}{line}", if at == 0 { "\n" } else { "" }));
+    }
+    if let Some(crops) = &advice.crops {
+        print_crops(crops, ui);
+    }
+    let chosen = &advice.recommendation;
+    ui.say("\nRecommended");
+    for (what, reasons) in ["format", "workers", "batch size", "cache"].iter().zip(&chosen.reasons) {
+        for (number, reason) in reasons.iter().enumerate() {
+            ui.say(format!("  {:<11}{reason}", if number == 0 { what } else { "" }));
+        }
+    }
+    ui.say("\nData wait of a step, predicted for that");
+    for p in &advice.predictions {
+        let checked = p.checked.as_ref().map_or(String::new(), |checked| {
+            format!(
+                "; a real loop: {} waiting, its whole step, wait included, predicted over measured: {}, {}",
+                with_interval(&checked.data_wait_fraction, percent),
+                with_interval(&checked.ratio, two_digits),
+                agreement(checked.agrees)
+            )
+        });
+        // A mark is reached by what is known well enough to have an interval.
+        let mark = p.utilisation.low.map_or(String::new(), |low| format!(" ({})", utilisation_mark(low)));
+        ui.say(format!(
+            "  step of {:>6} ms: {} waiting, utilisation {}{mark}{checked}",
+            p.step_ms,
+            with_interval(&p.data_wait_fraction, percent),
+            percent(p.utilisation.value),
+        ));
+    }
+    let enough = &advice.no_wait_from_ms;
+    if enough.value.is_finite() {
+        ui.say(format!("  {}, with everything that is recommended", no_wait(enough)));
+    }
+    if let Some(first) = &advice.first_epoch_images_per_s {
+        ui.say(format!("  first epoch, from cold files: {} images/s at most", rate(first)));
+    }
+    if let Some(there) = &advice.link {
+        print_link(there, ui);
+    }
+    ui.say("\nDo");
+    for command in commands {
+        ui.say(format!("  {command}"));
+    }
+    for note in &advice.notes {
+        ui.say_wrapped(format!("note: {note}"));
+    }
+}
+
+/// Prints the result of each way of bringing crops of cells into batches.
+fn print_crops(crops: &CropAdvice, ui: Ui) {
+    let rows: Vec<Vec<String>> = crops
+        .tried
+        .iter()
+        .map(|one| {
+            vec![
+                one.name.clone(),
+                rate(&one.cells_per_s),
+                one.versus_fastest.as_ref().map_or_else(|| one.verdict.to_string(), times_the_time),
+                one.bytes_read_per_used.map_or("–".to_owned(), two_digits),
+                format!("{:.1}", one.bytes_on_disk / 1e6),
+            ]
+        })
+        .collect();
+    let heads = [
+        "crops of cells",
+        "cells/s in batches",
+        "versus the fastest",
+        "bytes read of used",
+        "MB more on disk",
+    ];
+    ui.say(format!("\n{}", plain_table(&heads, &rows, ui.table_width()).trim_end()));
+}
+
+/// Prints the result of each way of keeping the set, in the place where the set is.
+fn print_link(there: &LinkAdvice, ui: Ui) {
+    ui.say("\nOver the link, in random order, predicted");
+    for line in link_lines(&there.link) {
+        ui.say(format!("  {line}"));
+    }
+    let rows: Vec<Vec<String>> = there
+        .predictions
+        .iter()
+        .map(|one| {
+            vec![
+                one.name.clone(),
+                format!("{:.0}", one.images_per_s),
+                format!("{:.0}", one.requests_per_epoch),
+                format!("{:.3}", one.bytes_per_epoch / 1e9),
+                one.bound_by.to_owned(),
+                one.cost_per_epoch.map_or("–".to_owned(), |cost| format!("{cost:.4}")),
+            ]
+        })
+        .collect();
+    let heads = ["kept there as", "images/s", "requests/epoch", "GB/epoch", "bound by", "cost of an epoch"];
+    ui.say(plain_table(&heads, &rows, ui.table_width()).trim_end());
+}
+
+/// Whether a prediction was right, in words: what is compared is the time of a step, of which the wait may be a small part.
+fn agreement(agrees: Option<bool>) -> &'static str {
+    match agrees {
+        Some(true) => "so the times of a step agree within 20 %",
+        Some(false) => {
+            "so the times of a step DIFFER by more than 20 %: a noisy machine, or no steady loader"
+        }
+        None => "and the rounds are too few to say whether that is more than chance",
+    }
+}
+
+/// A ratio to the time of the fastest, in words.
+fn times_the_time(ratio: &Figure) -> String {
+    format!("{} times the time", with_interval(ratio, two_digits))
+}
+
+/// How one candidate compares, in words.
+fn versus(tried: &CandidateResult) -> String {
+    use wellread_measure::Verdict;
+    if !tried.finalist {
+        return "screened only".to_owned();
+    }
+    let ratio = tried.versus_fastest.filter(|_| tried.verdict != Verdict::TooFewData);
+    match (tried.verdict, ratio) {
+        (Verdict::Slower | Verdict::Faster, Some(ratio)) => times_the_time(&ratio),
+        (verdict, _) => verdict.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_was_not_measured_is_a_dash() {
+        let text = |value: f64| format!("{value:.0}");
+        let of = |value| measured(Some(Figure { value, low: None, high: None }), text);
+        assert_eq!([of(12.4), of(f64::NAN), measured(None, text)], ["12", "–", "–"]);
+    }
+
+    #[test]
+    fn times_have_three_digits_and_the_unit_that_suits_them() {
+        let figure = |value, low, high| Figure { value, low, high };
+        let tried = |value: &str, time| SettingResult { value: value.to_owned(), time };
+        let caches = [
+            tried("none", figure(14_877.94, Some(14_500.0), Some(15_000.0))),
+            tried("memory", figure(8.131, None, None)),
+        ];
+        assert_eq!(
+            setting("cache", 1e-6, &caches).map(|line| line.replace('\u{a0}', " ")).as_deref(),
+            Some("  cache: none: 14.9 ms (14.5 ms–15.0 ms); memory: 8.13 µs")
+        );
+        let steps = [
+            tried("0", figure(f64::INFINITY, Some(1.0), Some(f64::INFINITY))),
+            tried("1", figure(0.78, Some(0.5), Some(f64::INFINITY))),
+        ];
+        assert_eq!(
+            setting("workers", 1e-3, &steps).map(|line| line.replace('\u{a0}', " ")).as_deref(),
+            Some("  workers: 0: none; 1: 780 µs (500 µs–none)")
+        );
+        assert_eq!(setting("cache", 1e-6, &[]), None);
+    }
+
+    #[test]
+    fn what_agrees_is_the_time_of_a_step() {
+        assert_eq!(agreement(Some(true)), "so the times of a step agree within 20 %");
+        assert!(agreement(Some(false)).starts_with("so the times of a step DIFFER by more than 20 %"));
+        assert!(agreement(None).contains("too few"));
+    }
+}
