@@ -141,8 +141,9 @@ class DataLoader(LoaderBase[B_co]):
         memory: bytes that the loader holds at most, or "2GiB".
         on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`). "skip" also
             leaves out images of another shape or type than the first, and of a group that the statistics of
-            ``normalize`` lack. The loader leaves out a batch that loses all its images. With several ranks, which
-            must have equally many batches, that is an error.
+            ``normalize`` lack. An illumination file that cannot be read is an error in any case. The loader leaves
+            out a batch that loses all its images. With several ranks, which must have equally many batches, that
+            is an error.
         labels: a column of the dataset, or an array of one value per row, which is copied: batches are
             (pixels, labels). Labels of texts are a list, unless ``classes`` makes numbers of them. For torch and JAX,
             dates, times and durations are lists too. Masked values of a NumPy array are missing, as nulls of a column

@@ -265,3 +265,23 @@ fn illumination_is_that_of_each_plate_and_channel() {
     let builder = Loader::builder(&dataset).illumination(twice).illumination_by(fields());
     assert!(builder.build().unwrap_err().to_string().contains("one of both"));
 }
+
+#[test]
+fn a_missing_field_ends_an_iteration_that_leaves_images_out() {
+    let dataset = plates(PixelType::U16).select([0, 1, 4]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    write_npy(&dir.path().join("BR2.npy"), &[1.0; 63]);
+    let pattern = format!("{}/{{Metadata_Plate}}.npy", dir.path().display());
+    // The rows of the second plate in a batch of two, and each alone.
+    for (workers, batch_size) in [(0, 2), (0, 1), (2, 2)] {
+        let fields = GroupFields::new(pattern.clone(), None::<String>).unwrap();
+        let builder = Loader::builder(&dataset).illumination_by(fields).on_error(OnError::Skip);
+        let loader = builder.batch_size(batch_size).workers(workers).build().unwrap();
+        let mut batches = loader.iter();
+        let error = batches.by_ref().find_map(Result::err).unwrap();
+        let said = error.to_string();
+        assert_eq!((error.row_index(), error.is_choice()), (Some(1), true), "{said}");
+        assert!(said.contains("Metadata_Plate BR1") && said.contains("BR1.npy"), "{said}");
+        assert_eq!(batches.skipped().count(), 0);
+    }
+}
