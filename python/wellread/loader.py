@@ -114,8 +114,9 @@ class DataLoader(LoaderBase[B_co]):
         order: "sequential", "shuffle", "block" (nearly random, few places at a time), "grouped" (rows of a group
             together), "weighted" or "balanced" (classes in equal shares).
         by: for "grouped" and "balanced": a column, a tuple of columns, or a list of one key per row of the dataset.
-            For "block": the groups that are blocks, if they differ in size; for :meth:`wellread.Dataset.cells`
-            those of an image unless said otherwise.
+            A row without a value is of no class, and an error for "balanced". For "block": the groups that are
+            blocks, if they differ in size; for :meth:`wellread.Dataset.cells` those of an image unless said
+            otherwise.
         weights: for "weighted": one number per row of the dataset.
         block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
         images_per_epoch: for "weighted" and "balanced"; the default is the number of rows, also those of weight 0.
