@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use wellread_image::{PixelType, Region, Shape};
 use wellread_store::cells::{CellOptions, CellsStore, Mask, Unmatched};
-use wellread_store::{OpenOptions, Scratch, WriteOptions, open, read_image, read_region};
+use wellread_store::{OpenOptions, Scratch, Store, WriteOptions, open, read_image, read_region};
 
 /// A table that counts its cells in another way than the label images would give black crops: the first one that is read says so.
 #[test]
