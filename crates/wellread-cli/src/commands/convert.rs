@@ -174,7 +174,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             ui,
         );
     }
-    options.features = columns;
+    (options.features, options.images) = (columns, source.len());
     if format.keeps_features {
         options.types = types;
     }
