@@ -205,7 +205,10 @@ fn a_column_without_its_channel_is_said_to_have_one() {
     let one = said(&["FileName_DNA", "FileNames"]);
     assert!(one.contains("a column \"FileName_DNA\": give that of the table this name"), "{one}");
     let two = said(&["FileName_DNA", "FileName_ER"]);
-    assert!(two.contains("columns FileName_DNA, FileName_ER: give that of the table the name of one"), "{two}");
+    assert!(
+        two.contains("columns FileName_DNA, FileName_ER: give that of the table the name of one"),
+        "{two}"
+    );
 }
 
 /// The values of `dose`, or the error, of a table from both surfaces: in memory, and as the file of a join.
