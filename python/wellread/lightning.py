@@ -44,7 +44,8 @@ class WellreadDataModule(pl.LightningDataModule):
         split_by: a column of the dataset, such as a plate or a donor, whose rows are kept together. Or it is a list
             of one key per row of the dataset.
         split_seed: draws another split.
-        train, val, test: the rows of each part, instead of a split; a part that is not named is empty.
+        train, val, test: the rows of each part, instead of a split; a part that is not named is empty. No row of
+            training may be in another part.
         labels: a column of the dataset, or an array of one value per row: batches are (pixels, labels).
         train_choices: choices of :class:`wellread.DataLoader` for training alone, such as ``{"flip": True}``.
         choices: its choices for all parts, such as ``crop`` or ``num_workers``. Those of the order, such as
@@ -60,7 +61,8 @@ class WellreadDataModule(pl.LightningDataModule):
 
     Raises:
         TypeError: choices of the order outside of `train_choices`, or choices that a loader does not have.
-        ValueError: invalid shares, an empty part for training, or fewer rows than ranks.
+        ValueError: invalid shares, rows of training in another part, an empty part for training, or fewer rows than
+            ranks.
     """
 
     @showing(ImageChoices, of=DataLoader.__init__)
@@ -93,6 +95,7 @@ class WellreadDataModule(pl.LightningDataModule):
             part: None if rows is None else _check.wholes(part, rows)
             for part, rows in zip(_PARTS, (train, val, test), strict=True)
         }
+        _check_parts(self._given)
         unknown = [name for name in choices if name not in _KNOWN]
         if unknown:
             raise TypeError(f"WellreadDataModule() got an unexpected keyword argument {unknown[0]!r}")
@@ -254,6 +257,19 @@ class WellreadDataModule(pl.LightningDataModule):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from a checkpoint with the next :meth:`train_dataloader`."""
         self._state = state_dict.get("train")
+
+
+def _check_parts(given: dict[str, list[int] | None]) -> None:
+    """Raises ValueError where rows of training are in another part, too: what is measured there would be too good."""
+    train = set(given["train"] or ())
+    for part in _PARTS[1:]:
+        shared = train.intersection(given[part] or ())
+        if shared:
+            rows = "1 row is" if len(shared) == 1 else f"{len(shared)} rows are"
+            raise ValueError(
+                f"{rows} in both train and {part}, the first is row {min(shared)}: leave them out of one (split= or "
+                "Dataset.split makes parts without shared rows)"
+            )
 
 
 class _EqualBatches(DataLoader[Any]):

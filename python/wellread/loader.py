@@ -114,8 +114,9 @@ class DataLoader(LoaderBase[B_co]):
         order: "sequential", "shuffle", "block" (nearly random, few places at a time), "grouped" (rows of a group
             together), "weighted" or "balanced" (classes in equal shares).
         by: for "grouped" and "balanced": a column, a tuple of columns, or a list of one key per row of the dataset.
-            For "block": the groups that are blocks, if they differ in size; for :meth:`wellread.Dataset.cells`
-            those of an image unless said otherwise.
+            A row without a value is of no class, and an error for "balanced". For "block": the groups that are
+            blocks, if they differ in size; for :meth:`wellread.Dataset.cells` those of an image unless said
+            otherwise.
         weights: for "weighted": one number per row of the dataset.
         block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
         images_per_epoch: for "weighted" and "balanced"; the default is the number of rows, also those of weight 0.
@@ -141,8 +142,9 @@ class DataLoader(LoaderBase[B_co]):
         memory: bytes that the loader holds at most, or "2GiB".
         on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`). "skip" also
             leaves out images of another shape or type than the first, and of a group that the statistics of
-            ``normalize`` lack. The loader leaves out a batch that loses all its images. With several ranks, which
-            must have equally many batches, that is an error.
+            ``normalize`` lack. An illumination file that cannot be read is an error in any case. The loader leaves
+            out a batch that loses all its images. With several ranks, which must have equally many batches, that
+            is an error.
         labels: a column of the dataset, or an array of one value per row, which is copied: batches are
             (pixels, labels). Labels of texts are a list, unless ``classes`` makes numbers of them. For torch and JAX,
             dates, times and durations are lists too. Masked values of a NumPy array are missing, as nulls of a column

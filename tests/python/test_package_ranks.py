@@ -270,8 +270,8 @@ def test_a_data_module_without_a_trainer_finds_its_ranks(parquet, told):
     from wellread.lightning import WellreadDataModule
 
     told({"RANK": "1", "WORLD_SIZE": "2"})
-    module = WellreadDataModule(parquet, 4, train=ROWS, val=ROWS[:33], dtype="stored")
-    assert (module.train_dataloader().images, module.val_dataloader().images) == (20, 16)
+    assert WellreadDataModule(parquet, 4, train=ROWS).train_dataloader().images == 20
+    assert WellreadDataModule(parquet, 4, val=ROWS[:33], dtype="stored").val_dataloader().images == 16
     given = WellreadDataModule(parquet, 4, train=ROWS, train_choices={"rank": 2, "world_size": 4})
     assert given.train_dataloader().images == 10
 

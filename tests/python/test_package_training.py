@@ -106,9 +106,13 @@ def test_a_split_follows_from_names_alone(parquet, labelled, cells):
         ({"nonsense": 1}, TypeError, "unexpected keyword argument 'nonsense'"),
         ({"train_choices": {"nonsense": 1}}, TypeError, "train_choices has 'nonsense'"),
         ({"train": [99]}, ValueError, "99"),
+        ({"train": range(30), "val": [29, 31, 7, 7]}, ValueError, "2 rows are in both train and val, .* row 7"),
+        ({"train": range(30), "val": [31], "test": [2]}, ValueError, "1 row is in both train and test, .* row 2"),
     ):
         with pytest.raises(error, match=said):
             data(parquet, **wrong).train_dataloader()
+    # What is measured on the same rows twice is measured apart from training.
+    assert data(parquet, train=range(30), val=[30, 31], test=[31]).rows("test") == [31]
     # Names are looked at before anything is opened.
     for choices in ({"nonsense": 1}, {"train_choices": {"nonsense": 1}}):
         with pytest.raises(TypeError, match="nonsense"):
@@ -138,14 +142,13 @@ def test_every_rank_gets_its_share(parquet):
         current_epoch, world_size = 3, 3
 
     for batch_size in (1, 2, 3, 4, 6, 12, 20):
-        module = WellreadDataModule(
-            parquet, batch_size, train=range(40), val=range(37), num_workers=0, dtype="stored"
-        )
+        training = WellreadDataModule(parquet, batch_size, train=range(40), num_workers=0)
+        module = WellreadDataModule(parquet, batch_size, val=range(37), num_workers=0, dtype="stored")
         seen, lengths = [], []
         for rank in range(3):
-            module.trainer = Ranks()
+            training.trainer = module.trainer = Ranks()
             module.trainer.global_rank = rank
-            assert module.train_dataloader().epoch == 3 and module.train_dataloader().images == 13
+            assert training.train_dataloader().epoch == 3 and training.train_dataloader().images == 13
             loader = module.val_dataloader()
             lengths.append(len(loader))
             seen.extend(int(image.sum()) for batch in loader for image in batch.numpy())
@@ -161,9 +164,7 @@ def test_ranks_have_equally_many_batches_of_crops(parquet):
     class Ranks:
         current_epoch, world_size = 0, 3
 
-    module = WellreadDataModule(
-        parquet, 20, train=range(40), val=range(31), crops_per_image=4, random_crop=8, num_workers=0
-    )
+    module = WellreadDataModule(parquet, 20, val=range(31), crops_per_image=4, random_crop=8, num_workers=0)
     lengths, images = [], []
     for rank in range(3):
         module.trainer = Ranks()

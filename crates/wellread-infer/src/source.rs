@@ -15,7 +15,7 @@ use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
 use wellread_store::colors::Colors;
 use wellread_store::words::counted;
-use wellread_store::{OpenOptions, RowInfo, Store};
+use wellread_store::{Error, OpenOptions, RowInfo, Store};
 
 /// The share of the shorter side that is left.
 const CENTER_CROP_SHARE: f32 = 224.0 / 256.0;
@@ -63,6 +63,11 @@ pub struct Unreadable {
     pub name: String,
     /// Why.
     pub reason: String,
+}
+
+/// Why an image of the set at `set` is left out, beside its row and name: its file, where that is another than the set, and the cause.
+pub fn reason(set: &Path, error: &Error) -> String {
+    format!("{}{}", error.file_below(set), error.cause())
 }
 
 impl Stored {
@@ -248,9 +253,10 @@ impl Feed<'_> {
 
     /// Keeps which images were left out.
     fn note(&self) {
-        let mut skipped = self.loader.stored.skipped.borrow_mut();
+        let stored = self.loader.stored;
+        let mut skipped = stored.skipped.borrow_mut();
         for (row, error) in self.reading.0.skipped().rows() {
-            skipped.entry(*row).or_insert_with(|| error.to_string());
+            skipped.entry(*row).or_insert_with(|| reason(stored.dataset.store().path(), error));
         }
     }
 }

@@ -131,7 +131,8 @@ impl RowFields {
     /// Makes `last` hold the fields of a row of this shape.
     ///
     /// # Errors
-    /// A file that cannot be read or does not fit the image: it names row, group, channel and file.
+    /// A file that cannot be read or does not fit the image: it names row, group, channel and file. One that cannot be read is no
+    /// fault of the image.
     pub(crate) fn find(self: &Arc<Self>, row: usize, shape: Shape, last: &mut LastFields) -> Result<()> {
         let group = self.check(row)?;
         let is_last = last.of.as_ref().is_some_and(|(of, known)| Arc::ptr_eq(of, self) && *known == group);
@@ -139,7 +140,11 @@ impl RowFields {
             (last.of, last.fields) = (None, vec![]);
             for channel in 0..self.paths.len() {
                 let field = self.kept.get((group, channel as u32), || self.read(group, channel));
-                last.fields.push(field.map_err(|error| self.named(row, group, channel, &error))?);
+                let field = field.map_err(|error| {
+                    let named = self.named(row, group, channel, &error).general();
+                    if error.may_pass() { named } else { named.choice() }
+                });
+                last.fields.push(field?);
             }
             last.of = Some((Arc::clone(self), group));
         }

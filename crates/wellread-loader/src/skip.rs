@@ -15,6 +15,8 @@ pub enum OnError {
     /// ends the iteration. [`Batches::skipped`](crate::Batches::skipped) tells which rows
     /// and why.
     ///
+    /// An illumination field that cannot be read is no fault of an image: its error comes out.
+    ///
     /// A store that is gone altogether ends the iteration, and its last error comes out. That is after 1,000
     /// images in a row that cannot be read, or an epoch without a single one that can.
     Skip,

@@ -29,6 +29,7 @@ struct Inner {
     unreadable: bool,
     choice: bool,
     unsupported: bool,
+    general: bool,
 }
 
 impl Error {
@@ -45,6 +46,7 @@ impl Error {
             unreadable: false,
             choice: false,
             unsupported: false,
+            general: false,
         }))
     }
 
@@ -155,6 +157,17 @@ impl Error {
     /// Whether what is read may be fine and is of a kind that is not read, as far as that was said.
     pub fn is_unsupported(&self) -> bool {
         self.0.unsupported
+    }
+
+    /// States that it is no fault of the image that it names: a file failed that others need as well.
+    pub fn general(mut self) -> Self {
+        self.0.general = true;
+        self
+    }
+
+    /// Whether it is no fault of the image that it names, as far as that was said: leaving that image out is no answer.
+    pub fn is_general(&self) -> bool {
+        self.0.general
     }
 
     /// Says one thing more about what has happened.

@@ -198,6 +198,8 @@ pub struct SiteSummary {
     pub missing: Vec<String>,
     /// How many images are not all there: they are rows, unless [`Self::left_out`] says otherwise.
     pub incomplete: usize,
+    /// How many planes they lack together.
+    pub planes_missing: usize,
     /// Images that were left out since they are not all there.
     pub left_out: usize,
     /// Files that were left out since no pattern fits their names.

@@ -261,14 +261,13 @@ impl PartedSet {
 
     /// Moves the images of the parts to where one writer would have put them.
     fn take_images(&self, parts: &[String], options: &WriteOptions) -> Result<usize> {
-        let options = WriteOptions { overwrite: true, resume: None, jobs: 1, ..options.clone() };
+        let files = parts.iter().map(|part| files_of(&self.part(part), self.format));
+        let files = files.collect::<Result<Vec<_>>>()?.concat();
+        let images = files.len();
+        let options = WriteOptions { overwrite: true, resume: None, jobs: 1, images, ..options.clone() };
         let mut writer = registry::create(self.set(), self.format.name, &options)?;
-        let mut images = 0;
-        for part in parts {
-            for (name, file) in files_of(&self.part(part), self.format)? {
-                writer.adopt(&ImageMetadata::named(name), &file)?;
-                images += 1;
-            }
+        for (name, file) in files {
+            writer.adopt(&ImageMetadata::named(name), &file)?;
         }
         writer.complete_output()?.commit()?;
         Ok(images)

@@ -192,6 +192,8 @@ pub struct WriteOptions {
     /// Types of the images to come, as far as they are known: a table's pixels are of one type that holds them all.
     /// Where none is known, it is that of the first image, and images that it does not hold are refused.
     pub types: Vec<PixelType>,
+    /// How many images are to come, 0 where that is not known: a target that may hold one image is laid out for several then.
+    pub images: usize,
 }
 
 impl Default for WriteOptions {
@@ -208,6 +210,7 @@ impl Default for WriteOptions {
             resume: None,
             checksums: true,
             types: vec![],
+            images: 0,
         }
     }
 }

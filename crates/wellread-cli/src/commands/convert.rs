@@ -132,7 +132,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     check_paths(&args.source, &args.target)?;
     let types = checked_types(&*source, args)?;
     warn_of_surprises(&*source, args.open.cells.adds_mask(), ui);
-    let left_behind = LeftBehind::of(&*source);
+    let left_behind = LeftBehind::of(&*source, args.open.sites.missing);
     left_behind.say(&*source, ui);
     let mut options = args.write.options();
     let joining = args.join.as_deref().zip(keys);
@@ -152,6 +152,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "labels_left_out": left_behind.labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
         "looks_left_out": left_behind.display_settings,
         "metadata_left_out": left_behind.metadata,
+        "planes_of_zeros": left_behind.zeros[0], "images_with_zeros": left_behind.zeros[1],
         "images_skipped": skipped.len(),
         "skipped": skipped,
     });
@@ -174,7 +175,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             ui,
         );
     }
-    options.features = columns;
+    (options.features, options.images) = (columns, source.len());
     if format.keeps_features {
         options.types = types;
     }

@@ -2,14 +2,16 @@
 
 mod channels;
 mod pieces;
+mod pixel_sizes;
 
 use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
 use channels::Others;
 use pieces::{Codecs, Pieces, bytes_in_chunks, bytes_of_pieces, larger_than_pixels};
+use pixel_sizes::{PixelSizes, Size};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
-use wellread_image::{Region, ome_xml};
+use wellread_image::Region;
 use wellread_store::labels::{self, Labels};
 use wellread_store::store::RowsAhead;
 use wellread_store::words::counted;
@@ -59,7 +61,10 @@ struct Info {
     /// The first of each of these images, and what its channels are called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     channels_elsewhere: Vec<channels::OtherChannels>,
-    physical_size_um: Option<[Option<f64>; 3]>,
+    physical_size_um: Option<Size>,
+    /// The smallest and the largest, where images have several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    physical_size_um_range: Option<[Size; 2]>,
     layout: String,
     #[serde(flatten)]
     codecs: Codecs,
@@ -137,7 +142,7 @@ struct ShapeCount {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open_to_describe(&args.path, ui)?;
-    let Described { info, labels, others } = describe(
+    let Described { info, labels, others, pixel_sizes } = describe(
         &*store,
         args.rows.unwrap_or(if store.remote_path().is_some() { REMOTE_ROWS } else { ROWS }),
     )?;
@@ -211,9 +216,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     let first = store.name(0).unwrap_or_default();
     channels::say_others(&others, &first).into_iter().for_each(&mut say_channels);
-    if let Some([z, y, x]) = info.physical_size_um {
-        let show = |v: Option<f64>| v.map_or("?".to_owned(), |v| format!("{v:.4}"));
-        line("pixel size", format!("{} x {} x {} µm (ZYX)", show(z), show(y), show(x)));
+    if let Some(sizes) = pixel_sizes.in_words() {
+        line("pixel size", sizes);
     }
     if let Some(first) = info.feature_columns.first() {
         let more = if info.feature_columns.len() > 1 { " …" } else { "" };
@@ -272,6 +276,7 @@ struct Described {
     info: Info,
     labels: Option<Labels>,
     others: Others,
+    pixel_sizes: PixelSizes,
 }
 
 /// How many different values the columns have together, of those of them that are there; `None` where the last is not. Rows
@@ -301,13 +306,15 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         store.row_info(0)?;
         store.metadata(0)?
     };
-    let mut others = Others::beside(&metadata.channels);
+    let (mut others, mut pixel_sizes) = (Others::beside(&metadata.channels), PixelSizes::of(&metadata));
     let mut ahead = RowsAhead::of_first_heads(store, rows);
     for row in 0..rows {
         ahead.before(row);
         let info = store.row_info(row)?;
         store.hints().look_into(row)?;
-        others.look_at(store, row);
+        if let Some(metadata) = others.look_at(store, row) {
+            pixel_sizes.look_at(&metadata);
+        }
         *counts.entry((info.shape.0, info.dtype)).or_default() += 1;
         pixels += info.shape.pixels() as u128;
         bytes_of_pixels += (info.shape.pixels() * info.dtype.size()) as u128;
@@ -334,8 +341,6 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         })
         .transpose()?;
     let labels = labels::beside(store);
-    let sizes = [&metadata.physical_size_z, &metadata.physical_size_y, &metadata.physical_size_x];
-    let physical = sizes.map(|size| size.as_ref().and_then(|s| ome_xml::micrometres(s.value, &s.unit)));
     let single = (counts.len() == 1).then(|| counts.keys().next().copied()).flatten();
     let mut dtypes: Vec<_> = counts.keys().map(|(_, d)| d.name()).collect();
     dtypes.sort_unstable();
@@ -365,7 +370,8 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         channels_reordered: others.moved,
         channels_unlike: others.unlike,
         channels_elsewhere: others.first.iter().flatten().cloned().collect(),
-        physical_size_um: physical.iter().any(Option::is_some).then_some(physical),
+        physical_size_um: pixel_sizes.first(),
+        physical_size_um_range: pixel_sizes.range(),
         layout: layout.pieces,
         codecs,
         files: files.len(),
@@ -386,5 +392,5 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         columns_renamed: renamed.map(|Renamed { from, to }| [from, to]).collect(),
         notes: vec![],
     };
-    Ok(Described { info: info.with_notes(pieces), labels, others })
+    Ok(Described { info: info.with_notes(pieces), labels, others, pixel_sizes })
 }

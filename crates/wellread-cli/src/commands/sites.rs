@@ -2,7 +2,7 @@
 
 use crate::output::{Failure, Outcome};
 use std::path::Path;
-use wellread_store::sites::{SiteOptions, layouts};
+use wellread_store::sites::{SiteOptions, layout_names};
 use wellread_store::{Missing, Unmatched};
 
 /// Options of sets whose images are made of several files each.
@@ -30,11 +30,10 @@ pub struct SiteArgs {
 
 /// The help of `--layout`, which names all.
 fn layouts_there_are() -> String {
-    let names: Vec<&str> = layouts().iter().map(|layout| layout.name).collect();
     format!(
-        "How files of a folder make images: {}, ome-companion, or files (each file is an image). By default the names decide, if all of them \
-         fit one layout",
-        names.join(", ")
+        "How files of a folder make images: {}, or files (each file is an image). By default the names decide, if all of them fit one \
+         layout",
+        layout_names().join(", ")
     )
 }
 
@@ -94,6 +93,6 @@ mod tests {
         let help = layouts_there_are();
         assert!(help.starts_with("How files of a folder make images: harmony, imagexpress, "), "{help}");
         assert!(help.contains(", cellomics, ome-companion, or files (each file is an image)"), "{help}");
-        assert!(layouts().iter().all(|layout| help.contains(layout.name)), "{help}");
+        assert!(layout_names().iter().all(|name| help.contains(name)), "{help}");
     }
 }

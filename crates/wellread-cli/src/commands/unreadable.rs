@@ -12,7 +12,7 @@ use crate::commands::left_out;
 use crate::commands::on::On;
 use crate::output::{Outcome, Ui};
 use std::path::Path;
-use wellread_infer::source::Unreadable;
+use wellread_infer::source::{Unreadable, reason};
 use wellread_store::checksum::all;
 use wellread_store::subset::Subset;
 use wellread_store::{Error, Store};
@@ -62,9 +62,8 @@ pub(super) fn listed(source: &dyn Store, rows: Vec<(usize, Error)>) -> Vec<Unrea
     rows.into_iter().map(|(row, error)| described(source, row, &error)).collect()
 }
 
-/// An image with the reason why it cannot be read: its file, where that is another than the source, and the error.
+/// An image with the reason why it cannot be read.
 fn described(source: &dyn Store, row: usize, error: &Error) -> Unreadable {
     let name = source.name(row).unwrap_or_else(|_| format!("row {row}"));
-    let reason = format!("{}{}", error.file_below(source.path()), error.cause());
-    Unreadable { row, name, reason }
+    Unreadable { row, name, reason: reason(source.path(), error) }
 }

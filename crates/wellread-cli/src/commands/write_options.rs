@@ -92,6 +92,7 @@ impl WriteArgs {
             resume: None,
             checksums: !self.no_checksums,
             types: vec![],
+            images: 0,
         }
     }
 }

@@ -21,7 +21,7 @@ fn converting_in_a_circle_keeps_pixels_and_metadata() {
         ("c.parquet", "parquet"),
         ("d.lance", "lance"),
         ("e.vortex", "vortex"),
-        ("f", "ome-zarr"),
+        ("f.ome.zarr", "ome-zarr"),
         ("g.duckdb", "duckdb"),
         ("h.parquet", "parquet-duckdb"),
         ("i", "ome-arrow-dataset"),

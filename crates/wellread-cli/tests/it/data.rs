@@ -3,7 +3,9 @@
 #[cfg(unix)]
 use crate::support::interrupt;
 use crate::support::{absent_formats, arg, formats, generate, json, wellread};
-use serde_json::Value;
+use serde_json::{Value, json as value};
+use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Shape};
+use wellread_store::{ImageView, WriteOptions, create};
 
 #[test]
 fn every_format_holds_the_same_pixels() {
@@ -302,4 +304,29 @@ fn verify_says_in_both_forms_whether_damage_would_show() {
             assert_eq!(said.contains("has no checksums of its own"), !has, "{said}");
         }
     }
+}
+
+/// A set of two microscopes, or of two objectives: the size of the first image is not that of all.
+#[test]
+fn several_sizes_of_pixels_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set.parquet");
+    let mut writer = create(&set, "parquet", &WriteOptions::default()).unwrap();
+    for (name, side) in [("a", 0.25), ("b", 0.5), ("c", 0.25)] {
+        let size = Some(PhysicalSize { value: side, unit: "µm".to_owned() });
+        let metadata = ImageMetadata {
+            physical_size_y: size.clone(),
+            physical_size_x: size,
+            ..ImageMetadata::named(name)
+        };
+        let (shape, dtype) = (Shape::plane(1, 1), PixelType::U8);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[0] }).unwrap();
+    }
+    writer.finish().unwrap();
+    let found = json(&["info", arg(&set)]);
+    assert_eq!(found["physical_size_um"], value!([null, 0.25, 0.25]));
+    assert_eq!(found["physical_size_um_range"], value!([[null, 0.25, 0.25], [null, 0.5, 0.5]]));
+    let said = wellread(&["info", arg(&set)]).stdout;
+    let line = "? x 0.2500 to 0.5000 x 0.2500 to 0.5000 µm (ZYX), of 1 image another than of the first";
+    assert!(said.contains(line), "{said}");
 }

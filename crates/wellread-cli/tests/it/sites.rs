@@ -42,7 +42,11 @@ fn info_tells_of_the_plate_and_convert_of_what_is_missing() {
     let done = wellread(&["convert", arg(&plate), arg(&target)]);
     assert_ne!(done.code, 0);
     assert!(done.stderr.contains("r01c02f01 has no ch2") && !target.exists(), "{}", done.stderr);
-    json(&["convert", arg(&plate), arg(&target), "--missing", "zero"]);
+    let filled = json(&["convert", arg(&plate), arg(&target), "--missing", "zero"]);
+    assert_eq!((&filled["planes_of_zeros"], &filled["images_with_zeros"]), (&1.into(), &1.into()));
+    let again = ["convert", arg(&plate), arg(&target), "--missing", "zero", "--overwrite"];
+    let said = "note: 1 plane of 1 image is written as 0, since the files are not there (--missing skip leaves such images out)";
+    assert!(joined(&wellread(&again).stderr).contains(said));
     let written = json(&["info", arg(&target)]);
     assert_eq!((&written["images"], &written["wells"]), (&3.into(), &3.into()));
     assert_eq!(json(&["info", arg(&plate), "--missing", "skip"])["images"], 2);

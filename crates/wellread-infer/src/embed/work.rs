@@ -11,7 +11,7 @@ use super::options::EmbedOptions;
 use super::outcome::Event;
 use super::parts::PartWriter;
 use super::ready::with_hint;
-use crate::source::Unreadable;
+use crate::source::{Unreadable, reason};
 use anyhow::{Result, anyhow, ensure};
 use std::path::Path;
 use wellread_loader::{Batch, Batches, Dataset, Loader};
@@ -122,7 +122,7 @@ impl Work<'_> {
     /// Notes that the images before `end` could not be read that are not among `rows`.
     ///
     /// # Errors
-    /// As of [`reason`]; a part that cannot be written.
+    /// As of [`reason_of`]; a part that cannot be written.
     fn leave_out_until(
         &mut self,
         end: usize,
@@ -134,7 +134,7 @@ impl Work<'_> {
         for row in (from..end).filter(|row| !rows.contains(row)) {
             part = self.advance(row / self.part, part)?;
             let listed = batches.skipped().rows().iter().find(|(skipped, _)| *skipped == row);
-            let reason = reason(listed.map(|(_, error)| error))?;
+            let reason = reason_of(self.dataset.store().path(), listed.map(|(_, error)| error))?;
             let name = self.dataset.name(row).unwrap_or_default();
             part.leave_out(Unreadable { row, name, reason });
         }
@@ -155,15 +155,15 @@ impl Work<'_> {
     }
 }
 
-/// The reason why an image is left out, by the error that is `listed` for it: of very many only the first ones are.
+/// The reason why an image of the set at `set` is left out, by the error that is `listed` for it: of very many only the first ones are.
 ///
 /// # Errors
 /// A link or a server failed: the image may be as good as any other.
-fn reason(listed: Option<&Error>) -> Result<String> {
+fn reason_of(set: &Path, listed: Option<&Error>) -> Result<String> {
     match listed {
         None => Ok("it cannot be read, as many before it".to_owned()),
         Some(error) if error.is_of_link() => Err(anyhow!("{error}")),
-        Some(error) => Ok(error.to_string()),
+        Some(error) => Ok(reason(set, error)),
     }
 }
 
@@ -195,13 +195,17 @@ mod tests {
     #[test]
     fn an_image_is_not_left_out_for_a_server_that_fails() {
         let of = |path: &str, kind: io::ErrorKind| Error::io(path, "cannot read", &kind.into());
-        let late = reason(Some(&of("nothing://b/a.tif", io::ErrorKind::TimedOut))).unwrap_err();
+        let reason_of = |listed: Option<&Error>| reason_of(Path::new("set"), listed);
+        let late = reason_of(Some(&of("nothing://b/a.tif", io::ErrorKind::TimedOut))).unwrap_err();
         assert!(late.to_string().starts_with("nothing://b/a.tif: cannot read: "), "{late}");
         for (path, kind) in
-            [("nothing://b/a.tif", io::ErrorKind::InvalidData), ("a.tif", io::ErrorKind::TimedOut)]
+            [("nothing://b/a.tif", io::ErrorKind::InvalidData), ("set/a.tif", io::ErrorKind::TimedOut)]
         {
-            assert!(reason(Some(&of(path, kind))).unwrap().starts_with(path));
+            assert!(reason_of(Some(&of(path, kind))).unwrap().contains("cannot read: "), "{path}");
         }
-        assert_eq!(reason(None).unwrap(), "it cannot be read, as many before it");
+        // The row and the folder of the set stand before it.
+        let cut = Error::new("set/a.tif", "is cut off").row(1).hint("copy it again");
+        assert_eq!(reason_of(Some(&cut)).unwrap(), "a.tif: is cut off");
+        assert_eq!(reason_of(None).unwrap(), "it cannot be read, as many before it");
     }
 }

@@ -111,6 +111,12 @@ impl GroupKeys<'_> {
             }
         }))
     }
+
+    /// Whether a row has no value in one of the columns, or none was given as its key.
+    fn lacks_value(&self, row: usize) -> bool {
+        let keys = self.keys.as_ref();
+        keys.is_some_and(|keys| features::key_values(&keys[row]).iter().any(Option::is_none))
+    }
 }
 
 /// Rows by group. Groups are numbered as they first appear, rows of a group stay in order.
@@ -123,7 +129,36 @@ pub(crate) struct Groups {
 
 impl Groups {
     pub(crate) fn new(grouping: &Grouping, rows: &Rows, store: &dyn Store) -> Result<Self> {
+        Self::by(&grouping.of(store)?, rows)
+    }
+
+    /// The same of classes, where a row without a value is of none.
+    ///
+    /// # Errors
+    /// Also rows without a value in a column, or whose key is none.
+    pub(crate) fn of_classes(grouping: &Grouping, rows: &Rows, store: &dyn Store) -> Result<Self> {
         let keys = grouping.of(store)?;
+        let classes = Self::by(&keys, rows)?;
+        let all = (0..classes.len()).map(|class| classes.get(class));
+        let without: Vec<&[usize]> = all.filter(|of_class| keys.lacks_value(of_class[0])).collect();
+        let Some(first) = without.first() else { return Ok(classes) };
+        let count = without.iter().map(|of_class| of_class.len()).sum();
+        let of = match grouping {
+            Grouping::Columns(names) => format!("in {}", names.join(", ")),
+            _ => "as their key".to_owned(),
+        };
+        let cause = format!(
+            "of {}, {} no value {of}, and so no class",
+            counted(rows.len(), "image"),
+            counted_with(count, "row", ["has", "have"])
+        );
+        Err(Error::new(store.path(), cause)
+            .row(first[0])
+            .choice()
+            .hint("take only the rows that have one (rows=)"))
+    }
+
+    fn by(keys: &GroupKeys<'_>, rows: &Rows) -> Result<Self> {
         let mut groups: Vec<Vec<usize>> = vec![];
         let mut known: HashMap<String, usize> = HashMap::new();
         for i in 0..rows.len() {

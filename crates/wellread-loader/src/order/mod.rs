@@ -96,7 +96,7 @@ pub enum Order {
     /// Groups in equal shares in every batch, as far as the batch size allows: see
     /// [`LoaderBuilder::balanced`](crate::LoaderBuilder::balanced).
     Balanced {
-        /// The classes.
+        /// The classes. A row without a value in a column of theirs is of none, and an error.
         by: Grouping,
         /// Images of an epoch; as many as there are rows unless given.
         images: Option<usize>,
@@ -144,7 +144,7 @@ impl RowOrder {
             }
             Order::Balanced { by, images } => {
                 let images = images.unwrap_or(rows.len());
-                Kind::Balanced(Balanced { classes: Groups::new(by, &rows, store)?, images })
+                Kind::Balanced(Balanced { classes: Groups::of_classes(by, &rows, store)?, images })
             }
         };
         let order = Self { kind, repeats, local: None };

@@ -69,26 +69,31 @@ impl Shared {
             Err(error) => error,
         };
         let raises = self.loader.plan.on_error == OnError::Raise;
+        let ends = |error: &Error| raises || error.is_general();
         if let [row] = rows {
             let error = error.row(*row);
-            return if raises { Err(error) } else { Ok(vec![(first, error)]) };
+            return if ends(&error) { Err(error) } else { Ok(vec![(first, error)]) };
         }
         // Engines that read many rows at once do not say which of them they could not.
-        if raises && error.row_index().is_some() {
+        if ends(&error) && error.row_index().is_some() {
             return Err(error);
         }
         // Which rows failed shows when each is read by itself.
-        let mut failed = (0..rows.len()).filter_map(|i| {
+        let mut failed: Failed = vec![];
+        for (i, &row) in rows.iter().enumerate() {
             if self.is_stopped() {
-                return None;
+                break;
             }
             let result = self.fetch(context, &rows[i..=i], &occurrences[i..=i], &mut [pixels.row(i)]);
-            result.err().map(|error| (first + i, error.row(rows[i])))
-        });
-        if raises {
-            return Err(failed.next().map_or(error, |(_, error)| error));
+            match result.map_err(|error| error.row(row)) {
+                Ok(()) => {}
+                Err(error) if ends(&error) => return Err(error),
+                Err(error) => failed.push((first + i, error)),
+            }
         }
-        let failed: Failed = failed.collect();
+        if raises {
+            return Err(error);
+        }
         if self.is_stopped() {
             // Some of the rows were not read, and hold what was there before.
             return Err(self.cancelled());

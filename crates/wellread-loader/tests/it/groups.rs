@@ -8,8 +8,8 @@ use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::stats::PERCENTILES;
 use wellread_loader::{
-    Dataset, Field, GroupFields, GroupStats, ItemContext, Jitter, Loader, LoaderBuilder, MemoryStore,
-    Normalize, OnError, Scale, Stats, Transform,
+    Dataset, Field, GroupFields, GroupStats, Grouping, ItemContext, Jitter, Loader, LoaderBuilder,
+    MemoryStore, Normalize, OnError, Scale, Stats, Transform,
 };
 
 const SHAPE: Shape = Shape([1, 2, 1, 9, 7]);
@@ -264,4 +264,48 @@ fn illumination_is_that_of_each_plate_and_channel() {
     let twice = Field::new([1, 9, 7], &[1.0; 63], None).unwrap();
     let builder = Loader::builder(&dataset).illumination(twice).illumination_by(fields());
     assert!(builder.build().unwrap_err().to_string().contains("one of both"));
+}
+
+#[test]
+fn a_missing_field_ends_an_iteration_that_leaves_images_out() {
+    let dataset = plates(PixelType::U16).select([0, 1, 4]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    write_npy(&dir.path().join("BR2.npy"), &[1.0; 63]);
+    let pattern = format!("{}/{{Metadata_Plate}}.npy", dir.path().display());
+    // The rows of the second plate in a batch of two, and each alone.
+    for (workers, batch_size) in [(0, 2), (0, 1), (2, 2)] {
+        let fields = GroupFields::new(pattern.clone(), None::<String>).unwrap();
+        let builder = Loader::builder(&dataset).illumination_by(fields).on_error(OnError::Skip);
+        let loader = builder.batch_size(batch_size).workers(workers).build().unwrap();
+        let mut batches = loader.iter();
+        let error = batches.by_ref().find_map(Result::err).unwrap();
+        let said = error.to_string();
+        assert_eq!((error.row_index(), error.is_choice()), (Some(1), true), "{said}");
+        assert!(said.contains("Metadata_Plate BR1") && said.contains("BR1.npy"), "{said}");
+        assert_eq!(batches.skipped().count(), 0);
+    }
+}
+
+#[test]
+fn a_row_without_a_value_is_of_no_class() {
+    let dataset = plates(PixelType::U8);
+    let columns = Grouping::columns(["Metadata_Plate"]);
+    // As Python gives one key per row, where one is missing.
+    let keys = Grouping::keys(["a", "b", "a", "\0", "b", "a", "\0"]);
+    for (by, count, row, of) in
+        [(columns.clone(), "1 row has", 3, "in Metadata_Plate"), (keys, "2 rows have", 3, "as their key")]
+    {
+        let error = Loader::builder(&dataset).balanced(by, 1).build().unwrap_err();
+        let expected = format!("of 7 images, {count} no value {of}, and so no class");
+        assert_eq!((error.cause(), error.row_index()), (&*expected, Some(row)));
+    }
+    let loader =
+        Loader::builder(&dataset).rows([0, 1, 2, 4, 5, 6]).batch_size(2).balanced(columns.clone(), 1);
+    for batch in &loader.build().unwrap() {
+        let batch = batch.unwrap();
+        let of = |name: &str| batch.rows().iter().filter(|&&row| PLATES[row] == Some(name)).count();
+        assert_eq!([of("BR1"), of("BR2")], [1, 1]);
+    }
+    // In an order of groups it is one of them.
+    assert_eq!(Loader::builder(&dataset).grouped(columns, 1).build().unwrap().images(), 7);
 }

@@ -64,7 +64,7 @@ fn short(number: f64) -> String {
 
 impl Cells {
     /// Finds the cells of `path`, a table or a set of label images, in `images`. Reads the columns that this needs, the shape of each
-    /// image that has a cell and, of label images, all pixels.
+    /// image that has a cell and, of label images, all pixels. Of label images that are masks alone it reads a few.
     ///
     /// # Errors
     /// A table that cannot be read or lacks a column. Cells that cannot be cut out, unless they may be left out. Two
@@ -166,9 +166,7 @@ impl Cells {
     ) -> Result<Self> {
         let mut cells = Self::in_images(images, table, placement, infos, options)?;
         if options.mask != Mask::None {
-            let has_labels = placement.labels.is_some();
-            let masks = MaskRows::find(images, &cells.table, &cells.boxes, options, sets, has_labels)?;
-            cells.masks = Some(masks);
+            cells.masks = Some(MaskRows::find(images, &cells, placement, options, sets)?);
         }
         Ok(cells)
     }

@@ -1,9 +1,10 @@
 //! Which label image is the mask of each image.
 
-use super::edge::CellBox;
+use super::centres::{self, LabelImages};
+use super::join::Cells;
 use super::options::{CellOptions, Mask, Unmatched};
 use super::pairs::pair;
-use super::table::CellTable;
+use super::placement::Placement;
 use crate::surface::{option, option_as};
 use crate::{Error, OpenOptions, Result, Store, concat};
 use std::path::{Path, PathBuf};
@@ -60,15 +61,16 @@ impl MaskRows {
     /// cells are.
     ///
     /// # Errors
-    /// No label images, no numbers of the cells in them, an image without one, or one of another shape.
+    /// No label images, no numbers of the cells in them, an image without one, or one of another shape. Numbers that are
+    /// those of other cells.
     pub fn find(
         images: &dyn Store,
-        table: &CellTable,
-        boxes: &[CellBox],
+        cells: &Cells,
+        placement: &Placement,
         options: &CellOptions,
         sets: &LabelSets<'_>,
-        has_labels: bool,
     ) -> Result<Self> {
+        let table = &cells.table;
         let are_labels = options.masks.is_none() && sets.masks.is_none();
         let given = sets.masks.map(|masks| (masks, masks.path()));
         let open = given.or(sets.labels.filter(|_| are_labels));
@@ -80,7 +82,7 @@ impl MaskRows {
         if open.is_none() && options.masks.is_none() {
             return Err(none());
         }
-        if !has_labels {
+        if placement.labels.is_none() {
             return Err(table.no_choice(
                 format_args!(
                     "a mask needs the number of each cell in its label image: name its column ({})",
@@ -94,7 +96,7 @@ impl MaskRows {
         let Some((labels, path)) = open.or(opened.as_deref().zip(named)) else { return Err(none()) };
         let rows = pair(images, labels, &options.by)?;
         let mut last = None;
-        for cell in boxes {
+        for cell in &cells.boxes {
             if last.replace(cell.image) == Some(cell.image) {
                 continue;
             }
@@ -113,6 +115,10 @@ impl MaskRows {
         }
         let has_to_be_seen = options.unmatched == Unmatched::Error && !are_labels;
         let are_binary = options.label_masks;
+        if has_to_be_seen {
+            let labels = LabelImages { store: labels, path, rows: &rows, are_binary };
+            centres::check(cells, placement, &labels)?;
+        }
         Ok(Self { mask: options.mask, path: path.to_owned(), rows, are_binary, has_to_be_seen })
     }
 }

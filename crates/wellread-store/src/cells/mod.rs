@@ -24,6 +24,7 @@
 //! | `edge` | the box of a cell, and what of it lies outside of the image |
 //! | `found` | [`CellsReport`]: what was left out, counted, with the first few |
 //! | `mask_rows` | which label image is the mask of each image |
+//! | `centres` | whether the numbers of cells are those of the labels at their positions |
 //! | `join` | [`Cells`]: all of that for one table and one set |
 //! | `identity` | which crops they are, in numbers, for what is kept of them |
 //! | `own_pixels` | which pixels of a crop are the cell's |
@@ -33,6 +34,7 @@
 //! A cell's box has the pixel that its centre lies in at index `size / 2`. Pixel `i` reaches from `i - 0.5` to `i + 0.5`, as
 //! CellProfiler and scikit-image count. So the box of a cell starts at `floor(y + 0.5) - height / 2`.
 
+mod centres;
 mod centroids;
 mod columns;
 mod components;

@@ -21,6 +21,7 @@ impl SiteTable for Concat {
             all.files_per_site = all.files_per_site.max(one.files_per_site);
             all.missing.extend(one.missing.into_iter().map(|what| format!("{}: {what}", part.name)));
             all.incomplete += one.incomplete;
+            all.planes_missing += one.planes_missing;
             all.left_out += one.left_out;
             all.unmatched += one.unmatched;
             all.unnamed += one.unnamed;

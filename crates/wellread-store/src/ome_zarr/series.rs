@@ -1,11 +1,11 @@
-//! Several images with columns beside them in one target that ends in `.zarr`: a series, as bioformats2raw lays it out.
+//! Several images in one target that ends in `.zarr`: a series, as bioformats2raw lays it out.
 //!
 //! ```text
 //!  cells.zarr/zarr.json                       bioformats2raw.layout 3
 //!  cells.zarr/0, 1, 2 …                       the group of an image each
 //!  cells.zarr/OME/zarr.json                   series: 0, 1, 2 …
 //!  cells.zarr/OME/wellread-names.json         what each image is called
-//!  cells.zarr/OME/wellread-columns.parquet    a row for each: its group, the columns beside it
+//!  cells.zarr/OME/wellread-columns.parquet    a row for each: its group, the columns beside it, where there are some
 //! ```
 //!
 //! A folder of images, each a group with a name of its own, has the file of columns beside these, `cells/wellread-columns.parquet`.
@@ -54,14 +54,14 @@ pub(super) fn is_target(path: &Path) -> bool {
 pub(super) struct NewSeries {
     /// Names of the images so far.
     names: Vec<String>,
-    columns: RecordBatch,
+    columns: Option<RecordBatch>,
     /// Metadata of the images.
     collected: Arc<Collected>,
 }
 
 impl NewSeries {
-    /// With these columns, a row per image.
-    pub fn new(columns: RecordBatch) -> Self {
+    /// With these columns, where there are some: a row per image.
+    pub fn new(columns: Option<RecordBatch>) -> Self {
         Self { names: vec![], columns, collected: Arc::default() }
     }
 
@@ -95,7 +95,7 @@ impl NewSeries {
             place::write(&folder.join(file), text.as_bytes()).map_err(cannot)?;
         }
         name_index::write(&ome, groups.iter().cloned().zip(names.iter().cloned()), target)?;
-        write_columns(&ome, groups, columns, target)
+        columns.as_ref().map_or(Ok(()), |columns| write_columns(&ome, groups, columns, target))
     }
 }
 

@@ -69,7 +69,7 @@ impl WriteImage for GroupWriter {
 }
 
 impl OmeZarrWriter {
-    /// Starts a new set at `path`: if the name ends in `.zarr` one image group, or a series of several with columns beside them. Else
+    /// Starts a new set at `path`: if the name ends in `.zarr` one image group, or a series of several where that is known. Else
     /// it is a folder of groups. Columns of one image are in its group, so that other readers find the image where they expect it.
     ///
     /// # Errors
@@ -95,10 +95,11 @@ impl OmeZarrWriter {
         let compressor = Compressor::new(options.compression).map_err(wrong)?;
         let (checksums, chunk, shard) = (options.checksums, options.chunk, options.shard);
         let columns = options.features.clone();
-        let is_series = is_target(path) && columns.as_ref().is_some_and(|columns| columns.num_rows() > 1);
-        let (columns, beside) = if is_series { (columns, None) } else { (None, columns) };
+        let images = columns.as_ref().map_or(options.images, RecordBatch::num_rows);
+        let is_series = is_target(path) && images > 1;
         let single = is_target(path) && !is_series;
-        let series = columns.map(NewSeries::new);
+        let (series, beside) =
+            if is_series { (Some(NewSeries::new(columns)), None) } else { (None, columns) };
         let collected = series.as_ref().map(NewSeries::collected);
         let settings = WriteSettings { version, compressor, checksums, chunk, shard, collected };
         let staged = Staged::folder(path, options, single)?;

@@ -12,6 +12,7 @@ use super::places::refuse_two_places;
 use crate::each_row;
 use crate::features::{Comparison, as_written, joint_key, key_at, key_in_words};
 use crate::surface::option;
+use crate::words::first_few;
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef};
 use std::collections::HashMap;
@@ -146,13 +147,17 @@ fn no_row(
         (0..source.len().min(SHOWN)).map(|row| source.name(row)).collect::<Result<_>>()?;
     let beside =
         keys.map_or_else(String::new, |keys| format!(" and have {} there", some_keys(keys.iter().flatten())));
-    let there = source.hints().feature_names();
-    // Tables of the field often have the column without its first word.
-    let mut longer = on.iter().map(|name| format!("Metadata_{name}")).filter(|name| there.contains(name));
-    let near = match longer.next().filter(|_| keys.is_none()) {
-        Some(name) => format!(". The images have a column {name:?}: give that of the table this name"),
-        None => near_names(source, keys, columns)
+    // Tables of the field often have the column without its first word, and that of files without the channel.
+    let mut longer = source.hints().feature_names();
+    longer.retain(|there| keys.is_none() && on.iter().any(|name| is_longer(there, name)));
+    let near = match longer.as_slice() {
+        [] => near_names(source, keys, columns)
             .map_or_else(String::new, |near| format!(". The nearest: {near}")),
+        [name] => format!(". The images have a column {name:?}: give that of the table this name"),
+        several => format!(
+            ". The images have columns {}: give that of the table the name of one of them",
+            first_few(several, SHOWN)
+        ),
     };
     Ok(Error::new(path, format_args!("no image has a row by {}", on.join(", ")))
         .hint(format_args!(
@@ -161,6 +166,12 @@ fn no_row(
             some_values(columns)
         ))
         .choice())
+}
+
+/// Whether a column is called so with one word more: `Metadata_Well` of `Well`, `FileName_DNA` of `FileName`.
+fn is_longer(there: &str, name: &str) -> bool {
+    there.strip_prefix("Metadata_") == Some(name)
+        || there.strip_prefix(name).is_some_and(|channel| channel.starts_with('_'))
 }
 
 /// Two names, or values of columns that both have, that are nearly the same, and what they differ in.

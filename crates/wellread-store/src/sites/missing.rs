@@ -14,6 +14,8 @@ pub(super) struct Incomplete {
     /// How many, of how many sites.
     pub count: usize,
     pub sites: usize,
+    /// Planes that they lack together.
+    pub planes: usize,
     /// The planes that the first few lack.
     pub first: Vec<String>,
 }
@@ -24,8 +26,9 @@ impl Incomplete {
         let each = grouped.planes_of_site().max(1);
         let mut found = Self { sites: grouped.names.len(), ..Self::default() };
         for (name, planes) in grouped.names.iter().zip(grouped.planes.chunks(each)) {
-            if planes.contains(&NO_FILE) {
-                found.count += 1;
+            let lacks = planes.iter().filter(|&&file| file == NO_FILE).count();
+            if lacks > 0 {
+                (found.count, found.planes) = (found.count + 1, found.planes + lacks);
                 if found.first.len() < NAMED {
                     found.first.push(format!("{name} has no {}", lacking(grouped, planes)));
                 }
@@ -129,6 +132,7 @@ mod tests {
             Incomplete::of(&planes).sentence(Missing::Skip).as_deref(),
             Some("2 sites of 2 lack files: s0 has no ch3; s1 has no ch3 z 1 (left out)")
         );
+        assert_eq!(Incomplete::of(&planes).planes, 3);
         let several = grouped(vec![NO_FILE, 1, NO_FILE, 2], &["1", "2"]);
         assert_eq!(lacking(&several, &several.planes), "ch1 z 1 and 1 more of 4 planes");
         let left = only(one, &[0]);

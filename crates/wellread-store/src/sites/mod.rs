@@ -88,9 +88,10 @@ const CELLPROFILER: &str = "cellprofiler";
 /// The name of the layout of an OME-TIFF whose description lies beside it.
 const COMPANION: &str = "ome-companion";
 
-/// Layouts that are recognised by names of files, in the order in which they are tried.
-pub fn layouts() -> &'static [&'static Layout] {
-    LAYOUTS
+/// Names of the layouts that may be asked for of a folder: those recognised by names of files, in the order in which they are tried, and
+/// that of an OME-TIFF whose description lies beside it.
+pub fn layout_names() -> Vec<&'static str> {
+    LAYOUTS.iter().map(|layout| layout.name).chain([COMPANION]).collect()
 }
 
 /// Opens a table of files, or a description of files, by its content, where `path` is one. A folder opens by the
@@ -232,7 +233,8 @@ fn grouped(files: &[FileText], matcher: Matcher, pattern: Option<&str>) -> Resul
 /// The layout of that name.
 fn named(name: &str) -> Result<&'static Layout> {
     LAYOUTS.iter().copied().find(|layout| layout.name == name).ok_or_else(|| {
-        let known: Vec<&str> = LAYOUTS.iter().map(|layout| layout.name).collect();
+        let mut known = layout_names();
+        known.retain(|known| *known != name);
         let own = match name {
             CELLPROFILER => "; of a table of files give the path of the table, load_data.csv",
             COMPANION => "; give the path of the file that ends in .companion.ome, or a pattern of folders that have one each",

@@ -420,13 +420,14 @@ impl FeatureTable for SitesStore {
 
 impl SiteTable for SitesStore {
     fn summary(&self) -> SiteSummary {
-        let Incomplete { count, .. } = self.origin.incomplete;
+        let Incomplete { count, planes, .. } = self.origin.incomplete;
         SiteSummary {
             layout: self.origin.layout.clone(),
             files_per_site: self.grouped.planes_of_site(),
             channels: self.grouped.channels.clone(),
             missing: self.origin.incomplete.sentence(self.origin.missing).into_iter().collect(),
             incomplete: count,
+            planes_missing: planes,
             left_out: if self.origin.missing == Missing::Skip { count } else { 0 },
             unmatched: self.grouped.unmatched.len(),
             unnamed: self.grouped.unnamed.len(),

@@ -194,6 +194,23 @@ fn names_of_files_are_names_of_images() {
     );
 }
 
+/// Cells have the files of their images in columns, with the channel in their names.
+#[test]
+fn a_column_without_its_channel_is_said_to_have_one() {
+    let table = [batch(vec![("FileName", texts(&["a.tif"])), ("dose", numbers(&[1]))])];
+    let said = |columns: &[&'static str]| {
+        let cells = Named(batch(columns.iter().map(|&name| (name, texts(&["a.tif"]))).collect()));
+        joined(&cells, &table, &on(&["FileName"]), true).unwrap_err().to_string()
+    };
+    let one = said(&["FileName_DNA", "FileNames"]);
+    assert!(one.contains("a column \"FileName_DNA\": give that of the table this name"), "{one}");
+    let two = said(&["FileName_DNA", "FileName_ER"]);
+    assert!(
+        two.contains("columns FileName_DNA, FileName_ER: give that of the table the name of one"),
+        "{two}"
+    );
+}
+
 /// The values of `dose`, or the error, of a table from both surfaces: in memory, and as the file of a join.
 fn by_both(images: &[&str], rows: &[&str]) -> [std::result::Result<Vec<Option<String>>, String>; 2] {
     let called = Named(batch(vec![("called", texts(images))]));

@@ -1,15 +1,15 @@
 //! The facts of a source that `convert` says before it begins: what is in no target, and what may be taken for something else.
 //!
 //! ```text
-//!  source ──▶ labels, settings of display, metadata ──▶ a note each, and a field of the result
+//!  source ──▶ labels, settings of display, metadata, zeros of missing files ──▶ a note each, and a field of the result
 //!         └─▶ channels that differ, a mask that is added ──▶ a warning each
 //! ```
 
 use super::layouts::display_settings_of;
 use crate::output::Ui;
 use wellread_store::labels::{self, Labels};
-use wellread_store::words::counted;
-use wellread_store::{Store, mixed_channels, registry, unkept};
+use wellread_store::words::{counted, counted_with};
+use wellread_store::{Missing, SiteTable, Store, mixed_channels, registry, unkept};
 
 /// Parts of a source that no conversion keeps.
 pub(super) struct LeftBehind {
@@ -19,12 +19,16 @@ pub(super) struct LeftBehind {
     pub display_settings: Vec<String>,
     /// Metadata for which there is no place.
     pub metadata: Vec<&'static str>,
+    /// Planes that are written as 0, since their files are not there, and how many images these are of.
+    pub zeros: [usize; 2],
 }
 
 impl LeftBehind {
     /// That of a source, every row of which was looked into before: that is what it tells of.
-    pub fn of(source: &dyn Store) -> Self {
+    pub fn of(source: &dyn Store, missing: Missing) -> Self {
+        let sites = source.hints().sites.filter(|_| missing == Missing::Zero).map(SiteTable::summary);
         Self {
+            zeros: sites.map_or([0; 2], |sites| [sites.planes_missing, sites.incomplete]),
             labels: labels::beside(source),
             display_settings: display_settings_of(source),
             metadata: unkept::of_first_images(source),
@@ -45,6 +49,13 @@ impl LeftBehind {
             ui.say(format!(
                 "note: {} are left out: wellread has no place for what {format} says there",
                 self.metadata.join(", ")
+            ));
+        }
+        if let [planes @ 1.., images] = self.zeros {
+            ui.warn(format!(
+                "note: {} of {} written as 0, since the files are not there (--missing skip leaves such images out)",
+                counted(planes, "plane"),
+                counted_with(images, "image", if planes == 1 { ["is"; 2] } else { ["are"; 2] })
             ));
         }
     }

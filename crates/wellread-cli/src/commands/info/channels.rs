@@ -1,6 +1,6 @@
 //! Whether all images of a set have the channels of the first.
 
-use wellread_image::Channel;
+use wellread_image::{Channel, ImageMetadata};
 use wellread_store::Store;
 use wellread_store::words::counted;
 
@@ -35,22 +35,22 @@ impl Others {
         Self { own: own.iter().map(|channel| channel.name.clone()).collect(), ..Self::default() }
     }
 
-    /// Looks at an image, and passes over one that cannot be read: `verify` tells of it.
-    pub(super) fn look_at(&mut self, store: &dyn Store, row: usize) {
+    /// Looks at an image, and passes over one that cannot be read: `verify` tells of it. Returns what it has read.
+    pub(super) fn look_at(&mut self, store: &dyn Store, row: usize) -> Option<ImageMetadata> {
         // Where the first has no names, hardly any set has some.
         let is_beyond_remote_sample = row >= MAX_REMOTE && store.remote_path().is_some();
         if row == 0 || is_beyond_remote_sample && !are_named(&self.own) {
-            return;
+            return None;
         }
-        let Ok(metadata) = store.metadata(row) else { return };
-        let there: Vec<String> = metadata.channels.into_iter().map(|channel| channel.name).collect();
+        let metadata = store.metadata(row).ok()?;
+        let there: Vec<String> = metadata.channels.iter().map(|channel| channel.name.clone()).collect();
         // An image of fewer channels has those that it has at the numbers of the first.
         let are_alike = match (are_named(&self.own), are_named(&there)) {
             (true, true) => there.iter().zip(&self.own).all(|(name, own)| name == own),
             (own, other) => own == other,
         };
         if are_alike {
-            return;
+            return Some(metadata);
         }
         // A name that several channels have tells none of them apart.
         let is_once =
@@ -62,6 +62,7 @@ impl Others {
             image: store.name(row).unwrap_or_else(|_| format!("row {row}")),
             channels: there,
         });
+        Some(metadata)
     }
 }
 
@@ -115,7 +116,7 @@ pub(super) fn say_others(others: &Others, first: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wellread_image::{ImageMetadata, PixelType, Shape};
+    use wellread_image::{PixelType, Shape};
     use wellread_loader::MemoryStore;
 
     #[test]
@@ -147,7 +148,9 @@ mod tests {
                 store.push_with(metadata, shape, PixelType::U8, pixels).unwrap();
             }
             let mut others = Others::beside(&store.metadata(0).unwrap().channels);
-            (0..images.len()).for_each(|row| others.look_at(&store, row));
+            for row in 0..images.len() {
+                others.look_at(&store, row);
+            }
             ((others.moved, others.unlike), say_others(&others, "i0").join("; "))
         };
         // Fewer channels are no other names.

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::path::Path;
 use wellread_image::{PixelType, Region, Shape};
-use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unmatched, pair};
+use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, pair};
 use wellread_store::{
     OpenOptions, Request, Result, Scratch, Store, WriteOptions, open, read_image, read_region,
 };
@@ -239,7 +239,7 @@ fn binary_masks_are_no_label_images() {
 }
 
 /// Sixteen squares of 5 x 5 pixels, ten apart: the number of the square from 1 on, by row and column; 0 between them.
-fn square(y: usize, x: usize) -> usize {
+pub fn square(y: usize, x: usize) -> usize {
     if y % 10 < 5 && x % 10 < 5 { 1 + y / 10 * 4 + x / 10 } else { 0 }
 }
 
@@ -313,51 +313,4 @@ fn pieces_of_binary_masks_are_cells_where_that_is_asked_for() {
     }
     let error = CellsStore::open(images(), &table, &options).err().unwrap();
     assert!(error.is_choice() && error.to_string().contains("give the masks (masks)"), "{error}");
-}
-
-/// A table that counts its cells in another way than the label images would give black crops: the first one that is read says so.
-#[test]
-fn numbers_that_are_no_labels_are_refused_where_they_are_read() {
-    let mut random = ChaCha8Rng::seed_from_u64(7);
-    let dir = tempfile::tempdir().unwrap();
-    let (set, masks) = (dir.path().join("set"), dir.path().join("masks"));
-    let image = Image::noise("f1", Shape::plane(40, 40), PixelType::U16, &mut random);
-    let labels = Image::labels("f1_mask", Shape::plane(40, 40), |y, x| if y < 12 && x < 12 { 3 } else { 0 });
-    drop(write(&set, "tiff", &WriteOptions::default(), &[image]));
-    drop(write(&masks, "tiff", &WriteOptions::default(), &[labels]));
-    let table = dir.path().join("cells.csv");
-    std::fs::write(&table, "ImageName,x,y,ObjectNumber,parent\nf1,6,6,3,1\nf1,8,8,4,3\n").unwrap();
-    for mask in [Mask::Zero, Mask::Channel] {
-        let options =
-            CellOptions { mask, masks: Some(masks.clone()), size: [9, 9], ..CellOptions::default() };
-        let cells = |options: &CellOptions| {
-            CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), &table, options).unwrap()
-        };
-        let store = cells(&options);
-        assert!(read_image(&store, 0).is_ok());
-        let error = read_image(&store, 1).unwrap_err().to_string();
-        for part in [
-            "masks",
-            "label image f1_mask has no pixel of label 4",
-            "the cell f1/cell-4, row 1 of the cells",
-            "(label)",
-            "unmatched skip",
-        ] {
-            assert!(error.contains(part), "{part}: {error}");
-        }
-        // A part of a crop need not have one.
-        let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
-        let corner = Region { start: [0; 5], size: [1, 1, 1, 2, 2] };
-        assert!(read_region(&store, 1, &corner, &mut scratch, &mut pixels).is_ok());
-        let skipping = CellOptions { unmatched: Unmatched::Skip, ..options.clone() };
-        let (_, pixels) = read_image(&cells(&skipping), 1).unwrap();
-        assert_eq!(pixels.iter().all(|&byte| byte == 0), mask == Mask::Zero, "{mask}");
-        // Where the column is named, it has the numbers of the labels: the second row alone has that one.
-        std::fs::write(dir.path().join("own.csv"), "ImageName,x,y,ObjectNumber,parent\nf1,8,8,4,3\n")
-            .unwrap();
-        let named = CellOptions { label: Some("parent".into()), ..options };
-        let images = open(&set, &OpenOptions::default()).unwrap();
-        let store = CellsStore::open(images, &dir.path().join("own.csv"), &named).unwrap();
-        assert!(read_image(&store, 0).unwrap().1.iter().any(|&byte| byte != 0));
-    }
 }

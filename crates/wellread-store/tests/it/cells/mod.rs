@@ -3,6 +3,7 @@
 
 mod crops;
 mod labels;
+mod numbers;
 mod tables;
 
 use rand_chacha::ChaCha8Rng;

@@ -87,6 +87,46 @@ fn images_have_their_names_and_columns() {
     }
 }
 
+/// Images without columns are a series too, where it is known that several come.
+#[test]
+fn images_without_columns_are_a_series() {
+    for variant in ["0.4", "0.5"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cells.ome.zarr");
+        let options = WriteOptions {
+            variant: Some(variant.to_owned()),
+            images: NAMES.len(),
+            overwrite: true,
+            ..WriteOptions::default()
+        };
+        // The second time they take the place of the first.
+        for _ in 0..2 {
+            let mut writer = create(&path, "ome-zarr", &options).unwrap();
+            for (row, name) in NAMES.iter().enumerate() {
+                let (metadata, pixels) = (ImageMetadata::named(*name), [row as u8; 4]);
+                let (shape, dtype) = (Shape::plane(2, 2), PixelType::U8);
+                writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &pixels }).unwrap();
+            }
+            writer.finish().unwrap();
+        }
+        let store = open_at(&path);
+        let names: Vec<String> = (0..store.len()).map(|row| store.name(row).unwrap()).collect();
+        assert_eq!(names, NAMES);
+        assert_eq!(read_image(&*store, 2).unwrap().1, [2; 4]);
+        assert!(
+            store.hints().feature_names().is_empty() && !path.join("OME/wellread-columns.parquet").exists()
+        );
+        // One image has its group where other readers look for it.
+        let one = dir.path().join("one.ome.zarr");
+        let mut writer = create(&one, "ome-zarr", &WriteOptions { images: 1, ..options }).unwrap();
+        let metadata = ImageMetadata::named("a");
+        let (shape, dtype) = (Shape::plane(2, 2), PixelType::U8);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[7; 4] }).unwrap();
+        writer.finish().unwrap();
+        assert!(one.join("0").is_dir() && !one.join("OME").exists());
+    }
+}
+
 /// One image keeps its columns: in its group, which stays where other readers look for it, or beside it in a folder.
 #[test]
 fn one_image_keeps_its_columns() {
