@@ -109,7 +109,11 @@ impl Labels {
     /// The label at a position in the image: that of this number where a plane has it there, else the first one.
     fn at(&self, position: [f64; 2], number: i64) -> Option<f64> {
         let [y, x] = position.map(|at| (at + 0.5).floor() as usize);
-        let (width, plane) = (self.shape.x(), self.shape.y() * self.shape.x());
+        let (height, width) = (self.shape.y(), self.shape.x());
+        if y >= height || x >= width {
+            return None;
+        }
+        let plane = height * width;
         let planes = 0..self.shape.planes();
         let values = planes
             .map(|p| self.dtype.value_at(&self.pixels, p * plane + y * width + x))
@@ -138,5 +142,7 @@ mod tests {
         assert_eq!(at(0.4, 0.9, 5), Some(7.0));
         assert_eq!(at(0.5, -0.4, 5), Some(3.0));
         assert_eq!(at(0.0, 0.0, 5), None);
+        // Beyond the edge.
+        assert_eq!((at(1.7, 0.0, 5), at(0.0, 1.5, 5)), (None, None));
     }
 }
