@@ -141,7 +141,7 @@ impl RowFields {
             for channel in 0..self.paths.len() {
                 let field = self.kept.get((group, channel as u32), || self.read(group, channel));
                 let field = field.map_err(|error| {
-                    let named = self.named(row, group, channel, &error).general();
+                    let named = self.named(row, group, channel, &error).of_shared_file();
                     if error.may_pass() { named } else { named.choice() }
                 });
                 last.fields.push(field?);

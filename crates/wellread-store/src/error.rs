@@ -29,7 +29,7 @@ struct Inner {
     unreadable: bool,
     choice: bool,
     unsupported: bool,
-    general: bool,
+    of_shared_file: bool,
 }
 
 impl Error {
@@ -46,7 +46,7 @@ impl Error {
             unreadable: false,
             choice: false,
             unsupported: false,
-            general: false,
+            of_shared_file: false,
         }))
     }
 
@@ -160,14 +160,14 @@ impl Error {
     }
 
     /// States that it is no fault of the image that it names: a file failed that others need as well.
-    pub fn general(mut self) -> Self {
-        self.0.general = true;
+    pub fn of_shared_file(mut self) -> Self {
+        self.0.of_shared_file = true;
         self
     }
 
     /// Whether it is no fault of the image that it names, as far as that was said: leaving that image out is no answer.
-    pub fn is_general(&self) -> bool {
-        self.0.general
+    pub fn is_of_shared_file(&self) -> bool {
+        self.0.of_shared_file
     }
 
     /// Says one thing more about what has happened.

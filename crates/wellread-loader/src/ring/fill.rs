@@ -69,7 +69,7 @@ impl Shared {
             Err(error) => error,
         };
         let raises = self.loader.plan.on_error == OnError::Raise;
-        let ends = |error: &Error| raises || error.is_general();
+        let ends = |error: &Error| raises || error.is_of_shared_file();
         if let [row] = rows {
             let error = error.row(*row);
             return if ends(&error) { Err(error) } else { Ok(vec![(first, error)]) };
