@@ -48,6 +48,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use wellread_store::sites::misspelt_fields;
 use wellread_store::staged::{self, Leftover, LeftoverKind};
+use wellread_store::words::first_and_more;
 use wellread_store::{OpenOptions, Store, place};
 
 /// Options of every command that opens a set of images.
@@ -192,12 +193,10 @@ pub fn note_machine_leftovers(ui: Ui) {
 
 fn note(left: &[Leftover], ui: Ui) {
     let named = |kind: &LeftoverKind| -> Option<String> {
-        let of_kind: Vec<&Leftover> = left.iter().filter(|one| one.kind == *kind).collect();
-        let some = of_kind.iter().take(MAX_NAMED_LEFTOVERS);
-        let some: Vec<_> = some.map(|one| format!("{} ({})", one.path.display(), bytes(one.bytes))).collect();
-        let more = of_kind.len().saturating_sub(MAX_NAMED_LEFTOVERS);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!of_kind.is_empty()).then(|| some.join(", ") + &more)
+        let of_kind = left.iter().filter(|one| one.kind == *kind);
+        let of_kind: Vec<_> =
+            of_kind.map(|one| format!("{} ({})", one.path.display(), bytes(one.bytes))).collect();
+        (!of_kind.is_empty()).then(|| first_and_more(&of_kind, MAX_NAMED_LEFTOVERS, [", ", " and"]))
     };
     let aside = left.iter().filter_map(|one| match &one.kind {
         LeftoverKind::MovedAside(target) => {
