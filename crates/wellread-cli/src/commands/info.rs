@@ -286,9 +286,9 @@ fn count_distinct(store: &dyn Store, columns: &[&str]) -> Outcome<Option<usize>>
     if found.last().map(String::as_str) != columns.last().copied() {
         return Ok(None);
     }
-    let mut keys: HashSet<String> = features::keys(store, &found)?.into_iter().collect();
-    keys.retain(|key| features::key_values(key).last().is_some_and(Option::is_some));
-    Ok(Some(keys.len()))
+    let mut rows: HashSet<Vec<Option<String>>> = features::row_values(store, &found)?.into_iter().collect();
+    rows.retain(|values| values.last().is_some_and(Option::is_some));
+    Ok(Some(rows.len()))
 }
 
 fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
