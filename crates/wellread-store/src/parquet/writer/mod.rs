@@ -30,7 +30,7 @@ use super::footer_checksum;
 use crate::finished::Finished;
 use crate::ome_arrow::Collector;
 use crate::place::{self, Writer};
-use crate::staged::Staged;
+use crate::staged::{Existing, Staged};
 use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use pages::{PageWriter, Split};
 use parquet::basic::{Compression as Codec, Encoding, GzipLevel, ZstdLevel};
@@ -94,7 +94,7 @@ impl ParquetWriter {
         }
         let collector = Collector::new(path, options, ome_arrow::list_type)?;
         let codec = codec(path, options)?;
-        let staged = Staged::new(path, options.overwrite)?;
+        let staged = Staged::new(path, Existing::from_overwrite(options.overwrite))?;
         let file = place::create(staged.path()).map_err(|e| Error::io(path, "cannot create", &e))?;
         Ok(Self {
             writer: None,
