@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  directory ─▶ Numbers ─▶ size ─┐
-//!            ─▶ SampleType ──┴─▶ PageFormat, perhaps refused ─▶ strips or tiles ─▶ Page
+//!            ─▶ SampleType ──────┴─▶ PageFormat, perhaps refused ─▶ strips or tiles ─▶ Page
 //! ```
 
 use super::codec::Codec;
