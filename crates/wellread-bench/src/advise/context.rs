@@ -2,7 +2,7 @@
 
 use super::allowance::Batches;
 use super::candidates::Candidate;
-use super::measure::{self, Figures, MeasureBudget};
+use super::measure::{self, Figures, Files, MeasureBudget};
 use super::settings::Settings;
 use crate::feed::{Feed, LoaderSettings, Open};
 use crate::sample::Sample;
@@ -73,12 +73,12 @@ impl Study<'_> {
         &self,
         (what, left): (&str, usize),
         candidates: &[&Candidate],
-        cold: bool,
+        files: Files,
         pace: MeasureBudget,
     ) -> Result<Figures> {
         let rows: Vec<_> = candidates.iter().map(|c| (*c, self.rows(c))).collect();
         let report = |n, of| (self.progress)(what, n, of);
-        section(what, left, || measure::candidates(&rows, self.own, &self.how, cold, pace, &report))
+        section(what, left, || measure::candidates(&rows, self.own, &self.how, files, pace, &report))
     }
 }
 

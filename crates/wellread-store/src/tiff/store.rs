@@ -167,8 +167,7 @@ impl TiffStore {
         };
         match named_by {
             NamedBy::Path => store.rows = Self::rows_of_file(0, &*store.index(0)?),
-            NamedBy::Listing => store.find_rows(true),
-            NamedBy::Caller => store.find_rows(false),
+            NamedBy::Listing | NamedBy::Caller => store.find_rows(named_by),
         }
         Ok(store)
     }
