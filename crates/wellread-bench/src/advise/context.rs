@@ -60,7 +60,7 @@ impl Study<'_> {
 
     /// Rows of a candidate that are the sample.
     pub(super) fn rows(&self, candidate: &Candidate) -> Vec<usize> {
-        if candidate.is_there() { self.sample.rows.clone() } else { (0..self.sample.rows.len()).collect() }
+        if candidate.is_own_set() { self.sample.rows.clone() } else { (0..self.sample.rows.len()).collect() }
     }
 
     /// A candidate's sample, loaded like this.

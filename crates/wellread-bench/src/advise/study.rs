@@ -136,7 +136,7 @@ pub fn study(
         format: best.format,
         compression: best.compression,
         chunk: best.chunk,
-        as_it_is: best.is_there(),
+        as_it_is: best.is_own_set(),
         workers: how.workers,
         batch_size: loader.batch_size,
         cache: loader.cache,
