@@ -250,7 +250,7 @@ fn values_of(
         let (rows, images) = (counted(rows, "row"), counted(source.len(), "image"));
         return Err(Error::new(source.path(), format_args!("columns of {rows} beside {images}")));
     }
-    Ok((0..rows).map(move |row| columns.iter().map(|column| value(column, row)).collect()))
+    Ok((0..rows).map(move |row| columns.iter().map(|column| value(column, row)).collect::<Vec<_>>()))
 }
 
 /// A plain value as text, decimals with all their digits, dates and times in ISO 8601; `None` where there is none.
