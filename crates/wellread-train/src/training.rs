@@ -17,7 +17,7 @@ use crate::experiment::Experiment;
 use crate::metrics::{self, Epoch, Scores};
 use crate::net::{Adam, Tensor, Unet, UnetSpec};
 use crate::phases::Phases;
-use crate::task::Task;
+use crate::task::{Mode, Task};
 use crate::{memory, overlay, predict};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Map, Value, json};
@@ -126,7 +126,7 @@ fn data(
     config: &Config,
     earlier: Option<&Checkpoint>,
 ) -> Result<(Pairs, Normal, Patches)> {
-    let pairs = Pairs::open(config, experiment, task.seed, false)?;
+    let pairs = Pairs::open(config, experiment, task.seed, Mode::Train)?;
     let set = earlier.and_then(|c| c.state.set);
     let normal = Normal::of(&pairs, experiment.masks, config.data.normalize, set)?;
     let patches = Patches::new(&pairs, config, task.seed, experiment.masks)?;
