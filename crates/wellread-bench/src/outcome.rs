@@ -1,21 +1,22 @@
 //! The result of a run: its tables, findings and facts put together for the results folder, after each benchmark and at
 //! the end.
 
+mod facts;
+
 use crate::benchmarks::BENCHMARKS;
 use crate::choices::Preset;
 use crate::config::Config;
 use crate::core::variants::Results;
 use crate::core::{Benchmark, Session};
-use crate::data::{FormatSet, Source};
 use crate::{dataloader, dataset, findings, machine};
 use anyhow::Result;
+use facts::Details;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
-use wellread_measure::clock::Clock;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::environment::Environment;
 use wellread_measure::limits::CopyLimits;
-use wellread_measure::path_text;
-use wellread_report::{Cell, Fact, Finding, ReportInput, Severity, TOO_NOISY, Table, Thumbnail};
+use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, TOO_NOISY, Table, Thumbnail};
 use wellread_store::preview::{self, Preview, contact_sheet};
 use wellread_store::registry;
 
@@ -39,102 +40,38 @@ pub(crate) fn assemble(
     measured: &[(&'static str, Results)],
     rest: &[&str],
 ) -> Result<Outcome> {
-    let mut noise = serde_json::Map::new();
-    let mut detectable = BTreeMap::new();
-    let mut warnings: Vec<String> = environment.noise_warnings();
-    let mut failures = Vec::new();
-    let mut tables: Vec<Table> = Vec::new();
-    let mut samples = Vec::new();
-    if !rest.is_empty() {
-        warnings.push(format!("the run ended before these were measured: {}", rest.join(", ")));
-    }
     let rounds: Vec<(&str, usize)> =
         measured.iter().map(|(name, results)| (*name, rounds_of(&results.table, results.rounds))).collect();
-    for (name, results) in measured {
-        noise.insert((*name).to_owned(), results.noise_floor.into());
-        detectable.extend(results.detectable.map(|least| ((*name).to_owned(), least)));
-        warnings.extend(results.notes.iter().cloned());
-        failures.extend(failures_of(name, &results.table));
-        tables.push(results.table.clone());
-        if !results.samples.seconds().is_empty() {
-            samples.push(results.samples.clone());
-        }
-    }
-    let mut said = HashSet::new();
-    warnings.retain(|warning| said.insert(warning.clone()));
-    let unverified = unverified(&tables);
+    let joined = Joined::of(measured);
+    let warnings = warnings(environment, measured, rest);
+    let unverified = unverified(&joined.tables);
     let verified = unverified.is_none();
     let noise_floors: BTreeMap<String, f64> =
-        noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
-    let largest_noise = noise.values().filter_map(serde_json::Value::as_f64).reduce(f64::max);
+        joined.noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
     let hint = findings::more_rounds(config.repeats, "--repeats");
-    let mut found = findings::with_frameworks(&tables, &noise_floors, config.seed, &hint);
+    let mut found = findings::with_frameworks(&joined.tables, &noise_floors, config.seed, &hint);
     if let Some(unverified) = unverified {
         found.insert(0, unverified);
     }
     let checksum = session.expected.checksum(Preset::None).map(|sum| format!("{sum:016x}"));
-    let mut configuration: Vec<Fact> = vec![
-        ("images", session.prepared.about.clone()).into(),
-        ("pixels", bytes(session.prepared.bytes_of_pixels())).into(),
-        (
-            "measured rounds",
-            format!(
-                "{} (interleaved in random order, after 1 of warm-up; {} asked for{})",
-                listed(&rounds),
-                config.repeats,
-                config.precision.map_or(String::new(), |share| format!(
-                    ", or more until medians are known to {} %",
-                    100.0 * share
-                ))
-            ),
-        )
-            .into(),
-        ("codecs", codecs(session)).into(),
-        ("seed", config.seed).into(),
-    ];
-    configuration.extend(checksum.iter().map(|sum| Fact::from(("checksum of the batches", sum.clone()))));
-    let mut facts: Vec<Fact> =
-        machine::facts(environment, machine::Moment::BeforeRun).into_iter().map(Fact::from).collect();
-    facts.extend(limits.map(|limits| {
-        Fact::from((
-            "memory copy",
-            format!(
-                "{:.1} GB/s with one thread, {:.1} GB/s with {}",
-                limits.one_thread.bytes_per_second / 1e9,
-                limits.all_threads.bytes_per_second / 1e9,
-                limits.threads
-            ),
-        ))
-    }));
+    let configuration = facts::configuration(config, session, &listed(&rounds), checksum.as_deref());
     let engines = registry::engines();
-    facts.extend(engines_of(session, &engines).into_iter().map(Fact::from));
-    let (in_python, python_details) = session.frameworks.facts();
-    facts.extend(in_python.into_iter().map(Fact::from));
-    let mut details = serde_json::Map::new();
-    if !rest.is_empty() {
-        details.insert("unfinished".into(), serde_json::to_value(rest)?);
-    }
-    details.insert("wellread".into(), env!("CARGO_PKG_VERSION").into());
-    details.insert("configuration".into(), serde_json::to_value(config)?);
-    details.insert("data_dir".into(), path_text::text(&session.prepared.folder).into());
-    details.insert("images".into(), session.prepared.about.clone().into());
-    details.insert("seed".into(), config.seed.into());
-    details.insert("pixel_checksum".into(), checksum.into());
-    details.insert("verified".into(), verified.into());
-    details.insert("noise_floor".into(), noise.into());
-    details.insert("environment".into(), serde_json::to_value(environment)?);
-    details.insert("clock".into(), serde_json::to_value(Clock::calibrated())?);
-    details.insert("limits".into(), serde_json::to_value(limits)?);
-    details.insert("frameworks".into(), python_details);
-    details.insert("engines".into(), serde_json::to_value(&engines)?);
-    details.insert(
-        "engines_missing".into(),
-        registry::missing_formats()
-            .into_iter()
-            .map(|(name, how_to_get)| (name.to_owned(), how_to_get.into()))
-            .collect::<serde_json::Map<_, _>>()
-            .into(),
-    );
+    let mut of_machine = facts::of_machine(session, environment, limits, &engines);
+    let (in_python, frameworks) = session.frameworks.facts();
+    of_machine.extend(in_python.into_iter().map(Fact::from));
+    let details = Details {
+        config,
+        session,
+        environment,
+        limits,
+        engines: &engines,
+        frameworks,
+        rest,
+        checksum,
+        verified,
+        noise: joined.noise,
+    };
+    let details = details.keys()?;
     let thumbnails = thumbnails(session, &config.out)?;
     let report = ReportInput {
         title: title(&rounds, &noise_floors),
@@ -142,20 +79,59 @@ pub(crate) fn assemble(
         generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         findings: found,
         configuration,
-        environment: facts,
+        environment: of_machine,
         machine: machine::short(environment),
         images: session.prepared.about.clone(),
-        noise_floor: largest_noise,
+        noise_floor: noise_floors.values().copied().reduce(f64::max),
         noise_floors,
-        detectable,
+        detectable: joined.detectable,
         warnings,
         thumbnails,
         commands: if config.command.is_empty() { vec![] } else { vec![config.command.clone()] },
-        tables,
-        samples,
+        tables: joined.tables,
+        samples: joined.samples,
         details,
     };
-    Ok(Outcome { report, verified, failures })
+    Ok(Outcome { report, verified, failures: joined.failures })
+}
+
+/// The results of all benchmarks side by side.
+#[derive(Default)]
+struct Joined {
+    /// The noise floor of each; null where it has none.
+    noise: Map<String, Value>,
+    detectable: BTreeMap<String, f64>,
+    failures: Vec<String>,
+    tables: Vec<Table>,
+    samples: Vec<Samples>,
+}
+
+impl Joined {
+    fn of(measured: &[(&'static str, Results)]) -> Self {
+        let mut joined = Self::default();
+        for (name, results) in measured {
+            joined.noise.insert((*name).to_owned(), results.noise_floor.into());
+            joined.detectable.extend(results.detectable.map(|least| ((*name).to_owned(), least)));
+            joined.failures.extend(failures_of(name, &results.table));
+            joined.tables.push(results.table.clone());
+            if !results.samples.seconds().is_empty() {
+                joined.samples.push(results.samples.clone());
+            }
+        }
+        joined
+    }
+}
+
+/// The causes of less certain figures, each once.
+fn warnings(environment: &Environment, measured: &[(&'static str, Results)], rest: &[&str]) -> Vec<String> {
+    let mut warnings: Vec<String> = environment.noise_warnings();
+    if !rest.is_empty() {
+        warnings.push(format!("the run ended before these were measured: {}", rest.join(", ")));
+    }
+    warnings.extend(measured.iter().flat_map(|(_, results)| results.notes.iter().cloned()));
+    let mut said = HashSet::new();
+    warnings.retain(|warning| said.insert(warning.clone()));
+    warnings
 }
 
 /// The finding that pixels differ, where those of any row do.
@@ -268,26 +244,6 @@ fn what_figures_are(rounds: &[(&str, usize)], Aggregation(all, one): &Aggregatio
     }
 }
 
-/// Library and file format behind each format that was measured.
-fn engines_of(session: &Session<'_>, engines: &BTreeMap<&'static str, String>) -> Vec<(String, String)> {
-    let engine =
-        |set: &FormatSet| Some((format!("engine of {}", set.format), engines.get(set.format)?.clone()));
-    session.prepared.sets.iter().filter_map(engine).collect()
-}
-
-/// Codec of each set, and whether it was converted for this comparison.
-fn codecs(session: &Session<'_>) -> String {
-    let of = |set: &FormatSet| format!("{}: {}", set.format, set.codec.as_deref().unwrap_or("unknown"));
-    let list: Vec<_> = session.prepared.sets.iter().filter(|s| s.error.is_none()).map(of).collect();
-    let how = match (&session.config.source, session.config.in_place) {
-        (Source::Path { .. }, false) => {
-            " (all written anew from the source; --in-place measures it as it lies there)"
-        }
-        _ => "",
-    };
-    format!("{}{how}", list.join(", "))
-}
-
 /// Pictures of the first images: for the report, and as `images.png` in the results folder.
 fn thumbnails(session: &Session<'_>, out: &std::path::Path) -> Result<Vec<Thumbnail>> {
     let Some(set) = session.prepared.sets.iter().find(|s| s.error.is_none()) else { return Ok(vec![]) };
@@ -298,10 +254,6 @@ fn thumbnails(session: &Session<'_>, out: &std::path::Path) -> Result<Vec<Thumbn
     let thumbnails = captions.into_iter().zip(&pictures).map(thumbnail).collect::<Result<Vec<_>>>()?;
     wellread_store::staged::write(&out.join("images.png"), contact_sheet(&pictures, 4).to_png()?)?;
     Ok(thumbnails)
-}
-
-fn bytes(n: u64) -> String {
-    format!("{:.1} MB", n as f64 / 1e6)
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use wellread_store::sites::misspelt_fields;
 use wellread_store::staged::{self, Leftover, LeftoverKind};
+use wellread_store::words::first_and_more;
 use wellread_store::{OpenOptions, Store, place};
 
 /// Options of every command that opens a set of images.
@@ -200,16 +201,14 @@ fn note(left: &[Leftover], ui: Ui) {
 fn leftovers_in_words(left: &[Leftover]) -> Option<String> {
     let named = |kind: &LeftoverKind| -> Option<String> {
         let of_kind: Vec<&Leftover> = left.iter().filter(|one| one.kind == *kind).collect();
-        let some = of_kind.iter().take(MAX_NAMED_LEFTOVERS);
-        let some: Vec<_> = some.map(|one| format!("{} ({})", one.path.display(), bytes(one.bytes))).collect();
-        let more = &of_kind[some.len()..];
-        let folders = more.iter().filter_map(|one| Some(one.path.parent()?.display().to_string()));
+        let named: Vec<_> =
+            of_kind.iter().map(|one| format!("{} ({})", one.path.display(), bytes(one.bytes))).collect();
+        let more = of_kind.iter().skip(MAX_NAMED_LEFTOVERS);
+        let folders = more.filter_map(|one| Some(one.path.parent()?.display().to_string()));
         let folders = distinct(&folders.collect::<Vec<_>>()).join(", ");
-        let more = match more.len() {
-            0 => String::new(),
-            n => format!(" and {n} more in {folders}"),
-        };
-        (!of_kind.is_empty()).then(|| some.join(", ") + &more)
+        let place = if folders.is_empty() { String::new() } else { format!(" in {folders}") };
+        let named = first_and_more(&named, MAX_NAMED_LEFTOVERS, [", ", " and"]);
+        (!of_kind.is_empty()).then(|| named + &place)
     };
     let aside = left.iter().filter_map(|one| match &one.kind {
         LeftoverKind::MovedAside(target) => {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use wellread_measure::compare::{MIN_SAMPLES, NoiseFloor, corrected, smallest_detectable_among, verdict};
 use wellread_measure::hypothesis::{TestResult, holm, yuen, yuen_paired};
 use wellread_measure::intervals::{Interval, Method, Pairing};
-use wellread_measure::nested::{self, MIN_PROCESSES};
+use wellread_measure::nested;
 use wellread_measure::{IntervalEstimator, Verdict};
 use wellread_report::Table;
 use wellread_report::columns::{Better, Quantity};
@@ -281,7 +281,8 @@ fn judge_row(
             row.scope = Scope::Within;
             row.noise_floor = None;
             row.ratio = cost_ratio(quantity, a, b);
-            row.reason = Some(too_few_processes(row.processes_a, row.processes_b));
+            let sides = [(row.processes_a, "A"), (row.processes_b, "B")];
+            row.reason = Some(nested::too_few_for_a_verdict(sides, ["process", "processes"]));
             return Judged::without_interval(row);
         }
     }
@@ -304,19 +305,6 @@ fn judge_row(
         Some(ratio) => Judged::by(row, ratio, test, floor),
         None => Judged::without_interval(row),
     }
-}
-
-/// Why so few processes give no verdict.
-fn too_few_processes(a: usize, b: usize) -> String {
-    let number = |n: usize| match n {
-        0 | 1 => "one process".to_owned(),
-        n => format!("{n} processes"),
-    };
-    format!(
-        "within these runs only: {} of A and {} of B, and a verdict needs {MIN_PROCESSES} of each",
-        number(a),
-        number(b)
-    )
 }
 
 fn cost_ratio(quantity: &Quantity, a: &Measured, b: &Measured) -> Option<f64> {

@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 use std::borrow::Borrow;
 use std::fmt;
 use wellread_report::columns;
+use wellread_report::words::first_and_more;
 
 /// The scope of a row's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -113,9 +114,7 @@ const MAX_NAMED: usize = 5;
 
 /// The first configurations of a list, and how many more there are. Their names have commas in them.
 pub(crate) fn first_of<S: Borrow<str>>(names: &[S]) -> String {
-    let first = names[..names.len().min(MAX_NAMED)].join("; ");
-    let more = names.len().saturating_sub(MAX_NAMED);
-    if more > 0 { format!("{first}; and {more} more") } else { first }
+    first_and_more(names, MAX_NAMED, ["; ", "; and"])
 }
 
 /// A configuration that only one side has.

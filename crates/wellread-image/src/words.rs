@@ -42,9 +42,35 @@ pub fn first_few<S: Borrow<str>>(names: &[S], most: usize) -> String {
     format!("{}{more}", names[..names.len().min(most)].join(", "))
 }
 
+/// The first names of a list, at most `most` of them, and how many more there are. `between` stands between names, and `and` before
+/// the number.
+///
+/// ```
+/// use wellread_image::words::first_and_more;
+///
+/// assert_eq!(first_and_more(&["a", "b", "c"], 2, [", ", " and"]), "a, b and 1 more");
+/// assert_eq!(first_and_more(&["a 1, 2", "b", "c"], 1, ["; ", "; and"]), "a 1, 2; and 2 more");
+/// ```
+pub fn first_and_more<S: Borrow<str>>(names: &[S], most: usize, [between, and]: [&str; 2]) -> String {
+    let first = names[..names.len().min(most)].join(between);
+    let more = names.len().saturating_sub(most);
+    if more > 0 { format!("{first}{and} {more} more") } else { first }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_say_how_many_more_names_there_are() {
+        let names = ["a", "b", "c"];
+        assert_eq!(
+            [1, 2, 3, 4].map(|most| first_and_more(&names, most, ["; ", "; and"])),
+            ["a; and 2 more", "a; b; and 1 more", "a; b; c", "a; b; c"]
+        );
+        assert_eq!(first_and_more(&names.map(str::to_owned), 2, [", ", " and"]), "a, b and 1 more");
+        assert_eq!(first_and_more::<String>(&[], 2, [", ", " and"]), "");
+    }
 
     #[test]
     fn lists_end_after_a_few_names() {

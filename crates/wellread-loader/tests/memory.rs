@@ -181,9 +181,9 @@ fn joined_reads_stay_within_the_bound() {
     let dataset = store.dataset();
     for workers in [0, 2] {
         let builder = Loader::builder(&dataset).batch_size(8).shuffle(2).workers(workers);
-        assert_eq!(builder.clone().build().unwrap().joined(), 16);
+        assert_eq!(builder.clone().build().unwrap().batches_per_read(), 16);
         let loader = check(&builder, 2 << 20);
-        assert!((1..16).contains(&loader.joined()), "{}", loader.joined());
+        assert!((1..16).contains(&loader.batches_per_read()), "{}", loader.batches_per_read());
         assert!(loader.memory().unwrap().to_string().contains("joined batches lowered from 16 to"));
     }
 }

@@ -27,6 +27,16 @@ use crate::samples::median;
 /// wide.
 pub const MIN_PROCESSES: usize = 3;
 
+/// Why two sides of so few processes give no verdict. Each side has its name, and a process is called `one` or `several`.
+pub fn too_few_for_a_verdict(sides: [(usize, &str); 2], [one, several]: [&str; 2]) -> String {
+    let number = |(count, side): (usize, &str)| match count {
+        0 | 1 => format!("one {one} of {side}"),
+        n => format!("{n} {several} of {side}"),
+    };
+    let [a, b] = sides.map(number);
+    format!("within these runs only: {a} and {b}, and a verdict needs {MIN_PROCESSES} of each")
+}
+
 /// The ratio of two sides measured in processes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NestedRatio {
@@ -171,6 +181,14 @@ mod tests {
         let found = ratio(&processes, &processes, &IntervalEstimator::default()).unwrap().ratio;
         assert!(found.low < 1.0 && found.high > 1.0, "{found:?}");
         assert_eq!(found.method, Method::HierarchicalBootstrap);
+    }
+
+    #[test]
+    fn why_few_processes_give_no_verdict_names_both_sides() {
+        assert_eq!(
+            too_few_for_a_verdict([(1, "A"), (2, "B")], ["process", "processes"]),
+            "within these runs only: one process of A and 2 processes of B, and a verdict needs 3 of each"
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use wellread::image::Channel;
 use wellread::store::convert::ConvertOptions;
 use wellread::store::parted::{self, PartedSet};
+use wellread::store::staged::Existing;
 use wellread::store::{Tune, WriteOptions, features, profiles, registry};
 use wellread::{Error, ImageMetadata, MemoryStore, PixelType, Shape};
 
@@ -192,7 +193,7 @@ impl Parts {
     ) -> PyResult<Self> {
         let name = format.clone();
         let set = abandonable(py, Activity::Opening, move |_| {
-            PartedSet::begin(&target, &name, overwrite, resume.as_deref())
+            PartedSet::begin(&target, &name, Existing::from_overwrite(overwrite), resume.as_deref())
         })?;
         Ok(Self { format, set: Mutex::new(Some(set)) })
     }

@@ -106,8 +106,13 @@ macro_rules! delegate_store {
         }
     };
     (@heads $self:ident $inner:expr) => {
-        fn heads(&$self, rows: &[usize], whole: bool, wanted: &mut $crate::place::Wanted) {
-            $inner.heads(rows, whole, wanted);
+        fn heads(
+            &$self,
+            rows: &[usize],
+            extent: $crate::ReadExtent,
+            wanted: &mut $crate::place::Wanted,
+        ) {
+            $inner.heads(rows, extent, wanted);
         }
     };
     (@ranges $self:ident $inner:expr) => {
@@ -190,7 +195,7 @@ macro_rules! default_answers {
         }
     };
     (@heads) => {
-        fn heads(&self, _: &[usize], _: bool, _: &mut $crate::place::Wanted) {}
+        fn heads(&self, _: &[usize], _: $crate::ReadExtent, _: &mut $crate::place::Wanted) {}
     };
     (@ranges) => {
         fn ranges(&self, _: &[$crate::Request], _: &mut $crate::place::Wanted) -> $crate::Result<()> {

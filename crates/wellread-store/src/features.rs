@@ -201,11 +201,27 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
 }
 
 /// As [`keys`], of the texts that `value` gives.
-fn keys_of(
+fn keys_of(source: &dyn Store, columns: &[String], value: ValueText) -> Result<Vec<String>> {
+    Ok(values_of(source, columns, value)?.map(|values| key_of(&values)).collect())
+}
+
+/// The values of `columns` in each row, of which [`keys`] makes one text; `None` where one is null.
+///
+/// # Errors
+/// A set without such columns.
+pub fn row_values(source: &dyn Store, columns: &[String]) -> Result<Vec<Vec<Option<String>>>> {
+    Ok(values_of(source, columns, key_at)?.collect())
+}
+
+/// The text of the value of a column in a row; `None` where there is none.
+type ValueText = fn(&ArrayRef, usize) -> Option<String>;
+
+/// As [`row_values`], of the texts that `value` gives, row by row.
+fn values_of(
     source: &dyn Store,
     columns: &[String],
-    value: fn(&ArrayRef, usize) -> Option<String>,
-) -> Result<Vec<String>> {
+    value: ValueText,
+) -> Result<impl Iterator<Item = Vec<Option<String>>>> {
     if columns.is_empty() {
         return Err(Error::new(source.path(), "no column was given to group by").hint("give at least one"));
     }
@@ -228,14 +244,13 @@ fn keys_of(
         });
     }
     let table = source.hints().features(columns)?;
-    let columns = table.as_ref().map_or(&[][..], RecordBatch::columns);
+    let columns = table.as_ref().map_or(vec![], |table| table.columns().to_vec());
     let rows = table.as_ref().map_or(0, RecordBatch::num_rows);
     if rows != source.len() {
         let (rows, images) = (counted(rows, "row"), counted(source.len(), "image"));
         return Err(Error::new(source.path(), format_args!("columns of {rows} beside {images}")));
     }
-    let key = |row| key_of(&columns.iter().map(|column| value(column, row)).collect::<Vec<_>>());
-    Ok((0..source.len()).map(key).collect())
+    Ok((0..rows).map(move |row| columns.iter().map(|column| value(column, row)).collect::<Vec<_>>()))
 }
 
 /// A plain value as text, decimals with all their digits, dates and times in ISO 8601; `None` where there is none.

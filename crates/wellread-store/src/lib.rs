@@ -186,8 +186,8 @@ pub use prefetch::prefetch;
 pub use registry::create;
 pub use sinks::{Discard, NumberedSink};
 pub use store::{
-    Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, check_request,
-    read_image, read_region, scan_ahead,
+    Block, CopySink, EachImage, FormatContext, PixelSink, ReadExtent, Request, RowInfo, Scratch, Store,
+    check_request, read_image, read_region, scan_ahead,
 };
 pub use store_layout::{StoreLayout, without_checksum};
 pub use wellread_image::words;

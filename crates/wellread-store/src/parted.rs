@@ -19,7 +19,7 @@ use crate::convert::{ConvertOptions, convert};
 use crate::finished::Output as _;
 use crate::format::{Format, JoinParts, OpenOptions, format_named};
 use crate::part_list::{self, ListedPart, PartList};
-use crate::staged::Staged;
+use crate::staged::{Existing, Staged};
 use crate::{Error, Result, Store, WriteOptions, entries, features, place, registry};
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
@@ -65,7 +65,7 @@ impl PartedSet {
     /// # Errors
     /// A target that is there and may not be replaced, or at which one file of all images must be. Parts of something
     /// else at the place. Another process that writes it.
-    pub fn begin(target: &Path, format: &str, overwrite: bool, resume: Option<&str>) -> Result<Self> {
+    pub fn begin(target: &Path, format: &str, existing: Existing, resume: Option<&str>) -> Result<Self> {
         let format = format_named(format)?;
         place::look_anew(target);
         let name = target.file_name().ok_or_else(|| Error::new(target, "is no file name to write to"))?;
@@ -78,9 +78,9 @@ impl PartedSet {
         }
         if resume.is_none() {
             // Left parts are removed.
-            drop(Staged::new(target, overwrite)?);
+            drop(Staged::new(target, existing)?);
         }
-        let mut staged = Staged::resumable(target, overwrite, resume.unwrap_or(NOT_RESUMED))?;
+        let mut staged = Staged::resumable(target, existing, resume.unwrap_or(NOT_RESUMED))?;
         staged.remove = resume.is_none();
         let set = Self { staged, format, name, is_resumed: resume.is_some() };
         let folder = set.staged.path().join(PARTS);

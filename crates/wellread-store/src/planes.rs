@@ -6,8 +6,8 @@
 use crate::each_row;
 use crate::place::Wanted;
 use crate::{
-    Block, EachImage, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
-    check_request, default_answers, delegate_columns, delegate_store,
+    Block, EachImage, FeatureTable, Hints, PixelSink, ReadExtent, Request, Result, RowHints, RowInfo,
+    Scratch, Store, check_request, default_answers, delegate_columns, delegate_store,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
@@ -161,11 +161,12 @@ impl Store for PlaneStore {
     }
 
     /// Only some planes of an image are read.
-    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
         for &row in rows {
             let Ok(image) = self.image(row) else { continue };
             let [t, c, z, ..] = self.shapes[image].shape.0;
-            self.inner.heads(&[image], whole && t * c * z == 1, wanted);
+            let extent = if t * c * z == 1 { extent } else { ReadExtent::Part };
+            self.inner.heads(&[image], extent, wanted);
         }
     }
 

@@ -16,6 +16,7 @@ pub use crate::format::{
 pub use crate::probe::Probe;
 
 use crate::format::BuiltIn;
+use crate::words::first_and_more;
 use crate::{Error, Result, Store, StoreWriter, WriteOptions, features, place, sites};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -212,16 +213,8 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
     let error = if probe.is_dir && probe.entries.is_empty() {
         Error::new(path, "the folder is empty: there is no image in it")
     } else if probe.is_dir {
-        let some: Vec<_> = probe.entries.iter().take(4).map(String::as_str).collect();
-        let more = probe.entries.len() - some.len();
-        Error::new(
-            path,
-            format_args!(
-                "no image format recognised; the folder holds {}{}",
-                some.join(", "),
-                if more > 0 { format!(" and {more} more") } else { String::new() }
-            ),
-        )
+        let some = first_and_more(&probe.entries, 4, [", ", " and"]);
+        Error::new(path, format_args!("no image format recognised; the folder holds {some}"))
     } else if probe.head.is_empty() {
         Error::new(path, "the file is empty")
     } else {

@@ -7,6 +7,7 @@
 //! Locks and links are the file system's own; how output gets into another [`place`] is in `staged/remote.rs`.
 
 mod cleaning;
+mod existing;
 mod held;
 mod in_order;
 mod leftovers;
@@ -20,6 +21,7 @@ mod scratch;
 
 pub use crate::finished::{Finished, Output};
 pub use cleaning::{MadeFolder, is_writing, is_writing_remotely, remove_unfinished, try_remove_unfinished};
+pub use existing::Existing;
 pub use held::hold;
 pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_beside, leftovers_of};
 pub use names::part;
@@ -54,8 +56,8 @@ const ATTEMPTS: usize = 100;
 pub struct Staged {
     target: PathBuf,
     temporary: PathBuf,
-    /// Whether what is at the target then is replaced.
-    overwrite: bool,
+    /// What becomes of what is at the target then.
+    existing: Existing,
     /// Whether what was written goes when this is dropped.
     pub(crate) remove: bool,
     /// Whether what was written stays when it is interrupted.
@@ -66,13 +68,13 @@ pub struct Staged {
 impl Staged {
     /// Chooses the temporary name for `target`; makes missing parent folders. Creates nothing else.
     ///
-    /// With `overwrite`, a file, an empty folder or a folder that holds a set of images and nothing else is
-    /// replaced. Other folders and devices never are. A link stays, and its target is replaced.
+    /// Folders that hold something else than a set of images, and devices, are never replaced. A link stays, and its target is
+    /// replaced.
     ///
     /// # Errors
     /// When `target` exists and may not be replaced, or the parent cannot be made.
-    pub fn new(target: &Path, overwrite: bool) -> Result<Self> {
-        let staged = Self::begin(target, overwrite)?;
+    pub fn new(target: &Path, existing: Existing) -> Result<Self> {
+        let staged = Self::begin(target, existing)?;
         // An earlier run's part that could have been resumed is not needed any more.
         let left = resume_folder(&staged.target);
         if !is_busy(&left) {
@@ -81,11 +83,11 @@ impl Staged {
         Ok(staged)
     }
 
-    fn begin(target: &Path, overwrite: bool) -> Result<Self> {
+    fn begin(target: &Path, existing: Existing) -> Result<Self> {
         if place::is_remote(target) {
-            return Self::remote(target, overwrite);
+            return Self::remote(target, existing);
         }
-        if !overwrite && target.symlink_metadata().is_ok() {
+        if existing == Existing::Kept && target.symlink_metadata().is_ok() {
             return Err(Error::new(target, "already exists").hint(overwrite_hint()));
         }
         let target = &through_links(target)?;
@@ -103,23 +105,23 @@ impl Staged {
         remove_leftovers(&parent, &name.to_string_lossy());
         let temporary = partial_name(&place);
         unfinished().push(temporary.clone());
-        Ok(Self { target: place, temporary, overwrite, remove: true, resumable: false, journal: None })
+        Ok(Self { target: place, temporary, existing, remove: true, resumable: false, journal: None })
     }
 
     /// In a place other than the file system.
-    fn remote(target: &Path, overwrite: bool) -> Result<Self> {
-        remote::check_target(target, overwrite)?;
+    fn remote(target: &Path, existing: Existing) -> Result<Self> {
+        remote::check_target(target, existing)?;
         let name = target.file_name().ok_or_else(|| Error::new(target, "is no file name to write to"))?;
         if let Some(parent) = target.parent() {
             remove_leftovers(parent, &name.to_string_lossy());
         }
         let (target, temporary) = (target.to_owned(), partial_name(target));
         unfinished().push(temporary.clone());
-        Ok(Self { target, temporary, overwrite, remove: true, resumable: false, journal: None })
+        Ok(Self { target, temporary, existing, remove: true, resumable: false, journal: None })
     }
 
     /// As [`Self::resumable`], in a place other than the file system.
-    fn resumable_remote(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
+    fn resumable_remote(target: &Path, existing: Existing, of: &str) -> Result<Self> {
         let temporary = resume_folder(target);
         if is_busy(&temporary) {
             return Err(
@@ -130,7 +132,7 @@ impl Staged {
         // The output that was being moved there is half of this set.
         let is_placing = journal.is_placing();
         if !is_placing {
-            remote::check_target(target, overwrite)?;
+            remote::check_target(target, existing)?;
         }
         journal.write()?;
         if journal.begun() {
@@ -138,8 +140,8 @@ impl Staged {
             remote::clear(&temporary, journal::NAME)?;
         }
         RESUMABLE.fetch_add(1, Ordering::Relaxed);
-        let (target, overwrite) = (target.to_owned(), overwrite || is_placing);
-        Ok(Self { target, temporary, overwrite, remove: false, resumable: true, journal: Some(journal) })
+        let (target, existing) = (target.to_owned(), if is_placing { Existing::Replaced } else { existing });
+        Ok(Self { target, temporary, existing, remove: false, resumable: true, journal: Some(journal) })
     }
 
     /// As [`Self::new`] for a folder that is kept when writing is interrupted, and gone on with: with a journal of
@@ -147,12 +149,12 @@ impl Staged {
     ///
     /// # Errors
     /// As [`Self::new`]; an earlier run's part is of something else, or its process still lives.
-    pub fn resumable(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
+    pub fn resumable(target: &Path, existing: Existing, of: &str) -> Result<Self> {
         if place::is_remote(target) {
-            return Self::resumable_remote(target, overwrite, of);
+            return Self::resumable_remote(target, existing, of);
         }
         for attempt in 1..=ATTEMPTS {
-            if let Some(staged) = Self::try_resumable(target, overwrite, of)? {
+            if let Some(staged) = Self::try_resumable(target, existing, of)? {
                 return Ok(staged);
             }
             pause(attempt);
@@ -161,8 +163,8 @@ impl Staged {
     }
 
     /// `None` where another process finishes at this moment.
-    fn try_resumable(target: &Path, overwrite: bool, of: &str) -> Result<Option<Self>> {
-        let mut staged = Self::begin(target, overwrite)?;
+    fn try_resumable(target: &Path, existing: Existing, of: &str) -> Result<Option<Self>> {
+        let mut staged = Self::begin(target, existing)?;
         let folder = resume_folder(&staged.target);
         unfinished().retain(|path| *path != staged.temporary);
         staged.remove = false;
@@ -180,7 +182,7 @@ impl Staged {
         });
         let Some(journal) = opened? else { return Ok(None) };
         if journal.begun() {
-            if !overwrite && staged.target.symlink_metadata().is_ok() {
+            if existing == Existing::Kept && staged.target.symlink_metadata().is_ok() {
                 staged.remove = true;
                 return Ok(None);
             }
@@ -211,14 +213,15 @@ impl Staged {
     /// # Errors
     /// As [`Self::new`] and [`Self::resumable`]; a target that is a single image and cannot be resumed.
     pub(crate) fn folder(target: &Path, options: &WriteOptions, single: bool) -> Result<Self> {
+        let existing = Existing::from_overwrite(options.overwrite);
         match &options.resume {
             Some(_) if single => Err(Error::new(
                 target,
                 "is written as a whole, not image by image, so that an interrupted run cannot be gone on with",
             )
             .hint(folder_hint())),
-            Some(of) => Self::resumable(target, options.overwrite, of),
-            None => Self::new(target, options.overwrite),
+            Some(of) => Self::resumable(target, existing, of),
+            None => Self::new(target, existing),
         }
     }
 
@@ -318,7 +321,7 @@ impl Staged {
 
     /// Moves `from` to the target, whatever other processes do there at the same time.
     fn place_locally(&self, from: &Path) -> Result<()> {
-        if !self.overwrite {
+        if self.existing == Existing::Kept {
             return move_new(from, &self.target).map_err(|e| match e.kind() {
                 io::ErrorKind::AlreadyExists => {
                     Error::new(&self.target, "was put there by another process meanwhile, and is kept")
@@ -388,7 +391,7 @@ fn being_replaced(target: &Path) -> Error {
 
 /// Writes `bytes` to `target`, whole or not at all, replacing a file that was there.
 pub fn write(target: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
-    let staged = Staged::new(target, true)?;
+    let staged = Staged::new(target, Existing::Replaced)?;
     std::fs::write(staged.path(), bytes).map_err(|e| Error::io(target, "cannot write", &e))?;
     staged.commit()
 }

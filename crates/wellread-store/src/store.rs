@@ -20,6 +20,15 @@ const ROWS_TOGETHER: usize = 16;
 /// The same of rows of which only heads are asked for.
 const HEADS_TOGETHER: usize = 64;
 
+/// How much of an image is going to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadExtent {
+    /// All of it: small files may be wanted whole.
+    Whole,
+    /// Some of it, or nobody knows how much.
+    Part,
+}
+
 /// A decoded piece of one image: a box of pixels in C order, contiguous, little-endian.
 ///
 /// The box may exceed the requested region and even the image (padded edge chunks); sinks clip it.
@@ -176,9 +185,9 @@ pub trait Store: Send + Sync {
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()>;
 
     /// Adds what has to be read before [`Self::ranges`] can tell where the pixels of some rows lie, such as the headers of their
-    /// files. It adds what is known without reading. `whole` says that all of each image is going to be read: small files may
-    /// then be wanted whole. For remote places; formats that say nothing are read all the same, more slowly.
-    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted);
+    /// files. It adds what is known without reading. `extent` says how much of each image is going to be read. For remote places;
+    /// formats that say nothing are read all the same, more slowly.
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted);
 
     /// Adds the bytes of files that [`Self::read`] is going to read for these requests. The index of their positions is
     /// read, if it was not yet.
@@ -323,7 +332,8 @@ impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
                 let after = (*end).min(next[stage] + together);
                 let rows: Vec<usize> = (next[stage]..after).filter_map(&**row).collect();
                 if stage == 0 {
-                    store.heads(&rows, !*are_heads, &mut wanted);
+                    let extent = if *are_heads { ReadExtent::Part } else { ReadExtent::Whole };
+                    store.heads(&rows, extent, &mut wanted);
                 } else {
                     let whole =
                         |row: usize| Some(Request { row, region: store.row_info(row).ok()?.shape.full() });

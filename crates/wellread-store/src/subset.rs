@@ -4,8 +4,8 @@ use crate::each_row;
 use crate::place::Wanted;
 use crate::store::{ROWS_AHEAD, scan_ahead};
 use crate::{
-    EachImage, FeatureTable, Hints, PartTable, PixelSink, Request, Result, RowHints, RowInfo, Scratch,
-    SetPart, SiteSummary, SiteTable, Store, delegate_columns, delegate_store,
+    EachImage, FeatureTable, Hints, PartTable, PixelSink, ReadExtent, Request, Result, RowHints, RowInfo,
+    Scratch, SetPart, SiteSummary, SiteTable, Store, delegate_columns, delegate_store,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
@@ -127,9 +127,9 @@ impl Store for Subset {
         Ok(())
     }
 
-    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
         let inner: Vec<usize> = rows.iter().filter_map(|&row| self.row(row).ok()).collect();
-        self.inner.heads(&inner, whole, wanted);
+        self.inner.heads(&inner, extent, wanted);
     }
 
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {

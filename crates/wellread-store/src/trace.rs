@@ -9,7 +9,7 @@
 //! `docs/trace.md`.
 
 use crate::place;
-use crate::staged::Staged;
+use crate::staged::{Existing, Staged};
 use crate::{Error, Result};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -57,7 +57,7 @@ pub fn start(path: &Path, about: &str) -> Result<()> {
         return Err(busy());
     }
     may_be_replaced(path)?;
-    let staged = Staged::new(path, true)?;
+    let staged = Staged::new(path, Existing::Replaced)?;
     // It is made now: a user who cannot write here shall know it before the work begins.
     let file = File::create(staged.path()).map_err(|e| Error::io(path, "cannot write", &e))?;
     if !wellread_trace::start() {

@@ -128,7 +128,10 @@ fn phase(
     let found = judged(&of_a, &of_b, estimator);
     let reason = match found {
         Some(_) => None,
-        None if runs[0].min(runs[1]) < MIN_PROCESSES => Some(too_few_runs(runs)),
+        None if runs[0].min(runs[1]) < MIN_PROCESSES => {
+            let sides = [(runs[0], "the baseline"), (runs[1], "this")];
+            Some(nested::too_few_for_a_verdict(sides, ["run", "runs"]))
+        }
         None => Some("no interval can be formed of these times".to_owned()),
     };
     let unjudged = Ratio { estimate: seconds / baseline_seconds, low: None, high: None };
@@ -169,19 +172,6 @@ fn judged(
         |runs: &[(usize, f64)]| -> Vec<Vec<f64>> { runs.iter().map(|(_, value)| vec![*value]).collect() };
     let found = nested::ratio(&processes(new), &processes(base), estimator)?;
     Some((found.ratio.into(), Some(found.p_value)))
-}
-
-/// Why so few runs give no verdict.
-fn too_few_runs([base, new]: [usize; 2]) -> String {
-    let number = |n: usize| match n {
-        0 | 1 => "one run".to_owned(),
-        n => format!("{n} runs"),
-    };
-    format!(
-        "within these runs only: {} of the baseline and {} of this, and a verdict needs {MIN_PROCESSES} of each",
-        number(base),
-        number(new)
-    )
 }
 
 fn word(ratio: &Ratio) -> Verdict {

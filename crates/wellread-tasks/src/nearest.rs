@@ -1,5 +1,7 @@
 //! Names that resemble one that is not there.
 
+use wellread_report::words::first_and_more;
+
 /// Most names that a message lists.
 const MAX_LISTED_NAMES: usize = 8;
 
@@ -24,15 +26,10 @@ pub fn listed(name: &str, names: &[String]) -> String {
     if names.len() <= MAX_LISTED_NAMES {
         return names.join(", ");
     }
-    let mut shown = nearest(name, names, MAX_LISTED_NAMES);
-    shown.extend(names.iter().map(String::as_str));
-    let mut distinct: Vec<&str> = Vec::new();
-    for one in shown {
-        if distinct.len() < MAX_LISTED_NAMES && !distinct.contains(&one) {
-            distinct.push(one);
-        }
-    }
-    format!("{} and {} more", distinct.join(", "), names.len() - distinct.len())
+    let near = nearest(name, names, MAX_LISTED_NAMES);
+    let others = names.iter().map(String::as_str).filter(|other| !near.contains(other));
+    let nearest_first: Vec<&str> = near.iter().copied().chain(others).collect();
+    first_and_more(&nearest_first, MAX_LISTED_NAMES, [", ", " and"])
 }
 
 #[cfg(test)]

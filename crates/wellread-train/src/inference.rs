@@ -16,7 +16,7 @@ use crate::experiment::Experiment;
 use crate::metrics;
 use crate::net::{Tensor, Unet};
 use crate::phases::Phases;
-use crate::task::Task;
+use crate::task::{Mode, Task};
 use crate::{memory, overlay, predict};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Map, Value, json};
@@ -54,7 +54,7 @@ pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut P
         path.display()
     );
     let (pairs, normal) = phases.phase("data_setup", |_| {
-        let pairs = Pairs::open(&config, experiment, task.seed, true)?;
+        let pairs = Pairs::open(&config, experiment, task.seed, Mode::Inference)?;
         let normal = Normal::of(&pairs, experiment.masks, config.data.normalize, set)?;
         Ok((pairs, normal))
     })?;

@@ -15,12 +15,13 @@ use crate::data::{Normal, Pairs, Patches};
 use crate::events::Events;
 use crate::experiment::Experiment;
 use crate::metrics::{self, Epoch, Scores};
-use crate::net::{Adam, Tensor, Unet};
+use crate::net::{Adam, Tensor, Unet, UnetSpec};
 use crate::phases::Phases;
-use crate::task::Task;
+use crate::task::{Mode, Task};
 use crate::{memory, overlay, predict};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Map, Value, json};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 use wellread_loader::{Dataset, ItemContext};
@@ -55,25 +56,16 @@ pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut P
     let checkpoints = task.output_dir.join(CHECKPOINTS);
     std::fs::create_dir_all(&checkpoints)
         .with_context(|| format!("cannot make the folder {}", checkpoints.display()))?;
-    let mut events = Events::create(&task.output_dir)?;
+    let events = Events::create(&task.output_dir)?;
     let earlier = match &task.checkpoint_path {
         Some(path) => Some(phases.phase("checkpoint_loading", |_| Checkpoint::read(path))?),
         None => None,
     };
-    let (pairs, normal, patches) = phases.phase("data_setup", |_| {
-        let pairs = Pairs::open(config, experiment, task.seed, false)?;
-        let set = earlier.as_ref().and_then(|c| c.state.set);
-        let normal = Normal::of(&pairs, experiment.masks, config.data.normalize, set)?;
-        let patches = Patches::new(&pairs, config, task.seed, experiment.masks)?;
-        Ok((pairs, normal, patches))
-    })?;
+    let (pairs, normal, patches) =
+        phases.phase("data_setup", |_| data(task, experiment, config, earlier.as_ref()))?;
     let spec = memory::spec(config);
     let (net, adam, start) = phases.phase("model_initialization", |_| {
-        let depth = pairs.images.row_info(pairs.training[0])?.shape.z();
-        let [height, width] = config.data.patch;
-        let step = 1usize << spec.depth;
-        let pixels: f64 = [depth, height, width].iter().map(|n| n.next_multiple_of(step) as f64).product();
-        let pixels = if spec.dimensions == 2 { pixels / step as f64 } else { pixels };
+        let pixels = patch_pixels(&pairs, config, spec)?;
         let patches = config.training.batch_size.min(patches.samples());
         let mut net = memory::network(spec, pixels * patches as f64, task.seed)?;
         let mut adam = Adam::new(&net, config.optimizer.weight_decay);
@@ -86,9 +78,9 @@ pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut P
         earlier.load(&mut net, Some(&mut adam)).context("the checkpoint")?;
         Ok((net, adam, earlier.state.epoch))
     })?;
-    let total = config.training.epochs as u64;
+    let epochs = start..config.training.epochs as u64;
     ensure!(
-        start < total,
+        !epochs.is_empty(),
         "the checkpoint has {} already: set training.epochs (max_epochs) to more",
         counted(start as usize, "epoch")
     );
@@ -97,71 +89,99 @@ pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut P
     phases.info(&json!({
         "num_batches": patches.len(), "num_samples": patches.samples(), "batch_size": config.training.batch_size,
         "training_images": pairs.training.len(), "validation_images": pairs.validation.len(),
-        "parameters": spec.parameters(), "epochs": total, "threads": rayon::current_num_threads(),
+        "parameters": spec.parameters(), "epochs": epochs.end, "threads": rayon::current_num_threads(),
         "data_workers": config.data.workers, "backend": "wellread U-Net (CPU)",
     }))?;
     let best = earlier.and_then(|c| c.state.best);
     let context = ItemContext::new();
     let mut run = Run { experiment, config, pairs, normal, net, adam, best, epochs: vec![], context };
+    let mut output = Output { task, checkpoints, events, table, earlier_rows, overlay: None };
     let begin = Instant::now();
-    let mut shown: Option<PathBuf> = None;
     phases.begin("full_training");
-    for epoch in start..total {
-        let first = epoch == start;
-        if first {
-            phases.begin("first_epoch");
-        }
-        let clock = Instant::now();
-        let train_loss = run.epoch(epoch, &patches, phases)?;
-        phases.sample("epoch", clock.elapsed().as_secs_f64(), 0);
-        if first {
-            phases.end()?;
-        }
-        let clock = Instant::now();
-        let validated = run.validate()?;
-        if !run.pairs.validation.is_empty() {
-            phases.sample("validation", clock.elapsed().as_secs_f64(), 0);
-        }
-        // Caches fill in a first epoch. Where no other follows, its first batch has to do.
-        if first && total - start > 1 {
-            phases.warm_up_so_far();
-        }
-        phases.flush()?;
+    for epoch in epochs.clone() {
+        let (train_loss, validated) = run.timed_epoch(epoch, &epochs, &patches, phases)?;
         let (val_loss, scores) = match &validated {
             Some((loss, scores, _)) => (Some(*loss), scores.clone()),
             None => (None, vec![]),
         };
         let row = Epoch { epoch: epoch + 1, step: run.adam.steps, train_loss, val_loss, scores };
-        report(&mut events, &row, run.rate(run.adam.steps, patches.len()))?;
-        crate::stdout::say(&sentence(&row, total, begin));
+        report(&mut output.events, &row, run.rate(run.adam.steps, patches.len()))?;
+        crate::stdout::say(&sentence(&row, epochs.end, begin));
         run.epochs.push(row);
-        metrics::write_table(&table, &earlier_rows, &run.epochs)?;
+        metrics::write_table(&output.table, &output.earlier_rows, &run.epochs)?;
+        output.keep(&mut run, spec, validated.as_ref())?;
+    }
+    phases.end()?;
+    phases.artifact("loss_curve", &output.table)?;
+    if let Some(path) = output.overlay {
+        phases.artifact("overlay", &path)?;
+    }
+    phases.final_metrics(&run.final_metrics())
+}
+
+/// The images with their targets, how they are normalised, and the patches that are cut out of them.
+fn data(
+    task: &Task,
+    experiment: &Experiment,
+    config: &Config,
+    earlier: Option<&Checkpoint>,
+) -> Result<(Pairs, Normal, Patches)> {
+    let pairs = Pairs::open(config, experiment, task.seed, Mode::Train)?;
+    let set = earlier.and_then(|c| c.state.set);
+    let normal = Normal::of(&pairs, experiment.masks, config.data.normalize, set)?;
+    let patches = Patches::new(&pairs, config, task.seed, experiment.masks)?;
+    Ok((pairs, normal, patches))
+}
+
+/// Pixels of a patch, as the network pads it.
+fn patch_pixels(pairs: &Pairs, config: &Config, spec: UnetSpec) -> Result<f64> {
+    let depth = pairs.images.row_info(pairs.training[0])?.shape.z();
+    let [height, width] = config.data.patch;
+    let step = 1usize << spec.depth;
+    let pixels: f64 = [depth, height, width].iter().map(|n| n.next_multiple_of(step) as f64).product();
+    Ok(if spec.dimensions == 2 { pixels / step as f64 } else { pixels })
+}
+
+/// The files that training writes.
+struct Output<'a> {
+    task: &'a Task,
+    /// Folder of checkpoints.
+    checkpoints: PathBuf,
+    events: Events,
+    /// Losses and scores of each epoch.
+    table: PathBuf,
+    /// Its rows of the run that a checkpoint is of.
+    earlier_rows: Vec<String>,
+    /// The picture of the best epoch, once there is one.
+    overlay: Option<PathBuf>,
+}
+
+impl Output<'_> {
+    /// Keeps the network of the last epoch; where that is the best so far, also as the best one, with a picture.
+    fn keep(&mut self, run: &mut Run<'_>, spec: UnetSpec, validated: Option<&Validated>) -> Result<()> {
         let better = run.is_better();
+        let Some(last) = run.epochs.last() else { return Ok(()) };
         let state = State {
-            config: config.clone(),
+            config: run.config.clone(),
             network: spec,
-            seed: task.seed,
-            epoch: epoch + 1,
+            seed: self.task.seed,
+            epoch: last.epoch,
             step: run.adam.steps,
             best: run.best,
             set: run.normal.set,
         };
-        checkpoint::write(&checkpoints.join("last.safetensors"), &run.net, &run.adam, &state)?;
-        if better {
-            checkpoint::write(&checkpoints.join("best.safetensors"), &run.net, &run.adam, &state)?;
-            if let Some((.., Some([image, target, result]))) = &validated {
-                let path = task.output_dir.join("overlay.png");
-                overlay::write(&path, &(experiment.draw)(config, [image, target, result]))?;
-                shown = Some(path);
-            }
+        checkpoint::write(&self.checkpoints.join("last.safetensors"), &run.net, &run.adam, &state)?;
+        if !better {
+            return Ok(());
         }
+        checkpoint::write(&self.checkpoints.join("best.safetensors"), &run.net, &run.adam, &state)?;
+        if let Some((.., Some([image, target, result]))) = validated {
+            let path = self.task.output_dir.join("overlay.png");
+            overlay::write(&path, &(run.experiment.draw)(run.config, [image, target, result]))?;
+            self.overlay = Some(path);
+        }
+        Ok(())
     }
-    phases.end()?;
-    phases.artifact("loss_curve", &table)?;
-    if let Some(path) = shown {
-        phases.artifact("overlay", &path)?;
-    }
-    phases.final_metrics(&run.final_metrics())
 }
 
 impl Run<'_> {
@@ -176,6 +196,37 @@ impl Run<'_> {
                 optimizer.lr * (0.01 + 0.99 * half)
             }
         }
+    }
+
+    /// Trains for one of this run's epochs and validates, and notes the times of both; gives the mean loss of its patches.
+    fn timed_epoch(
+        &mut self,
+        epoch: u64,
+        epochs: &Range<u64>,
+        patches: &Patches,
+        phases: &mut Phases,
+    ) -> Result<(f64, Option<Validated>)> {
+        let first = epoch == epochs.start;
+        if first {
+            phases.begin("first_epoch");
+        }
+        let clock = Instant::now();
+        let train_loss = self.epoch(epoch, patches, phases)?;
+        phases.sample("epoch", clock.elapsed().as_secs_f64(), 0);
+        if first {
+            phases.end()?;
+        }
+        let clock = Instant::now();
+        let validated = self.validate()?;
+        if !self.pairs.validation.is_empty() {
+            phases.sample("validation", clock.elapsed().as_secs_f64(), 0);
+        }
+        // Caches fill in a first epoch. Where no other follows, its first batch has to do.
+        if first && epochs.end - epochs.start > 1 {
+            phases.warm_up_so_far();
+        }
+        phases.flush()?;
+        Ok((train_loss, validated))
     }
 
     /// One epoch; gives the mean loss of its patches.

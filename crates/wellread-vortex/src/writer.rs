@@ -15,7 +15,7 @@ use vortex::file::WriteOptionsSessionExt;
 use wellread_store::features::refuse_nul;
 use wellread_store::guard::guarded;
 use wellread_store::place::{self, Writer};
-use wellread_store::staged::Staged;
+use wellread_store::staged::{Existing, Staged};
 use wellread_store::table::arrow_array as ours;
 use wellread_store::table::arrow_schema::SchemaRef;
 use wellread_store::table::{TableWriter, ThreadSink};
@@ -30,7 +30,7 @@ pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<TableWrite
     refuse_nul(target, "Vortex", options.features.as_ref())?;
     times::check(target, options.features.as_ref())?;
     let plan = Plan { codec, tune: options.tune, jobs: options.jobs };
-    let staged = Staged::new(target, options.overwrite)?;
+    let staged = Staged::new(target, Existing::from_overwrite(options.overwrite))?;
     let name = target.to_owned();
     let make = move |schema: SchemaRef| {
         let file =

@@ -52,13 +52,13 @@ pub struct Candidate {
 
 impl Candidate {
     /// Whether this is the user's own set.
-    pub fn is_there(&self) -> bool {
+    pub fn is_own_set(&self) -> bool {
         self.compression.is_none()
     }
 
     /// The name in tables and sentences.
     pub fn name(&self) -> String {
-        if self.is_there() {
+        if self.is_own_set() {
             return format!("as it is ({}, {})", self.format, self.codec);
         }
         let chunk = self.chunk.map_or(String::new(), |[_, _, z, y, x]| format!(", chunks {z}x{y}x{x}"));
@@ -77,7 +77,7 @@ impl Candidate {
     /// # Errors
     /// A set that cannot be opened.
     pub fn open(&self, own: &crate::feed::Open<'_>) -> Result<Box<dyn Store>> {
-        if self.is_there() {
+        if self.is_own_set() {
             return own();
         }
         let options = OpenOptions { format: Some(self.format.to_owned()), ..OpenOptions::default() };

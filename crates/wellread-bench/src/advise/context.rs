@@ -2,7 +2,7 @@
 
 use super::allowance::Batches;
 use super::candidates::Candidate;
-use super::measure::{self, Figures, MeasureBudget};
+use super::measure::{self, Figures, Files, MeasureBudget};
 use super::settings::Settings;
 use crate::feed::{Feed, LoaderSettings, Open};
 use crate::sample::Sample;
@@ -60,7 +60,7 @@ impl Study<'_> {
 
     /// Rows of a candidate that are the sample.
     pub(super) fn rows(&self, candidate: &Candidate) -> Vec<usize> {
-        if candidate.is_there() { self.sample.rows.clone() } else { (0..self.sample.rows.len()).collect() }
+        if candidate.is_own_set() { self.sample.rows.clone() } else { (0..self.sample.rows.len()).collect() }
     }
 
     /// A candidate's sample, loaded like this.
@@ -73,12 +73,12 @@ impl Study<'_> {
         &self,
         (what, left): (&str, usize),
         candidates: &[&Candidate],
-        cold: bool,
+        files: Files,
         pace: MeasureBudget,
     ) -> Result<Figures> {
         let rows: Vec<_> = candidates.iter().map(|c| (*c, self.rows(c))).collect();
         let report = |n, of| (self.progress)(what, n, of);
-        section(what, left, || measure::candidates(&rows, self.own, &self.how, cold, pace, &report))
+        section(what, left, || measure::candidates(&rows, self.own, &self.how, files, pace, &report))
     }
 }
 

@@ -167,7 +167,7 @@ fn cache(
     notes: &mut Vec<String>,
 ) -> Result<(Cache, Vec<String>, Vec<SettingResult>)> {
     let sample = &study.sample;
-    if study.settings.cells.is_some() && best.is_there() {
+    if study.settings.cells.is_some() && best.is_own_set() {
         // Here a cache would keep crops; one of a set of cells keeps the images, which is measured as block order.
         let why = "no cache: in random order it would have to keep all images";
         return Ok((Cache::None, vec![why.to_owned()], vec![]));

@@ -162,6 +162,15 @@ pub struct Figures {
     pub cold: Series,
 }
 
+/// The files that batches are measured from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// Files whose pages are in memory.
+    Warm,
+    /// The same, and files whose pages were dropped from it, where they can be.
+    WarmAndCold,
+}
+
 /// A candidate and the rows of it that are the sample.
 pub type Rows<'c> = (&'c Candidate, Vec<usize>);
 
@@ -173,7 +182,7 @@ pub fn candidates(
     candidates: &[Rows<'_>],
     own: &Open<'_>,
     how: &LoaderSettings,
-    cold: bool,
+    files: Files,
     pace: MeasureBudget,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Figures> {
@@ -181,7 +190,7 @@ pub fn candidates(
     let mut plan = Plan::new(pace.seed).rounds(pace.rounds).warmup(1).time_budget(pace.budget).fit();
     for (number, (candidate, rows)) in candidates.iter().enumerate() {
         let feed = Feed::new(Box::new(|| candidate.open(own)), rows.clone(), how.clone());
-        let mut drops = cold;
+        let mut drops = files == Files::WarmAndCold;
         plan = plan.add_with_turn(number.to_string(), move |turn| -> Result<Turn> {
             let single = single(&*candidate.open(own)?, rows, pace.seed, turn.round as u64)?;
             let mut from_cold = f64::NAN;

@@ -41,7 +41,7 @@ pub(super) fn predict(
         let name = candidate.name();
         let rate = tried.iter().find(|one| one.name == name).map(|one| one.images_per_s.value);
         // The set as it is was read over the link: its speed of decoding alone is not known.
-        let local = rate.filter(|_| !candidate.is_there()).unwrap_or(f64::INFINITY);
+        let local = rate.filter(|_| !candidate.is_own_set()).unwrap_or(f64::INFINITY);
         match asked(study, candidate) {
             Ok(asked) => {
                 let (requests, bytes) = asked.of_all(study.sample.of as u64);
@@ -105,7 +105,7 @@ fn asked(study: &Study<'_>, candidate: &Candidate) -> Result<Asked> {
     let images = rows.len() as u64;
     counted::forget();
     let recording = Recording::start();
-    let store = if candidate.is_there() {
+    let store = if candidate.is_own_set() {
         (study.own)()?
     } else {
         let options = OpenOptions { format: Some(candidate.format.to_owned()), ..OpenOptions::default() };

@@ -8,7 +8,7 @@
 use super::allowance::batches_of_run;
 use super::candidates::Candidate;
 use super::context::{NO_TIME, ROUNDS, Study};
-use super::measure::Figures;
+use super::measure::{Figures, Files};
 use anyhow::{Context as _, Result};
 
 /// Shares of the time budget.
@@ -42,7 +42,7 @@ impl Screening {
     ) -> Result<Self> {
         let refs: Vec<&Candidate> = all.iter().collect();
         let pace = study.pace(SCREENING_SHARE, ROUNDS.0);
-        let screened = study.measure(("screening formats", 6), &refs, false, pace)?;
+        let screened = study.measure(("screening formats", 6), &refs, Files::Warm, pace)?;
         notes.extend(not_measured(all, &screened, unwritten));
         let fastest = screened.batches.best().context("no candidate could be measured")?;
         if !study.has_time_for(RUNS_OF_MEASURING, seconds_of_run(study, &screened, fastest)) {
@@ -52,7 +52,7 @@ impl Screening {
         let finalists = finalists(all, &screened);
         let chosen: Vec<&Candidate> = finalists.iter().map(|&i| &all[i]).collect();
         let pace = study.pace(MEASURING_SHARE, ROUNDS.1);
-        let again = study.measure(("measuring formats", 5), &chosen, true, pace)?;
+        let again = study.measure(("measuring formats", 5), &chosen, Files::WarmAndCold, pace)?;
         // One that was left out for want of time has no figure at all.
         let mut each = again.batches.values.iter().zip(&again.cold.values);
         if each.any(|(batches, cold)| !batches.is_empty() && cold.is_empty()) {

@@ -31,7 +31,7 @@ use wellread_measure::compare::Verdict;
 use wellread_measure::environment::Environment;
 use wellread_measure::limits::{LimitSettings, measure_copy};
 use wellread_store::Store;
-use wellread_store::staged::Staged;
+use wellread_store::staged::{Existing, Staged};
 use wellread_store::words::counted;
 
 /// Share of the time budget; those of candidates are in [`super::screening`], those of the loader in [`super::loading`].
@@ -65,7 +65,7 @@ pub fn study(
     std::fs::create_dir_all(&settings.scratch)
         .with_context(|| format!("cannot make the folder {}", settings.scratch.display()))?;
     // Never moved into place: it goes when this is dropped, when the program is interrupted, or with the next study.
-    let scratch = Staged::new(&settings.scratch.join("wellread-advise"), true)?;
+    let scratch = Staged::new(&settings.scratch.join("wellread-advise"), Existing::Replaced)?;
     let shape = Shape(sample.shape_tczyx);
     let folder = scratch.create_dir()?;
     let report = |n, of| progress("writing candidates", n, of);
@@ -136,7 +136,7 @@ pub fn study(
         format: best.format,
         compression: best.compression,
         chunk: best.chunk,
-        as_it_is: best.is_there(),
+        as_it_is: best.is_own_set(),
         workers: how.workers,
         batch_size: loader.batch_size,
         cache: loader.cache,

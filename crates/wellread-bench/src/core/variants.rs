@@ -28,7 +28,7 @@ use wellread_measure::steady::{ChangePoints, Shape, steady_state};
 use wellread_report::columns::{Better, quantity};
 use wellread_report::table::samples::{BATCHES, medians_tell};
 use wellread_report::{Cell, Row, Samples as RawSamples, Table};
-use wellread_store::words::{counted, counted_with};
+use wellread_store::words::{counted, counted_with, first_and_more};
 use wellread_trace::{Kind, labelled};
 
 pub use super::measurement::{Keys, LEFT_OUT, Measurement, Results, Settings, Unavailable, Variant, name_of};
@@ -243,12 +243,10 @@ fn trim_warmup(outcome: &mut Outcome<Measurement>, settings: &Settings<'_>, seed
         .filter_map(|variant| Some(format!("{} {}", variant.name, slow_begin(variant, seed)?)))
         .collect();
     if !slow.is_empty() {
-        let more = slow.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         notes.push(format!(
-            "{}: runs begin slower than they go on, and their figures hold both: {}{more}",
+            "{}: runs begin slower than they go on, and their figures hold both: {}",
             settings.name,
-            slow[..slow.len().min(NAMED)].join("; ")
+            first_and_more(&slow, NAMED, ["; ", "; and"])
         ));
     }
     notes

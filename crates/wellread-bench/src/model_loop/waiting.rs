@@ -15,6 +15,7 @@ use crate::core::words::{number, percent};
 use wellread_measure::intervals::Interval;
 use wellread_measure::samples::median;
 use wellread_report::{Finding, Severity, Table, Topic};
+use wellread_store::words::first_and_more;
 
 /// Slow formats that the sentence names.
 const NAMED: usize = 3;
@@ -204,10 +205,8 @@ fn would_bind(mut slow: Vec<&Waiting>) -> String {
     let verb = if most == Bottleneck::Loading { "bind" } else { "take a part that matters" };
     slow.retain(|w| w.binds == most);
     let named: Vec<String> =
-        slow.iter().take(NAMED).map(|w| format!("with {} {}", w.format(), w.share_with_interval())).collect();
-    let more = slow.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!("; loading would {verb} {}{more}", named.join(", "))
+        slow.iter().map(|w| format!("with {} {}", w.format(), w.share_with_interval())).collect();
+    format!("; loading would {verb} {}", first_and_more(&named, NAMED, [", ", "; and"]))
 }
 
 /// Waiting by difference of a format, for the detail of its finding; empty where the rounds are too few for an interval. The

@@ -50,102 +50,147 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     args.diagnosis.check_unused()?;
     super::note_machine_leftovers(ui);
-    let environment = Environment::capture(&[Path::new(".")]);
-    let formats: Vec<Value> = wellread_store::formats()
-        .iter()
-        .filter_map(|f| Some(json!({ "name": f.name, "about": f.about, "engine": (f.engine)().ok()? })))
-        .collect();
-    let absent: Vec<Value> = wellread_store::registry::missing_formats()
-        .iter()
-        .map(|(name, how_to_get)| json!({ "name": name, "how_to_get": how_to_get }))
-        .collect();
-    let models: Vec<Value> =
-        wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
-    let program = wellread_worker::python(args.python.as_deref());
-    let program = program.to_string_lossy();
-    let python = ask_python(&*program, PACKAGES, &[], PROBE_TIMEOUT)
-        .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
-    let library = wellread_infer::backend::onnxruntime::find(None, args.python.as_deref())
-        .map_err(|e| format!("{e:#}"));
-    let gpu = ask(
-        "nvidia-smi",
-        &["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
-        PROBE_TIMEOUT,
-    );
+    let found = Found::look(args.python.as_deref());
     if ui.json {
-        return ui.document(&json!({
+        return ui.document(&found.document());
+    }
+    found.say_build(ui);
+    found.say_machine(ui);
+    found.say_inference(ui);
+    found.say_python(ui);
+    Ok(())
+}
+
+/// The things that this build, the machine and a Python have. Each that was asked for may be an error: why it is not there.
+struct Found {
+    formats: Vec<Value>,
+    absent: Vec<Value>,
+    models: Vec<Value>,
+    environment: Environment,
+    /// The Python that was asked.
+    program: String,
+    /// Versions of its packages.
+    python: Result<Value, String>,
+    /// The library of ONNX Runtime.
+    library: Result<PathBuf, String>,
+    gpu: Result<String, String>,
+}
+
+impl Found {
+    fn look(python: Option<&Path>) -> Self {
+        let environment = Environment::capture(&[Path::new(".")]);
+        let formats = wellread_store::formats()
+            .iter()
+            .filter_map(|f| Some(json!({ "name": f.name, "about": f.about, "engine": (f.engine)().ok()? })))
+            .collect();
+        let absent = wellread_store::registry::missing_formats()
+            .iter()
+            .map(|(name, how_to_get)| json!({ "name": name, "how_to_get": how_to_get }))
+            .collect();
+        let models =
+            wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
+        let program = wellread_worker::python(python).to_string_lossy().into_owned();
+        let packages = ask_python(&program, PACKAGES, &[], PROBE_TIMEOUT)
+            .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
+        let library = wellread_infer::backend::onnxruntime::find(None, python).map_err(|e| format!("{e:#}"));
+        let gpu = ask(
+            "nvidia-smi",
+            &["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
+            PROBE_TIMEOUT,
+        );
+        Self { formats, absent, models, environment, program, python: packages, library, gpu }
+    }
+
+    fn document(&self) -> Value {
+        json!({
             "wellread": env!("CARGO_PKG_VERSION"),
-            "formats": formats,
-            "formats_missing": absent,
-            "models": models,
-            "machine": environment,
-            "warnings": environment.noise_warnings(),
+            "formats": self.formats,
+            "formats_missing": self.absent,
+            "models": self.models,
+            "machine": self.environment,
+            "warnings": self.environment.noise_warnings(),
             "candle_devices": CANDLE_DEVICES,
-            "python": python.as_ref().ok(),
-            "python_missing": python.as_ref().err(),
-            "onnxruntime_library": library.as_deref().ok().map(path_text::text),
-            "onnxruntime_library_missing": library.as_ref().err(),
-            "gpu": gpu.as_ref().ok(),
-            "gpu_missing": gpu.as_ref().err(),
-        }));
+            "python": self.python.as_ref().ok(),
+            "python_missing": self.python.as_ref().err(),
+            "onnxruntime_library": self.library.as_deref().ok().map(path_text::text),
+            "onnxruntime_library_missing": self.library.as_ref().err(),
+            "gpu": self.gpu.as_ref().ok(),
+            "gpu_missing": self.gpu.as_ref().err(),
+        })
     }
-    ui.say(format!("wellread {}\n\nStorage formats of this build", env!("CARGO_PKG_VERSION")));
-    for format in &formats {
-        ui.say(format!("  ok       {:<19}{}", text(&format["name"]), text(&format["engine"])));
-    }
-    for format in &absent {
-        ui.say(format!("  missing  {:<19}{}", text(&format["name"]), text(&format["how_to_get"])));
-    }
-    if !wellread_store::registry::absent_formats().is_empty() {
-        ui.say(format!("           {HOW_TO_BUILD}"));
-    }
-    ui.say("\nModels of this build");
-    for model in &models {
-        ui.say(format!("  ok       {:<14}{}", text(&model["name"]), text(&model["about"])));
-    }
-    ui.say("\nMachine");
-    for line in aligned(&facts(&environment, Moment::Now)) {
-        ui.say(line);
-    }
-    for warning in environment.noise_warnings() {
-        ui.say(format!("  note     {warning}"));
-    }
-    ui.say("\nDevices");
-    match &gpu {
-        Ok(gpu) => gpu.trim().lines().for_each(|line| ui.say(format!("  ok       {line}"))),
-        Err(why) => {
-            ui.say(format!(
-                "  missing  NVIDIA GPU ({why}); models run on the CPU. With a GPU: install its driver"
-            ));
+
+    fn say_build(&self, ui: Ui) {
+        ui.say(format!("wellread {}\n\nStorage formats of this build", env!("CARGO_PKG_VERSION")));
+        for format in &self.formats {
+            ui.say(format!("  ok       {:<19}{}", text(&format["name"]), text(&format["engine"])));
+        }
+        for format in &self.absent {
+            ui.say(format!("  missing  {:<19}{}", text(&format["name"]), text(&format["how_to_get"])));
+        }
+        if !wellread_store::registry::absent_formats().is_empty() {
+            ui.say(format!("           {HOW_TO_BUILD}"));
+        }
+        ui.say("\nModels of this build");
+        for model in &self.models {
+            ui.say(format!("  ok       {:<14}{}", text(&model["name"]), text(&model["about"])));
         }
     }
-    ui.say("\nInference (for infer --framework candle, onnxruntime)");
-    let gpus = if CANDLE_DEVICES.contains(&"cuda") {
-        "candle's on NVIDIA GPUs"
-    } else {
-        "GPUs need a build with the cargo feature `cuda`"
-    };
-    ui.say(format!("  ok       candle        wellread's own kernels on the CPU; {gpus}"));
-    match &library {
-        Ok(path) => ui.say(format!("  ok       onnxruntime   {}", path.display())),
-        Err(why) => ui.say(format!("  missing  onnxruntime   {why}")),
-    }
-    ui.say("\nPython (for infer, for bench --framework and for comparing with its libraries; wellread needs none)");
-    match &python {
-        Ok(Value::Object(found)) => {
-            for (name, version) in found {
-                match version.as_str() {
-                    Some(version) => ui.say(format!("  ok       {name:<15}{version}")),
-                    None => ui.say(format!("  missing  {name:<15}{}", how_to_install(name))),
-                }
+
+    fn say_machine(&self, ui: Ui) {
+        ui.say("\nMachine");
+        for line in aligned(&facts(&self.environment, Moment::Now)) {
+            ui.say(line);
+        }
+        for warning in self.environment.noise_warnings() {
+            ui.say(format!("  note     {warning}"));
+        }
+        ui.say("\nDevices");
+        match &self.gpu {
+            Ok(gpu) => gpu.trim().lines().for_each(|line| ui.say(format!("  ok       {line}"))),
+            Err(why) => {
+                ui.say(format!(
+                    "  missing  NVIDIA GPU ({why}); models run on the CPU. With a GPU: install its driver"
+                ));
             }
         }
-        Ok(_) => ui.say("  missing  the answer of Python was not understood"),
-        Err(why) => {
-            ui.say(format!("  missing  {program} ({why}); install Python 3.10 or newer, or pass --python"));
+    }
+
+    fn say_inference(&self, ui: Ui) {
+        ui.say("\nInference (for infer --framework candle, onnxruntime)");
+        let gpus = if CANDLE_DEVICES.contains(&"cuda") {
+            "candle's on NVIDIA GPUs"
+        } else {
+            "GPUs need a build with the cargo feature `cuda`"
+        };
+        ui.say(format!("  ok       candle        wellread's own kernels on the CPU; {gpus}"));
+        match &self.library {
+            Ok(path) => ui.say(format!("  ok       onnxruntime   {}", path.display())),
+            Err(why) => ui.say(format!("  missing  onnxruntime   {why}")),
         }
     }
-    Ok(())
+
+    fn say_python(&self, ui: Ui) {
+        ui.say(
+            "\nPython (for infer, for bench --framework and for comparing with its libraries; wellread needs none)",
+        );
+        match &self.python {
+            Ok(Value::Object(found)) => {
+                for (name, version) in found {
+                    match version.as_str() {
+                        Some(version) => ui.say(format!("  ok       {name:<15}{version}")),
+                        None => ui.say(format!("  missing  {name:<15}{}", how_to_install(name))),
+                    }
+                }
+            }
+            Ok(_) => ui.say("  missing  the answer of Python was not understood"),
+            Err(why) => {
+                let program = &self.program;
+                ui.say(format!(
+                    "  missing  {program} ({why}); install Python 3.10 or newer, or pass --python"
+                ));
+            }
+        }
+    }
 }
 
 /// Facts in lines, their values below each other.

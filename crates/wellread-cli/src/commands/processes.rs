@@ -24,7 +24,7 @@ use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::intervals::IntervalEstimator;
 use wellread_measure::path_text;
 use wellread_report::{Cell, Fact, ReportInput, Samples, Table, columns};
-use wellread_store::staged::{MadeFolder, Staged};
+use wellread_store::staged::{Existing, MadeFolder, Staged};
 
 /// Options that a child is given by its parent, each with a value.
 const CHILD_OPTIONS: [&str; 5] = ["processes", "out", "output", "data-dir", "trace"];
@@ -96,7 +96,7 @@ pub fn run(
     }
     words.retain(|word| !["--json", "--quiet", "-q"].contains(&word.as_str()));
     // Goes when this ends, however it does.
-    let scratch = Staged::new(&config.out.join("processes"), false)?;
+    let scratch = Staged::new(&config.out.join("processes"), Existing::Kept)?;
     let folder = scratch.create_dir()?;
     let (mut inputs, mut report): (Vec<ReportInput>, Option<ReportInput>) = (Vec::new(), None);
     let mut failures = Vec::new();

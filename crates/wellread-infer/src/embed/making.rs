@@ -16,7 +16,7 @@ use anyhow::Result;
 use parquet::file::metadata::KeyValue;
 use std::collections::HashSet;
 use std::path::PathBuf;
-use wellread_store::staged::{self, Staged};
+use wellread_store::staged::{self, Existing, Staged};
 use wellread_store::{Error, Store, place};
 
 /// The file in the folder of parts that becomes the table.
@@ -125,12 +125,12 @@ impl Making {
         if !options.resume {
             // An earlier run's parts are not wanted any more.
             let left = staged::part(&options.out);
-            drop(Staged::new(&options.out, options.overwrite)?);
+            drop(Staged::new(&options.out, Existing::from_overwrite(options.overwrite))?);
             if let Some(left) = left.filter(|left| !left.exists()) {
                 tell(&Event::Discarded(&left));
             }
         }
-        let staged = Staged::resumable(&options.out, options.overwrite, made_of)?;
+        let staged = Staged::resumable(&options.out, Existing::from_overwrite(options.overwrite), made_of)?;
         let folder = staged.path().to_owned();
         Ok(Self { staged, folder, made_of: made_of.to_owned(), images, part })
     }
@@ -232,7 +232,7 @@ impl Making {
         drop(self);
         if nothing {
             // Nothing to go on with.
-            drop(Staged::new(&options.out, options.overwrite));
+            drop(Staged::new(&options.out, Existing::from_overwrite(options.overwrite)));
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 use wellread_store::convert::ConvertOptions;
 use wellread_store::parted::{PartedSet, holds, write_part};
+use wellread_store::staged::Existing;
 use wellread_store::subset::Subset;
 use wellread_store::{Compression, Store, WriteOptions};
 
@@ -17,7 +18,7 @@ fn parts_become_one_table() {
     let dir = tempfile::tempdir().unwrap();
     let (images, source) = whole(dir.path(), 7);
     let target = dir.path().join("set.lance");
-    let set = PartedSet::begin(&target, "lance", false, None).unwrap();
+    let set = PartedSet::begin(&target, "lance", Existing::Kept, None).unwrap();
     assert!(set.joins());
     let [three, four] = [0..3, 3..7].map(|rows| part(&set, &source, rows, Compression::Default));
     let written = [data_files(&set.part(&three)), data_files(&set.part(&four))].concat();
@@ -39,7 +40,7 @@ fn parts_become_one_table() {
     assert_eq!(versions.iter().filter(is_version).count(), 1, "{versions:?}");
     // A LanceDB folder has the dataset in it.
     let database = dir.path().join("set.lancedb");
-    let set = PartedSet::begin(&database, "lance", false, None).unwrap();
+    let set = PartedSet::begin(&database, "lance", Existing::Kept, None).unwrap();
     let all = part(&set, &source, 0..7, Compression::Default);
     assert_eq!(set.commit(&[all], &WriteOptions::default()).unwrap(), 7);
     check(&*open_table(&database, Some("images")).unwrap(), &images);
@@ -78,7 +79,7 @@ fn a_commit_that_was_interrupted_is_gone_on_with() {
     let dir = tempfile::tempdir().unwrap();
     let (images, source) = whole(dir.path(), 5);
     let target = dir.path().join("set.lance");
-    let begin = || PartedSet::begin(&target, "lance", false, Some("rows 0 to 5")).unwrap();
+    let begin = || PartedSet::begin(&target, "lance", Existing::Kept, Some("rows 0 to 5")).unwrap();
     let set = begin();
     let names = [0..2, 2..5].map(|rows| part(&set, &source, rows, Compression::Default));
     let paths = names.each_ref().map(|name| set.part(name));
@@ -103,7 +104,7 @@ fn parts_with_unlike_columns_are_written_again() {
     let dir = tempfile::tempdir().unwrap();
     let (images, source) = whole(dir.path(), 4);
     let target = dir.path().join("set.lance");
-    let set = PartedSet::begin(&target, "lance", false, None).unwrap();
+    let set = PartedSet::begin(&target, "lance", Existing::Kept, None).unwrap();
     let names = [(0..2, Compression::Default), (2..4, Compression::Zstd(3))]
         .map(|(rows, compression)| part(&set, &source, rows, compression));
     let written = names.each_ref().map(|name| data_files(&set.part(name))).concat();

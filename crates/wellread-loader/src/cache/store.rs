@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wellread_store::place::Wanted;
 use wellread_store::{
-    Block, NumberedSink, PixelSink, Request, Result, Scratch, Store, check_request, default_answers,
-    delegate_store,
+    Block, NumberedSink, PixelSink, ReadExtent, Request, Result, Scratch, Store, check_request,
+    default_answers, delegate_store,
 };
 
 /// Images of an inner store, kept from the first read on while there is room. Reading a kept row copies
@@ -61,10 +61,10 @@ impl Store for CachedStore {
     // By its own reads, which keep what they read.
     default_answers!(scan);
 
-    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut Wanted) {
         let missing: Vec<usize> =
             rows.iter().copied().filter(|&row| !self.kept.backend.contains(row)).collect();
-        self.kept.inner.heads(&missing, true, wanted);
+        self.kept.inner.heads(&missing, ReadExtent::Whole, wanted);
     }
 
     /// Adds whole images for rows that are not kept: they are read whole, to be kept.

@@ -217,7 +217,7 @@ impl Loader {
 
     /// Batches whose rows are asked of the store in one read. It is 1 but for stores whose reads have a price of their own,
     /// such as queries ([`wellread_store::Hints::rows_per_read`]).
-    pub fn joined(&self) -> usize {
+    pub fn batches_per_read(&self) -> usize {
         self.plan().read_ahead.joined
     }
 

@@ -14,16 +14,18 @@ use crate::transform::Crop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::Builder;
+use wellread_store::ReadExtent;
 use wellread_store::ahead::Fetching;
 use wellread_store::place::{self, Ticket, Wanted};
 use wellread_store::process::Thread;
 
-/// Whether all of each image is read.
-fn is_whole(set: &SetPlan) -> bool {
+/// How much of each image is read.
+fn extent(set: &SetPlan) -> ReadExtent {
     let channels = set.reference.info.shape.c();
-    set.arrays
-        .iter()
-        .any(|array| array.compiled.transform.crop == Crop::None && array.compiled.channels.len() >= channels)
+    let is_whole = set.arrays.iter().any(|array| {
+        array.compiled.transform.crop == Crop::None && array.compiled.channels.len() >= channels
+    });
+    if is_whole { ReadExtent::Whole } else { ReadExtent::Part }
 }
 
 impl Shared {
@@ -96,10 +98,10 @@ impl Shared {
         let Inner { plan, dataset, targets, .. } = &*self.loader;
         let (rows, _) = self.rows_of(batch);
         let mut wanted = Wanted::default();
-        dataset.store().heads(&rows, is_whole(&plan.images), &mut wanted);
+        dataset.store().heads(&rows, extent(&plan.images), &mut wanted);
         if let (Some(targets), Some((set, pairs))) = (targets, &plan.targets) {
             let rows: Vec<usize> = rows.iter().filter_map(|&row| pairs.row(dataset, row).ok()).collect();
-            targets.store().heads(&rows, is_whole(set), &mut wanted);
+            targets.store().heads(&rows, extent(set), &mut wanted);
         }
         fetching.fetch(&wanted)
     }

@@ -14,8 +14,8 @@ use wellread_store::place::Wanted;
 use wellread_store::planes::PlaneStore;
 use wellread_store::subset::Subset;
 use wellread_store::{
-    Error, FeatureTable, Hints, LeftOut, PageCache, Renamed, Request, Result, RowCut, RowFacts, RowInfo,
-    Store, check_request, default_answers, default_columns, delegate_store, unkept,
+    Error, FeatureTable, Hints, LeftOut, PageCache, ReadExtent, Renamed, Request, Result, RowCut, RowFacts,
+    RowInfo, Store, check_request, default_answers, default_columns, delegate_store, unkept,
 };
 
 /// A store with something to say about everything, and of each row something else.
@@ -56,7 +56,7 @@ impl Store for Odd {
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
         Ok(rows.iter().map(|&row| file(row)).collect())
     }
-    fn heads(&self, rows: &[usize], _: bool, _: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, _: &mut Wanted) {
         self.pages.asked.lock().unwrap().extend(rows);
     }
     fn ranges(&self, requests: &[Request], _: &mut Wanted) -> Result<()> {
@@ -193,7 +193,7 @@ fn check_row(store: &dyn Store, pages: &Pages, row: usize, image: usize) {
     assert_eq!(store.files_of(&[row]).unwrap(), [file(image)]);
     pages.asked.lock().unwrap().clear();
     let mut wanted = Wanted::default();
-    store.heads(&[row], false, &mut wanted);
+    store.heads(&[row], ReadExtent::Part, &mut wanted);
     let region = store.row_info(row).unwrap().shape.full();
     store.ranges(&[Request { row, region }], &mut wanted).unwrap();
     assert_eq!(*pages.asked.lock().unwrap(), [image, image]);

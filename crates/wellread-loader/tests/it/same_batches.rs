@@ -63,14 +63,14 @@ fn joined_reads_deliver_the_same_batches() {
         for (workers, rows_per_read, joined) in [(0, 16, 4), (1, 17, 5), (2, 1000, 11), (3, 8, 2)] {
             let (reads, dataset) = dataset(rows_per_read);
             let builder = builder(&dataset).workers(workers);
-            assert_eq!(builder.clone().build().unwrap().joined(), joined);
+            assert_eq!(builder.clone().build().unwrap().batches_per_read(), joined);
             assert!(epochs(&builder, 2) == expected, "{workers} workers, {joined} joined");
             assert_eq!(reads.load(std::sync::atomic::Ordering::Relaxed), 2 * 11usize.div_ceil(joined));
         }
         // Fewer batches ahead than the store asked for: the choice holds.
         let (_, dataset) = dataset(1000);
         let builder = builder(&dataset).workers(1).prefetch(4);
-        assert_eq!(builder.clone().build().unwrap().joined(), 2);
+        assert_eq!(builder.clone().build().unwrap().batches_per_read(), 2);
         assert!(epochs(&builder, 2) == expected);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wellread_store::ahead::Fetching;
 use wellread_store::place::{self, FetchAhead, TAIL, Ticket, Wanted};
-use wellread_store::{Request, read_image};
+use wellread_store::{ReadExtent, Request, read_image};
 
 /// As much as one request brings at most.
 const PIECE: u64 = 8 << 20;
@@ -263,7 +263,7 @@ fn every_format_says_what_it_reads() {
         let mut fetching = Fetching::of(other.path(), None).unwrap();
         let rows: Vec<usize> = (0..NAMES.len()).rev().collect();
         let mut wanted = Wanted::default();
-        other.heads(&rows, true, &mut wanted);
+        other.heads(&rows, ReadExtent::Whole, &mut wanted);
         let heads = fetching.fetch(&wanted);
         let requests: Vec<_> = rows
             .iter()

@@ -3,7 +3,7 @@
 use crate::server;
 use crate::sets::write_rows;
 use std::path::{Path, PathBuf};
-use wellread_store::staged::Staged;
+use wellread_store::staged::{Existing, Staged};
 use wellread_store::{WriteOptions, create, place};
 
 /// The file that comes last, where one does.
@@ -18,7 +18,7 @@ fn to_replace(bucket: &str) -> (String, Staged) {
     write_rows(&mut *writer, 0..2);
     writer.finish().unwrap();
     let old = server::keys(&format!("{bucket}/set/")).into_iter().find(|key| key.contains(".tif")).unwrap();
-    let staged = Staged::new(&set, true).unwrap();
+    let staged = Staged::new(&set, Existing::Replaced).unwrap();
     for name in ["new.tif", LAST] {
         place::write(&staged.path().join(name), name.as_bytes()).unwrap();
     }

@@ -12,6 +12,7 @@ use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::convert::ConvertOptions;
 use wellread_store::parted::{PartedSet, write_part};
 use wellread_store::place::{self, Kind};
+use wellread_store::staged::Existing;
 use wellread_store::subset::Subset;
 use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open, read_image};
 
@@ -209,7 +210,7 @@ fn the_list_of_a_sets_parts_is_there_before_them() {
     writer.finish().unwrap();
     let source: Arc<dyn Store> = open(&path, &OpenOptions::default()).unwrap().into();
     let (options, how) = (WriteOptions::default(), ConvertOptions::default());
-    let set = PartedSet::begin(target, "parquet", false, None).unwrap();
+    let set = PartedSet::begin(target, "parquet", Existing::Kept, None).unwrap();
     let names: Vec<String> = (0..20).map(|number| set.part_name(number)).collect();
     for (number, name) in names.iter().enumerate() {
         let rows = Subset::of(Arc::clone(&source), vec![2 * number, 2 * number + 1]);

@@ -110,10 +110,9 @@ pub fn missing(keys: &[&str], all: &[columns::Configuration]) -> Vec<(String, St
         }
     }
     let told = |(why, names): (String, Vec<String>)| {
-        let more = names.len().saturating_sub(NAMED);
-        let more = if more > 1 { format!("; and {more} more") } else { String::new() };
-        let shown = if more.is_empty() { names.len() } else { NAMED };
-        (format!("{}{more}", names[..shown].join("; ")), why)
+        // A name takes no more place than "and 1 more".
+        let most = if names.len() == NAMED + 1 { names.len() } else { NAMED };
+        (words::first_and_more(&names, most, ["; ", "; and"]), why)
     };
     reasons.into_iter().map(told).collect()
 }

@@ -13,7 +13,7 @@ use crate::ahead::Fetching;
 use crate::place::Wanted;
 use crate::surface::{option, option_as};
 use crate::words::counted;
-use crate::{Error, Result, RowInfo, Store, threads, with_columns};
+use crate::{Error, ReadExtent, Result, RowInfo, Store, threads, with_columns};
 use arrow_array::RecordBatch;
 use std::collections::HashMap;
 use std::path::Path;
@@ -363,7 +363,7 @@ fn infos(images: &dyn Store, of: &[Option<usize>]) -> Vec<Option<RowInfo>> {
     for wanted in wanted.chunks(step) {
         let held = fetching.as_mut().map(|fetching| {
             let mut heads = Wanted::default();
-            images.heads(wanted, false, &mut heads);
+            images.heads(wanted, ReadExtent::Part, &mut heads);
             fetching.fetch(&heads)
         });
         let found = threads::in_runs(wanted.len(), IMAGES_PER_THREAD, |run| {

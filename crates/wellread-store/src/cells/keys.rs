@@ -121,7 +121,7 @@ impl ImageLookup {
         }
         let by = option("cells.by");
         let cause = "the names of columns do not tell the image of a cell: name those that tell it";
-        Err(table.no_choice(format_args!("{cause} ({by})"), &TELLING))
+        Err(table.choice_error(format_args!("{cause} ({by})"), &TELLING))
     }
 
     /// The columns of the table that tell images apart as well, and that the images lack.

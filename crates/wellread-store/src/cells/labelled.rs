@@ -9,8 +9,8 @@
 use super::components::labelled;
 use crate::place::Wanted;
 use crate::{
-    Block, Error, Hints, PageCache, PixelSink, Request, Result, RowCut, RowFacts, RowHints, RowInfo, Scratch,
-    Store, check_request, default_answers, delegate_store, read_region, unknown_facts,
+    Block, Error, Hints, PageCache, PixelSink, ReadExtent, Request, Result, RowCut, RowFacts, RowHints,
+    RowInfo, Scratch, Store, check_request, default_answers, delegate_store, read_region, unknown_facts,
 };
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -117,8 +117,8 @@ impl Store for LabelledMasks {
         Ok(RowHints::new(self, row))
     }
 
-    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
-        self.masks.heads(rows, true, wanted);
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut Wanted) {
+        self.masks.heads(rows, ReadExtent::Whole, wanted);
     }
 
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {

@@ -83,7 +83,7 @@ impl MaskRows {
             return Err(none());
         }
         if placement.labels.is_none() {
-            return Err(table.no_choice(
+            return Err(table.choice_error(
                 format_args!(
                     "a mask needs the number of each cell in its label image: name its column ({})",
                     option("cells.label")

@@ -66,7 +66,7 @@ pub(super) fn position_columns(table: &CellTable, options: &CellOptions) -> Resu
             && options.y.as_deref().is_none_or(|given| given == *y)
     };
     POSITIONS.iter().find(fits).map(|pair| pair.map(str::to_owned)).ok_or_else(|| {
-        table.no_choice(
+        table.choice_error(
             format_args!(
                 "the names of columns do not tell which of them hold the positions of cells: name both, {} and {}",
                 option("cells.x"),

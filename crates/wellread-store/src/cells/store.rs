@@ -16,9 +16,9 @@ use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
 use crate::outer_rows::ConsumerError;
 use crate::{
-    Block, CopySink, Discard, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request,
-    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, check_request, concat, default_answers, place,
-    try_alloc,
+    Block, CopySink, Discard, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, ReadExtent,
+    Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout, check_request, concat, default_answers,
+    place, try_alloc,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -378,13 +378,13 @@ impl Store for CellsStore {
         Ok(RowHints::new(self, row))
     }
 
-    fn heads(&self, rows: &[usize], _: bool, wanted: &mut place::Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut place::Wanted) {
         let images = rows.iter().filter_map(|&row| Some(self.cell(row).ok()?.image)).collect::<BTreeSet<_>>();
         let images: Vec<usize> = images.into_iter().collect();
-        self.images.heads(&images, false, wanted);
+        self.images.heads(&images, ReadExtent::Part, wanted);
         if let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) {
             let rows = images.iter().filter_map(|&image| found.rows.get(image).copied().flatten());
-            masks.heads(&rows.collect::<Vec<_>>(), false, wanted);
+            masks.heads(&rows.collect::<Vec<_>>(), ReadExtent::Part, wanted);
         }
     }
 

@@ -179,11 +179,11 @@ impl CellTable {
     }
 
     /// The error of a choice among columns, which lists what is there: those that have one of `words` in their names first.
-    pub fn no_choice(&self, cause: impl std::fmt::Display, words: &[&str]) -> Error {
+    pub fn choice_error(&self, cause: impl std::fmt::Display, words: &[&str]) -> Error {
         Error::new(&self.path, cause).choice().hint(self.there(words))
     }
 
-    /// The error of a column that is not there: names those that may have been meant, and some as [`Self::no_choice`] does.
+    /// The error of a column that is not there: names those that may have been meant, and some as [`Self::choice_error`] does.
     pub fn no_column(&self, name: &str, words: &[&str]) -> Error {
         let hint = format!("{}{}", suggested::question(name, &self.names), self.there(words));
         Error::new(&self.path, format_args!("has no column {name:?}")).choice().hint(hint)
@@ -269,10 +269,10 @@ mod tests {
         let chosen = table.read(&["Well".to_owned(), "x".to_owned()]).unwrap();
         assert_eq!(chosen.schema().field(0).name(), "Well");
         assert_eq!(chosen.num_columns(), 2);
-        let error = table.no_choice("which?", &["well"]).to_string();
+        let error = table.choice_error("which?", &["well"]).to_string();
         assert!(error.ends_with("which? (hint: it has 3 columns: Well …)"), "{error}");
         // The words come in their order, whatever that of the columns is.
-        let error = table.no_choice("which?", &["well", "y"]).to_string();
+        let error = table.choice_error("which?", &["well", "y"]).to_string();
         assert!(error.ends_with("which? (hint: it has 3 columns: Well, y …)"), "{error}");
         let error = table.no_column("Metadata_Well", &["y"]).to_string();
         let expected = "has no column \"Metadata_Well\" (hint: is it \"Well\"? it has 3 columns: y …)";

@@ -1,6 +1,7 @@
 //! Names of the parts of a set, and the keys in the names of their folders: `plate=BR1/part-0.parquet`.
 
 use crate::file_names::{decoded, path_text};
+use crate::words::first_and_more;
 use crate::{Store, features, place};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -60,10 +61,7 @@ pub(super) fn in_words(texts: impl IntoIterator<Item = String>) -> String {
             found.push(text);
         }
     }
-    let more = found.len().saturating_sub(3);
-    found.truncate(3);
-    let rest = if more > 0 { format!("; {more} more") } else { String::new() };
-    found.join("; ") + &rest
+    first_and_more(&found, 3, ["; ", ";"])
 }
 
 /// A name without the ending of a table or of an image.

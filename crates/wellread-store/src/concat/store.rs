@@ -9,8 +9,8 @@ use crate::outer_rows::{self, ConsumerError};
 use crate::place::Wanted;
 use crate::store_layout::count_codec;
 use crate::{
-    EachImage, Error, FormatContext, Hints, NumberedSink, PixelSink, Request, Result, RowCut, RowFacts,
-    RowHints, RowInfo, Scratch, Store, StoreLayout,
+    EachImage, Error, FormatContext, Hints, NumberedSink, PixelSink, ReadExtent, Request, Result, RowCut,
+    RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -356,12 +356,12 @@ impl Store for Concat {
         Ok(RowHints::new(self, row))
     }
 
-    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
         let mut places: Vec<_> = rows.iter().filter_map(|&row| self.locate(row).ok()).collect();
         places.sort_unstable();
         for of_part in places.chunk_by(|a, b| a.0 == b.0) {
             let rows: Vec<usize> = of_part.iter().map(|&(_, row)| row).collect();
-            self.parts[of_part[0].0].store.heads(&rows, whole, wanted);
+            self.parts[of_part[0].0].store.heads(&rows, extent, wanted);
         }
     }
 

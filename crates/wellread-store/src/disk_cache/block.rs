@@ -28,6 +28,15 @@ const TABLE: u64 = 8 * SUMS as u64;
 /// Seconds after which a file that is read is stamped again.
 const STAMPED: u64 = 30;
 
+/// What becomes of a file that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absent {
+    /// It stays absent.
+    Left,
+    /// It is made.
+    Made,
+}
+
 /// An open file.
 #[derive(Debug)]
 pub(super) struct Block {
@@ -38,10 +47,10 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Opens the file at `path`, made if it is to be `created`. `seed` tells block and object from others.
-    pub(super) fn open(path: &Path, seed: u64, created: bool) -> io::Result<Self> {
+    /// Opens the file at `path`. `seed` tells block and object from others.
+    pub(super) fn open(path: &Path, seed: u64, absent: Absent) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(created).truncate(false);
+        options.read(true).write(true).create(absent == Absent::Made).truncate(false);
         let block = Self { file: options.open(path)?, seed, stamped: AtomicU64::new(0) };
         block.stamp();
         Ok(block)
@@ -196,8 +205,8 @@ mod tests {
     fn granules_are_there_once_they_were_written_and_at_any_offset() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("block");
-        assert_eq!(Block::open(&path, 1, false).unwrap_err().kind(), io::ErrorKind::NotFound);
-        let block = Block::open(&path, 1, true).unwrap();
+        assert_eq!(Block::open(&path, 1, Absent::Left).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let block = Block::open(&path, 1, Absent::Made).unwrap();
         let (all, end) = (bytes(10 * GRANULE + 10), 10 * GRANULE + 10);
         let read = |at: u64, n: usize| {
             let mut buffer = vec![0; n];
@@ -217,7 +226,7 @@ mod tests {
             has(2048..end) && has(3000..3001) && has(0..0) && !has(2047..3000) && !has(end..end + GRANULE)
         );
         // Another object's or block's bytes are none of this one's.
-        let other = Block::open(&path, 2, false).unwrap();
+        let other = Block::open(&path, 2, Absent::Left).unwrap();
         assert!(!other.read(2048, &mut [0; 10], end).unwrap());
     }
 
@@ -225,7 +234,7 @@ mod tests {
     fn a_damaged_granule_is_not_there_and_others_are() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("block");
-        let block = Block::open(&path, 1, true).unwrap();
+        let block = Block::open(&path, 1, Absent::Made).unwrap();
         block.write(0, &bytes(4 * GRANULE)).unwrap();
         write_all_at(&block.file, &[255], TABLE + GRANULE + 5).unwrap();
         let mut buffer = vec![0; GRANULE as usize];

@@ -25,7 +25,7 @@ mod spec;
 pub use spec::DiskCacheSpec;
 
 use crate::{Error, Result, place, process};
-use block::{BLOCK, Block, GRANULE};
+use block::{Absent, BLOCK, Block, GRANULE};
 use cache_folder::CacheFolder;
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Write as _};
@@ -183,7 +183,7 @@ impl DiskCache {
             let (now, later) = rest.split_at_mut((part.end - part.start) as usize);
             rest = later;
             let number = part.start / BLOCK;
-            let Some(block) = self.block(object, number, false)? else { return Ok(false) };
+            let Some(block) = self.block(object, number, Absent::Left)? else { return Ok(false) };
             if !block.read(part.start - number * BLOCK, now, object.end_in(number))? {
                 return Ok(false);
             }
@@ -199,7 +199,7 @@ impl DiskCache {
         CachedObject::blocks(range).all(|part| {
             let number = part.start / BLOCK;
             let inside = part.start - number * BLOCK..part.end - number * BLOCK;
-            let block = self.block(object, number, false).ok().flatten();
+            let block = self.block(object, number, Absent::Left).ok().flatten();
             block.is_some_and(|block| block.has(&inside).unwrap_or(false))
         })
     }
@@ -229,24 +229,24 @@ impl DiskCache {
         let pages = (bytes.len() as u64).div_ceil(PAGE) + 2;
         let Some(_room) = self.cache_folder.take(pages * PAGE)? else { return Ok(false) };
         let number = start / BLOCK;
-        let Some(block) = self.block(object, number, true)? else { return Ok(false) };
+        let Some(block) = self.block(object, number, Absent::Made)? else { return Ok(false) };
         block.write(start - number * BLOCK, bytes)?;
         Ok(true)
     }
 
     /// A block of an object; `None` where there is none and none is to be made.
-    fn block(&self, object: &CachedObject, number: u64, made: bool) -> io::Result<Option<Arc<Block>>> {
+    fn block(&self, object: &CachedObject, number: u64, absent: Absent) -> io::Result<Option<Arc<Block>>> {
         let slot = (object.key as u64).wrapping_add(number) as usize % self.open.len();
         let mut slot = self.open[slot].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((key, block, open)) = &*slot
             && (*key, *block) == (object.key, number)
-            && !(made && open.is_removed())
+            && !(absent == Absent::Made && open.is_removed())
         {
             return Ok(Some(open.clone()));
         }
         let path = self.cache_folder.path(object.key, number);
-        let opened = match Block::open(&path, object.seed(number), made) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound && made => {
+        let opened = match Block::open(&path, object.seed(number), absent) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && absent == Absent::Made => {
                 // The folder of the cache is not made anew: a user who removed it does not want it.
                 if let Some(folder) = path.parent()
                     && let Err(e) = std::fs::create_dir(folder)
@@ -254,7 +254,7 @@ impl DiskCache {
                 {
                     return Err(e);
                 }
-                Block::open(&path, object.seed(number), true)
+                Block::open(&path, object.seed(number), Absent::Made)
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened,

@@ -8,8 +8,9 @@ use crate::file_rows::{FileRows, ImageLocation};
 use crate::place::{self, Ticket, Wanted};
 use crate::refusal::Refusal;
 use crate::{
-    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout, default_answers, default_columns, try_alloc, unknown_facts,
+    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, ReadExtent, Request, Result, RowFacts,
+    RowHints, RowInfo, Scratch, Store, StoreLayout, default_answers, default_columns, try_alloc,
+    unknown_facts,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -196,7 +197,7 @@ impl Store for ImageFolder {
     }
 
     /// Each image is read whole, whatever is wanted of it.
-    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut Wanted) {
         for row in rows.iter().filter_map(|&row| self.rows.row(row).ok()) {
             wanted.whole(&self.rows.path_of(row));
         }

@@ -15,7 +15,7 @@ use super::shard::ShardCodec;
 use super::store::OmeZarrStore;
 use crate::ahead::Fetching;
 use crate::place::{self, Ticket, Wanted};
-use crate::{Error, Request, Result, Store as _};
+use crate::{Error, ReadExtent, Request, Result, Store as _};
 use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -27,8 +27,8 @@ const SMALL_SHARD: u64 = 1 << 20;
 
 impl OmeZarrStore {
     /// Adds the metadata of rows that were not looked into, and the indices of shards, unless these are going to be
-    /// read `whole`. It assumes the names of a row that was looked into.
-    pub(super) fn metadata_files(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+    /// read whole. It assumes the names of a row that was looked into.
+    pub(super) fn metadata_files(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
         let Some(known) = self.rows.iter().find_map(|row| row.loaded.get()) else { return };
         for &row in rows {
             let Ok(entry) = self.rows.row(row) else { continue };
@@ -36,14 +36,14 @@ impl OmeZarrStore {
                 continue;
             }
             if let Some(plan) = entry.loaded.get() {
-                if !whole {
+                if extent == ReadExtent::Part {
                     self.few_indices(row, plan, wanted);
                 }
                 continue;
             }
             let dir = self.rows.path_of(entry);
             if self.consolidated.has(&dir) {
-                if !whole {
+                if extent == ReadExtent::Part {
                     self.few_indices(row, known, wanted);
                 }
                 continue;
@@ -58,7 +58,7 @@ impl OmeZarrStore {
                 wanted.head(&dir.join(".zattrs"));
                 wanted.head(&array.join(".zarray"));
             }
-            if !whole {
+            if extent == ReadExtent::Part {
                 self.few_indices(row, known, wanted);
             }
         }

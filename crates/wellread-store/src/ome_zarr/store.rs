@@ -25,8 +25,8 @@ use crate::open_files::OpenFiles;
 use crate::place::{self, Ticket, Wanted};
 use crate::store::RowsAhead;
 use crate::{
-    Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout, default_answers, default_columns, unknown_facts,
+    Error, FeatureTable, Hints, OpenOptions, PixelSink, ReadExtent, Request, Result, RowFacts, RowHints,
+    RowInfo, Scratch, Store, StoreLayout, default_answers, default_columns, unknown_facts,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -247,8 +247,8 @@ impl Store for OmeZarrStore {
         Ok(RowHints::new(self, row))
     }
 
-    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
-        self.metadata_files(rows, whole, wanted);
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
+        self.metadata_files(rows, extent, wanted);
     }
 
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {

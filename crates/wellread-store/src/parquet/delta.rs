@@ -15,6 +15,7 @@
 
 use super::dictionary::PageCursor;
 use super::unpack::{Unpacker, one_by_one};
+use super::varint;
 use crate::numbers::{BadValue, LeafType, dispatch, narrow_all};
 use std::ops::Range;
 use wellread_image::PixelType;
@@ -235,20 +236,12 @@ impl<'a> Input<'a> {
     }
 
     fn varint(&mut self) -> Result<u64, BadValue> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let &[byte] = self.take(1)? else { return Err(ENDS_EARLY) };
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(BadValue::Corrupt("a number in a page of differences does not end"))
+        let next = || self.take(1).map(|byte| byte[0]);
+        varint::unsigned(next, BadValue::Corrupt("a number in a page of differences does not end"))
     }
 
     fn zigzag(&mut self) -> Result<i64, BadValue> {
-        let n = self.varint()?;
-        Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+        self.varint().map(varint::signed)
     }
 
     /// The header of a page of `count` values.

@@ -28,15 +28,15 @@ struct Opened {
     stamp: Option<Stamp>,
     path: PathBuf,
     /// Whether the footer has matched a checksum of ours.
-    sealed: AtomicBool,
+    footer_verified: AtomicBool,
 }
 
 impl PositionalFile {
     /// Opens `path`.
     pub fn open(path: &Path) -> Result<Self> {
         let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-        let (stamp, sealed) = (Stamp::when_opened(&file), AtomicBool::new(false));
-        Ok(Self(Arc::new(Opened { file, length, stamp, path: path.to_owned(), sealed })))
+        let (stamp, footer_verified) = (Stamp::when_opened(&file), AtomicBool::new(false));
+        Ok(Self(Arc::new(Opened { file, length, stamp, path: path.to_owned(), footer_verified })))
     }
 
     /// The outcome of reading it, or the error that somebody wrote to it since it was opened.
@@ -45,8 +45,8 @@ impl PositionalFile {
     }
 
     /// Whether we wrote it with checksums, and the footer matches its own: the footer's facts about pages then hold.
-    pub fn is_sealed(&self) -> bool {
-        self.0.sealed.load(Ordering::Relaxed)
+    pub fn is_footer_verified(&self) -> bool {
+        self.0.footer_verified.load(Ordering::Relaxed)
     }
 
     /// Length in bytes when it was opened.
@@ -68,9 +68,9 @@ impl PositionalFile {
         }
     }
 
-    /// Notes that the footer has matched its checksum: see [`Self::is_sealed`].
-    pub fn set_sealed(&self) {
-        self.0.sealed.store(true, Ordering::Relaxed);
+    /// Notes that the footer has matched its checksum: see [`Self::is_footer_verified`].
+    pub fn set_footer_verified(&self) {
+        self.0.footer_verified.store(true, Ordering::Relaxed);
     }
 
     /// The footer as it lies in the file.

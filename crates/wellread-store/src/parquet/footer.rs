@@ -50,7 +50,7 @@ pub(super) fn footer(file: &PositionalFile) -> Result<ArrowReaderMetadata> {
             return Err(Error::new(file.path(), "the footer does not match its checksum")
                 .hint("the file is corrupt; copy or write it again"));
         }
-        file.set_sealed();
+        file.set_footer_verified();
     }
     Ok(metadata)
 }

@@ -31,6 +31,7 @@
 //! | `thrift`, `pages`, `pixel_pages` | page headers and offset indexes; pages found, compared with their checksums |
 //! | `load` | pages read, decompressed and taken apart |
 //! | `sums` | checksums of the pages of whole columns |
+//! | `varint` | numbers in as many bytes as they need |
 //! | `levels`, `values`, `dictionary`, `delta`, `unpack` | levels compared; values decoded and narrowed (by [`crate::numbers`]) |
 //! | `cache`, `fast` | decoded pages shared by threads; blocks from them |
 //! | `general`, `check` | the slow path that takes everything, and what must hold before it may |
@@ -76,6 +77,7 @@ mod sums;
 mod thrift;
 mod unpack;
 mod values;
+mod varint;
 mod writer;
 
 pub use format::{DEFAULT_FORMAT, FORMAT};

@@ -102,8 +102,9 @@ fn walk(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<ColumnPage
         .ok_or_else(|| corrupt("its pages lie beyond the end of the file"))?;
     let mut pages = ColumnPages { dictionary: None, data: vec![], codec: chunk.compression() };
     // No checksum is of the headers of pages. By an encoding that was flipped, values would be others without a word.
-    let encodings: Option<Vec<Encoding>> =
-        file.is_sealed().then(|| chunk.encodings().map(|encoding| Encoding::from(encoding as i32)).collect());
+    let encodings: Option<Vec<Encoding>> = file
+        .is_footer_verified()
+        .then(|| chunk.encodings().map(|encoding| Encoding::from(encoding as i32)).collect());
     let mut seen = 0u64;
     let mut buffer = vec![];
     while at < end && seen < entries {

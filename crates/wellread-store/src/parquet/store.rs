@@ -20,7 +20,7 @@ use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit, no_image};
 use crate::place::{Ticket, Wanted};
 use crate::words::counted;
 use crate::{
-    Error, Hints, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, StoreLayout,
+    Error, Hints, OpenOptions, PixelSink, ReadExtent, Request, Result, RowInfo, Scratch, Store, StoreLayout,
     default_answers,
 };
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
@@ -341,7 +341,7 @@ impl Store for ParquetStore {
         Hints { pages: Some(&self.cache), columns: Some(self), ..Hints::default() }
     }
 
-    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut Wanted) {
         self.index_ranges(rows, wanted);
     }
 

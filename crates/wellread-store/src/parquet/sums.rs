@@ -22,7 +22,7 @@ pub(super) fn check_sums(
     let _held = pages_ahead::columns(file, leaves.iter().map(|&leaf| row_group.column(leaf)));
     for leaf in leaves {
         let found = match pages::scan(file, row_group.column(leaf)) {
-            Err(error) if file.is_sealed() => return Err(error),
+            Err(error) if file.is_footer_verified() => return Err(error),
             Err(_) => continue,
             Ok(found) => found,
         };

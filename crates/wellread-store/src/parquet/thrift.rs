@@ -5,6 +5,8 @@
 //! Specification: [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift)
 //! and [compact protocol](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
 
+use super::varint;
+
 /// Encoding of values or levels, as numbered in `parquet.thrift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
@@ -262,20 +264,11 @@ impl Input<'_> {
     }
 
     fn varint(&mut self) -> Result<u64, HeaderError> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(HeaderError::Corrupt("a number in the page header does not end"))
+        varint::unsigned(|| self.byte(), HeaderError::Corrupt("a number in the page header does not end"))
     }
 
     fn zigzag(&mut self) -> Result<i64, HeaderError> {
-        let n = self.varint()?;
-        Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+        self.varint().map(varint::signed)
     }
 
     fn i32(&mut self) -> Result<i32, HeaderError> {

@@ -69,6 +69,5 @@ fn places(source: &dyn Store) -> Result<Option<Vec<Place>>> {
     if known.is_empty() {
         return Ok(None);
     }
-    let keys = features::keys(source, &known)?;
-    Ok(Some(keys.iter().map(|key| features::key_values(key)).collect()))
+    features::row_values(source, &known).map(Some)
 }

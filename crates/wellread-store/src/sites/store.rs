@@ -24,9 +24,9 @@ use crate::place::Wanted;
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{
-    Block, Error, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
-    StoreLayout, check_request, default_answers, default_columns, delegate_columns, features, outer_rows,
-    try_alloc,
+    Block, Error, FeatureTable, Hints, PixelSink, ReadExtent, Request, Result, RowHints, RowInfo, Scratch,
+    Store, StoreLayout, check_request, default_answers, default_columns, delegate_columns, features,
+    outer_rows, try_alloc,
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::HashMap;
@@ -349,9 +349,9 @@ impl Store for SitesStore {
         self.inner.row_hints(self.model(row)?)
     }
 
-    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
         let files = rows.iter().filter_map(|&row| self.files_of_site(row).ok()).flatten();
-        self.inner.heads(&files.collect::<Vec<_>>(), whole, wanted);
+        self.inner.heads(&files.collect::<Vec<_>>(), extent, wanted);
     }
 
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {

@@ -1,9 +1,9 @@
 //! Finished output moved in a place where files are moved one by one: the files that make a set of a folder go
 //! last.
 
-use super::Staged;
 use super::remote::{self, Left};
 use super::remove::remove_any;
+use super::{Existing, Staged};
 use crate::{Error, Result, place};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,9 @@ impl Staged {
             Some(last) => self.move_in_order(last),
             None => place::rename(from, &self.target).map_err(|e| self.cannot_move(&e)),
         };
-        let placed = remote::put_in_place(from, &self.target, self.overwrite, last, move_new);
+        let placed = remote::put_in_place(from, &self.target, self.existing, last, move_new);
         match placed {
-            Err(error) if self.overwrite => {
+            Err(error) if self.existing == Existing::Replaced => {
                 self.remove = false;
                 let [there, rest] = [&self.target, &self.temporary].map(|path| place::shown(path));
                 let (there, rest) = (there.display(), rest.display());
@@ -52,7 +52,7 @@ impl Staged {
         let placed = move_beside(&from, &to, &mut moved).and_then(|()| place::rename(&from, &to));
         placed.map_err(|e| {
             // That brings back nothing that was replaced.
-            let gone: &[PathBuf] = if self.overwrite { &[] } else { &moved };
+            let gone: &[PathBuf] = if self.existing == Existing::Replaced { &[] } else { &moved };
             for path in gone {
                 remove_any(path);
             }
@@ -98,7 +98,7 @@ mod tests {
     fn in_the_file_system_the_folder_is_moved_as_a_whole() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("set");
-        let staged = Staged::new(&target, false).unwrap();
+        let staged = Staged::new(&target, Existing::Kept).unwrap();
         place::create_folder(&staged.path().join("_versions")).unwrap();
         staged.commit_with_last(Path::new("_versions")).unwrap();
         assert!(place::is_folder(&target.join("_versions")));

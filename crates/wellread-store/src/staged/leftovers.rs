@@ -157,7 +157,7 @@ fn written_by(file: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Staged, process_mark};
+    use super::super::{Existing, Staged, process_mark};
     use super::*;
 
     #[test]
@@ -192,9 +192,9 @@ mod tests {
         std::fs::write(resumable.join("a.tif"), [0; 3]).unwrap();
         // Output that is being written, and files that are not wellread's.
         let [one, other] = ["one", "two"].map(|name| dir.path().join(name));
-        let staged = Staged::new(&one, false).unwrap();
+        let staged = Staged::new(&one, Existing::Kept).unwrap();
         std::fs::write(staged.path(), b"half").unwrap();
-        let busy = Staged::resumable(&other, false, "a to b").unwrap();
+        let busy = Staged::resumable(&other, Existing::Kept, "a to b").unwrap();
         std::fs::write(dir.path().join(".hidden"), b"").unwrap();
         let of = |path: &Path, bytes, kind| Leftover { path: path.to_owned(), bytes, kind };
         let kept = of(&resumable, 3, LeftoverKind::Resumable);
@@ -236,7 +236,7 @@ mod tests {
         for place in places.iter().chain([&gone]) {
             std::fs::write(place, [0; 6]).unwrap();
         }
-        drop(Staged::new(&target, false).unwrap());
+        drop(Staged::new(&target, Existing::Kept).unwrap());
         assert!(places.iter().all(|place| place.exists()) && !gone.exists());
         let of = |path: &PathBuf| Leftover { path: path.clone(), bytes: 6, kind: LeftoverKind::Unseen };
         let both: Vec<Leftover> = places.iter().map(of).collect();

@@ -80,7 +80,7 @@ pub(super) fn partial_name(target: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Staged;
+    use super::super::{Existing, Staged};
     use super::*;
 
     /// As a killed process of this number has left them: of a container that was started anew, or of another machine.
@@ -94,7 +94,7 @@ mod tests {
             std::fs::create_dir(&left).unwrap();
             std::fs::write(left.join("stale.tif"), b"II*\0").unwrap();
         }
-        let staged = Staged::new(&target, false).unwrap();
+        let staged = Staged::new(&target, Existing::Kept).unwrap();
         std::fs::write(staged.create_dir().unwrap().join("new.tif"), b"II*\0").unwrap();
         staged.commit().unwrap();
         let names: Vec<_> =
@@ -126,7 +126,7 @@ mod tests {
             }
             std::fs::remove_file(&target).unwrap();
             for content in ["old", "new"] {
-                let staged = Staged::resumable(&target, true, "a to b").unwrap();
+                let staged = Staged::resumable(&target, Existing::Replaced, "a to b").unwrap();
                 assert_eq!(part(&target).as_deref(), Some(staged.path()));
                 std::fs::write(staged.path().join("a.tif"), content).unwrap();
                 staged.commit().unwrap();
@@ -149,8 +149,8 @@ mod tests {
             assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "{length}");
         }
         let target = dir.path().join("x".repeat(256));
-        for overwrite in [false, true] {
-            let error = Staged::new(&target, overwrite).unwrap_err().to_string();
+        for existing in [Existing::Kept, Existing::Replaced] {
+            let error = Staged::new(&target, existing).unwrap_err().to_string();
             assert!(error.contains("too long") && error.contains("choose a shorter name"), "{error}");
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

@@ -14,6 +14,7 @@
 //! images of both. No image is made of both. One that has it open finds that objects were replaced, which is an error.
 
 use super::cleaning::unfinished;
+use super::existing::Existing;
 use super::names::overwrite_hint;
 use super::replace::folder_may_be_replaced;
 use crate::{Error, Result, part_list, place, threads};
@@ -27,14 +28,14 @@ const AT_ONCE: usize = 8;
 const LISTED: &str = ".wellread-partial-replaced";
 
 /// Whether the output may be put at `target`, for all that is there now.
-pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
+pub(super) fn check_target(target: &Path, existing: Existing) -> Result<()> {
     place::look_anew(target);
     let there = match place::metadata(target) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) if !overwrite => return free(target, &e),
+        Err(e) if existing == Existing::Kept => return free(target, &e),
         there => there.map_err(|e| Error::io(target, "cannot look at what is to be replaced", &e))?,
     };
-    if !overwrite {
+    if existing == Existing::Kept {
         return Err(Error::new(target, "already exists").hint(overwrite_hint()));
     }
     if there.is_folder() && !is_half_replaced(target) { folder_may_be_replaced(target) } else { Ok(()) }
@@ -95,12 +96,12 @@ impl Old {
     }
 }
 
-/// The files at `target` that are of no use once all of `from` is there: with `overwrite` those that `from` has not.
+/// The files at `target` that are of no use once all of `from` is there: where it is [`Existing::Replaced`], those that `from` has not.
 ///
 /// # Errors
-/// Something is there that was not, and `overwrite` was not asked for. One of both cannot be looked at.
-fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Old> {
-    if !overwrite {
+/// Something is there that was not, and is [`Existing::Kept`]. One of both cannot be looked at.
+fn to_go(from: &Path, target: &Path, existing: Existing) -> Result<Old> {
+    if existing == Existing::Kept {
         // An earlier look does not show files that others have put there since.
         place::look_anew(target);
         return match place::metadata(target) {
@@ -214,20 +215,23 @@ fn replace(
     })
 }
 
-/// Moves `from` to `target` by `move_new`. With `overwrite` the set that was there goes after all of the new output is there, first its
-/// files in `last`.
+/// Moves `from` to `target` by `move_new`. A set that is replaced goes after all of the new output is there, first its files in
+/// `last`.
 ///
 /// # Errors
 /// Not all of the output is at its place.
 pub(super) fn put_in_place(
     from: &Path,
     target: &Path,
-    overwrite: bool,
+    existing: Existing,
     last: Option<&Path>,
     move_new: impl FnOnce() -> Result<()>,
 ) -> Result<Left> {
-    let old = to_go(from, target, overwrite)?;
-    if overwrite { replace(from, target, &old, last, move_new) } else { move_new().map(|()| None) }
+    let old = to_go(from, target, existing)?;
+    match existing {
+        Existing::Replaced => replace(from, target, &old, last, move_new),
+        Existing::Kept => move_new().map(|()| None),
+    }
 }
 
 /// Removes all files of a folder but the one called `kept`.

@@ -57,6 +57,7 @@ fn mode_of(was: u32, is_folder: bool, has_owner: bool, has_group: bool) -> u32 {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use super::super::{Existing, Staged};
     use super::*;
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
@@ -87,7 +88,7 @@ mod tests {
         for (path, mode) in [(&folder, 0o2750), (&file, 0o600)] {
             std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         }
-        let staged = super::super::Staged::new(&folder, true).unwrap();
+        let staged = Staged::new(&folder, Existing::Replaced).unwrap();
         std::fs::write(staged.create_dir().unwrap().join("a.tif"), b"II*\0").unwrap();
         staged.commit().unwrap();
         super::super::write(&file, b"new").unwrap();

@@ -7,15 +7,15 @@ use std::time::Duration;
 fn appears_whole_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("a/out.bin");
-    let staged = Staged::new(&target, false).unwrap();
+    let staged = Staged::new(&target, Existing::Kept).unwrap();
     std::fs::write(staged.path(), b"half").unwrap();
     drop(staged);
     assert_eq!(std::fs::read_dir(dir.path().join("a")).unwrap().count(), 0);
-    let staged = Staged::new(&target, false).unwrap();
+    let staged = Staged::new(&target, Existing::Kept).unwrap();
     std::fs::write(staged.path(), b"whole").unwrap();
     staged.commit().unwrap();
     assert_eq!(std::fs::read(&target).unwrap(), b"whole");
-    let error = Staged::new(&target, false).unwrap_err();
+    let error = Staged::new(&target, Existing::Kept).unwrap_err();
     assert_eq!(error.cause(), "already exists");
     assert_eq!(error.hint_text(), Some("choose another name, or replace it: overwrite true"));
 }
@@ -48,11 +48,11 @@ fn what_is_no_set_of_images_is_not_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     std::fs::create_dir(&home).unwrap();
-    Staged::new(&home, true).expect("an empty folder may be replaced");
+    Staged::new(&home, Existing::Replaced).expect("an empty folder may be replaced");
     std::fs::write(home.join("a.tif"), b"II*\0").unwrap();
-    Staged::new(&home, true).expect("a folder of images may be replaced");
+    Staged::new(&home, Existing::Replaced).expect("a folder of images may be replaced");
     std::fs::write(home.join("precious.txt"), b"").unwrap();
-    let error = Staged::new(&home, true).unwrap_err().to_string();
+    let error = Staged::new(&home, Existing::Replaced).unwrap_err().to_string();
     assert!(error.contains("precious.txt") && error.contains("not replaced"), "{error}");
     assert!(error.contains(&format!("move {} elsewhere", home.join("precious.txt").display())), "{error}");
     #[cfg(feature = "image-folder")]
@@ -61,7 +61,7 @@ fn what_is_no_set_of_images_is_not_replaced() {
         let pictures = dir.path().join("pictures");
         std::fs::create_dir(&pictures).unwrap();
         std::fs::write(pictures.join("a.png"), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR and more").unwrap();
-        let error = Staged::new(&pictures, true).unwrap_err().to_string();
+        let error = Staged::new(&pictures, Existing::Replaced).unwrap_err().to_string();
         assert!(error.contains("(a.png, which wellread did not write)"), "{error}");
         let removed = format!("remove the folder {} yourself", pictures.display());
         assert!(error.contains("have no mark") && error.contains(&removed), "{error}");
@@ -69,7 +69,7 @@ fn what_is_no_set_of_images_is_not_replaced() {
     }
     #[cfg(unix)]
     {
-        let error = Staged::new(Path::new("/dev/null"), true).unwrap_err().to_string();
+        let error = Staged::new(Path::new("/dev/null"), Existing::Replaced).unwrap_err().to_string();
         assert!(error.contains("neither a file nor a folder"), "{error}");
     }
 }
@@ -80,7 +80,7 @@ fn what_came_into_a_set_while_its_successor_was_written_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("set");
     let written = || {
-        let staged = Staged::new(&target, true).unwrap();
+        let staged = Staged::new(&target, Existing::Replaced).unwrap();
         std::fs::write(staged.create_dir().unwrap().join("new.tif"), b"II*\0").unwrap();
         staged
     };
@@ -113,21 +113,21 @@ fn hidden_files_and_folders_are_kept() {
     for name in [".DS_Store", "._a.tif", ".nfs0001", ".wellread-journal", "wellread-names.json"] {
         std::fs::write(set.join(name), b"").unwrap();
     }
-    drop(Staged::new(&set, true).expect("nobody misses those"));
+    drop(Staged::new(&set, Existing::Replaced).expect("nobody misses those"));
     for name in [".notes.md", ".hidden.tif", "plate/.keep", "plate/notes.txt", "Thumbs.db"] {
         std::fs::write(set.join(name), b"").unwrap();
-        let error = Staged::new(&set, true).unwrap_err().to_string();
+        let error = Staged::new(&set, Existing::Replaced).unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("not replaced"), "{error}");
         std::fs::remove_file(set.join(name)).unwrap();
     }
     // Nor where nothing else is.
     let home = dir.path().join("home");
     std::fs::create_dir_all(home.join(".git")).unwrap();
-    assert!(Staged::new(&home, true).unwrap_err().to_string().contains(".git"));
+    assert!(Staged::new(&home, Existing::Replaced).unwrap_err().to_string().contains(".git"));
     std::fs::rename(home.join(".git"), home.join("git")).unwrap();
-    drop(Staged::new(&home, true).expect("empty folders"));
+    drop(Staged::new(&home, Existing::Replaced).expect("empty folders"));
     std::fs::write(home.join("git/HEAD"), b"").unwrap();
-    assert!(Staged::new(&home, true).unwrap_err().to_string().contains("(git)"));
+    assert!(Staged::new(&home, Existing::Replaced).unwrap_err().to_string().contains("(git)"));
 }
 
 #[test]
@@ -144,13 +144,15 @@ fn what_a_link_leads_to_is_replaced_and_the_link_stays() {
     }
     write(&work.join("file"), b"new").unwrap();
     assert_eq!(std::fs::read(disk.join("file")).unwrap(), b"new");
-    let staged = Staged::new(&work.join("set"), true).unwrap();
+    let staged = Staged::new(&work.join("set"), Existing::Replaced).unwrap();
     std::fs::write(staged.create_dir().unwrap().join("a.tif"), b"").unwrap();
     staged.commit().unwrap();
     assert!(disk.join("set/a.tif").exists());
-    let error = Staged::new(&work.join("none"), true).unwrap_err().to_string();
+    let error = Staged::new(&work.join("none"), Existing::Replaced).unwrap_err().to_string();
     assert!(error.contains("is a link to") && error.contains("remove the link"), "{error}");
-    assert!(Staged::new(&work.join("set"), false).unwrap_err().to_string().contains("already exists"));
+    assert!(
+        Staged::new(&work.join("set"), Existing::Kept).unwrap_err().to_string().contains("already exists")
+    );
     for name in ["set", "file", "none"] {
         assert!(work.join(name).symlink_metadata().unwrap().is_symlink(), "{name}");
     }
@@ -163,7 +165,7 @@ fn a_target_named_through_itself_is_replaced() {
     let set = dir.path().join("set");
     std::fs::create_dir(&set).unwrap();
     std::fs::write(set.join("old.tif"), b"").unwrap();
-    let staged = Staged::new(&set.join("../set"), true).unwrap();
+    let staged = Staged::new(&set.join("../set"), Existing::Replaced).unwrap();
     std::fs::write(staged.create_dir().unwrap().join("new.tif"), b"").unwrap();
     staged.commit().unwrap();
     assert!(set.join("new.tif").exists() && !set.join("old.tif").exists());
@@ -175,7 +177,7 @@ fn what_another_process_put_there_is_kept_unless_told_otherwise() {
     let dir = tempfile::tempdir().unwrap();
     let read = |path: &Path| std::fs::read(path).unwrap();
     let target = dir.path().join("file");
-    let [first, second] = [(), ()].map(|()| Staged::new(&target, false).unwrap());
+    let [first, second] = [(), ()].map(|()| Staged::new(&target, Existing::Kept).unwrap());
     std::fs::write(first.path(), b"first").unwrap();
     std::fs::write(second.path(), b"second").unwrap();
     first.commit().unwrap();
@@ -183,7 +185,7 @@ fn what_another_process_put_there_is_kept_unless_told_otherwise() {
     assert_eq!(read(&target), b"first");
     let target = dir.path().join("folder");
     let staged = || {
-        let staged = Staged::new(&target, false).unwrap();
+        let staged = Staged::new(&target, Existing::Kept).unwrap();
         std::fs::write(staged.create_dir().unwrap().join("a.tif"), b"").unwrap();
         staged
     };
@@ -193,7 +195,7 @@ fn what_another_process_put_there_is_kept_unless_told_otherwise() {
     // A file that would take the folder's place, and a folder that replaces it.
     std::fs::write(third.path().join("one"), b"one").unwrap();
     assert!(third.commit_file("one").unwrap_err().to_string().contains("another process"));
-    let fourth = Staged::new(&target, true).unwrap();
+    let fourth = Staged::new(&target, Existing::Replaced).unwrap();
     std::fs::write(fourth.create_dir().unwrap().join("one"), b"one").unwrap();
     fourth.commit_file("one").unwrap();
     assert_eq!(read(&target), b"one");
@@ -209,7 +211,7 @@ fn writers_that_replace_each_other_leave_one_whole_set() {
             let target = &target;
             scope.spawn(move || {
                 for _ in 0..50 {
-                    let staged = Staged::new(target, true).unwrap();
+                    let staged = Staged::new(target, Existing::Replaced).unwrap();
                     let folder = staged.create_dir().unwrap();
                     for file in ["a.tif", "b.tif"] {
                         std::fs::write(folder.join(file), writer.to_string()).unwrap();
@@ -232,7 +234,7 @@ fn what_no_journal_knows_is_not_gone_on_with() {
     let open = || {
         let mut tries = (0..100).map(|attempt| {
             std::thread::sleep(Duration::from_millis(attempt));
-            Staged::resumable(&target, false, "a to b")
+            Staged::resumable(&target, Existing::Kept, "a to b")
         });
         tries.find_map(Result::ok).unwrap()
     };
@@ -259,7 +261,7 @@ fn what_another_writer_moved_aside_is_in_nobodys_way() {
         std::fs::create_dir(folder).unwrap();
         std::fs::write(folder.join("a.tif"), b"old").unwrap();
     }
-    let staged = Staged::resumable(&target, true, "a to b").unwrap();
+    let staged = Staged::resumable(&target, Existing::Replaced, "a to b").unwrap();
     std::fs::write(staged.path().join("a.tif"), b"new").unwrap();
     staged.commit().unwrap();
     assert_eq!(std::fs::read(target.join("a.tif")).unwrap(), b"new");
@@ -272,7 +274,7 @@ fn what_a_killed_writer_moved_aside_goes_once_it_is_replaced() {
     let target = dir.path().join("set");
     let aside = dir.path().join(format!(".wellread-partial-{}-0-set.old", process_mark(4_294_967_294)));
     std::fs::create_dir(&aside).unwrap();
-    Staged::new(&target, true).unwrap().commit().unwrap_err();
+    Staged::new(&target, Existing::Replaced).unwrap().commit().unwrap_err();
     assert!(aside.exists(), "the only copy there is");
     write(&target, b"new").unwrap();
     assert!(aside.exists());
@@ -283,7 +285,7 @@ fn what_a_killed_writer_moved_aside_goes_once_it_is_replaced() {
 #[test]
 fn unfinished_output_can_be_removed_from_elsewhere() {
     let dir = tempfile::tempdir().unwrap();
-    let staged = Staged::new(&dir.path().join("out"), false).unwrap();
+    let staged = Staged::new(&dir.path().join("out"), Existing::Kept).unwrap();
     std::fs::write(staged.path(), b"half").unwrap();
     assert!(unfinished().contains(&staged.temporary));
     // Not `remove_unfinished` itself: it would take the files of the other tests of this process.
@@ -294,7 +296,7 @@ fn unfinished_output_can_be_removed_from_elsewhere() {
 #[test]
 fn output_is_unfinished_until_it_is_removed() {
     let dir = tempfile::tempdir().unwrap();
-    let staged = Staged::new(&dir.path().join("out"), false).unwrap();
+    let staged = Staged::new(&dir.path().join("out"), Existing::Kept).unwrap();
     std::fs::write(staged.path(), b"half").unwrap();
     let reserved = dir.path().join("result.csv");
     let outputs: [(PathBuf, Box<dyn Send>); 2] = [
@@ -319,7 +321,8 @@ fn output_is_unfinished_until_it_is_removed() {
 #[test]
 fn output_that_replaces_objects_one_by_one_is_not_removed_on_a_signal() {
     let dir = tempfile::tempdir().unwrap();
-    let [one, other] = ["one", "other"].map(|name| Staged::new(&dir.path().join(name), true).unwrap());
+    let [one, other] =
+        ["one", "other"].map(|name| Staged::new(&dir.path().join(name), Existing::Replaced).unwrap());
     remote::keep_on_signals(&one.temporary.join("part"));
     assert!(!unfinished().contains(&one.temporary) && unfinished().contains(&other.temporary));
 }
@@ -332,7 +335,7 @@ fn folders_are_replaced_and_dead_leftovers_removed() {
     std::fs::write(target.join("old.tif"), b"").unwrap();
     let leftover = dir.path().join(format!(".wellread-partial-{}-0-set", process_mark(4_294_967_294)));
     std::fs::create_dir(&leftover).unwrap();
-    let staged = Staged::new(&target, true).unwrap();
+    let staged = Staged::new(&target, Existing::Replaced).unwrap();
     assert!(!leftover.exists());
     std::fs::write(staged.create_dir().unwrap().join("new"), b"").unwrap();
     staged.commit().unwrap();
@@ -362,9 +365,9 @@ fn finished_output_can_be_read_before_it_is_at_its_place() {
     let target = dir.path().join("set");
     let finished = |resumable: bool| {
         let staged = if resumable {
-            Staged::resumable(&target, false, "of").unwrap()
+            Staged::resumable(&target, Existing::Kept, "of").unwrap()
         } else {
-            Staged::new(&target, false).unwrap()
+            Staged::new(&target, Existing::Kept).unwrap()
         };
         std::fs::write(staged.create_dir().unwrap().join("a.tif"), b"a").unwrap();
         staged.finished()
@@ -383,7 +386,7 @@ fn finished_output_can_be_read_before_it_is_at_its_place() {
         assert_eq!(std::fs::read(target.join("a.tif")).unwrap(), b"a");
         std::fs::remove_dir_all(&target).unwrap();
     }
-    let staged = Staged::new(&target, false).unwrap();
+    let staged = Staged::new(&target, Existing::Kept).unwrap();
     std::fs::write(staged.create_dir().unwrap().join("one"), b"one").unwrap();
     let output = staged.finished_file("one");
     assert_eq!(std::fs::read(output.path()).unwrap(), b"one");

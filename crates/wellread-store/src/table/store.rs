@@ -16,7 +16,7 @@ use crate::place::Wanted;
 use crate::words::counted_with;
 use crate::{
     Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, LeftOut, OpenOptions, PixelSink,
-    Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, check_request,
+    ReadExtent, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, check_request,
     default_answers, default_columns, try_alloc, unknown_facts,
 };
 use arrow_array::cast::AsArray;
@@ -465,7 +465,7 @@ impl Store for TableStore {
         self.table.files()
     }
 
-    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut Wanted) {
         let rows = ascending(rows.iter().copied(), self.len());
         for list in self.lists_read() {
             self.table.heads(&rows, self.column.pieces(list), wanted);

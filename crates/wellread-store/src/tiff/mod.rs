@@ -18,7 +18,7 @@
 //! | `listing` | which files a folder holds, and that it holds nothing else |
 //! | `format` | [`FORMAT`] |
 //! | `ifd`, `endian` | header, directories, tag values; byte order |
-//! | `image`, `pages` | one page: pixel layout, strips and tiles; all pages of a file |
+//! | `image`, `page_tags`, `pages` | one page: pixel layout, strips and tiles; the same by its tags; all pages of a file |
 //! | `series` | one 5D image: which page holds which plane |
 //! | `ome`, `describe` | images by OME-XML; by ImageJ's and tifffile's descriptions |
 //! | `companion` | OME-XML in a file of its own, and the files that it describes |
@@ -59,6 +59,7 @@ mod lzw;
 mod nodata;
 mod ome;
 mod own;
+mod page_tags;
 mod pages;
 mod pieces;
 mod planes;

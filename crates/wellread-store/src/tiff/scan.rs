@@ -4,7 +4,7 @@
 //! their directories read at once. Larger ones have a sample read, and the rest only when the sample holds anything but
 //! single images. Behind a network the bound is [`REMOTE_SCAN`] files.
 
-use super::store::{IndexRef, Row, TiffStore};
+use super::store::{IndexRef, NamedBy, Row, TiffStore};
 use crate::ahead::Fetching;
 use crate::place::{self, Ticket, Wanted};
 use crate::{Store, threads};
@@ -24,12 +24,12 @@ const LONGEST: usize = 8;
 const FILES_PER_THREAD: usize = 16;
 
 impl TiffStore {
-    /// Finds the rows of a folder. `is_listed` says that a listing has named its files: their lengths are known then.
-    pub(super) fn find_rows(&mut self, is_listed: bool) {
+    /// Finds the rows of a folder.
+    pub(super) fn find_rows(&mut self, named_by: NamedBy) {
         let n = self.files.len();
         let mut fetching = self.remote_path().and_then(|remote| Fetching::of(remote, None));
         let scan = if fetching.is_some() { REMOTE_SCAN } else { SCAN };
-        let sample = self.sample(scan, is_listed);
+        let sample = self.sample(scan, named_by);
         // All of few files are looked into, most likely: their heads are on their way together.
         let first = if n > scan { sample.clone() } else { (0..n).collect() };
         let tickets = self.ask(fetching.as_mut(), first.into_iter());
@@ -76,10 +76,10 @@ impl TiffStore {
     /// The files that are looked into first, in order: some from all over the folder. A remote folder may be larger than `scan` and small
     /// enough to be looked into as a whole here. Its longest files are among them, where a listing tells lengths: several images take more
     /// bytes than one.
-    fn sample(&self, scan: usize, is_listed: bool) -> Vec<usize> {
+    fn sample(&self, scan: usize, named_by: NamedBy) -> Vec<usize> {
         let n = self.files.len();
         let spread = |count: usize| (0..count.min(n)).map(move |i| i * (n - 1) / (count.min(n) - 1).max(1));
-        if !is_listed || !(scan + 1..=SCAN).contains(&n) {
+        if named_by != NamedBy::Listing || !(scan + 1..=SCAN).contains(&n) {
             return spread(SAMPLE).collect();
         }
         let mut sample: BTreeSet<usize> = spread(SAMPLE - LONGEST).collect();

@@ -26,8 +26,8 @@ use crate::stamp::unless_written;
 use crate::store_layout::count_codec;
 use crate::words::counted;
 use crate::{
-    Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout, default_answers, unknown_facts,
+    Error, FormatContext, Hints, OpenOptions, PixelSink, ReadExtent, Request, Result, RowFacts, RowHints,
+    RowInfo, Scratch, Store, StoreLayout, default_answers, unknown_facts,
 };
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -167,8 +167,7 @@ impl TiffStore {
         };
         match named_by {
             NamedBy::Path => store.rows = Self::rows_of_file(0, &*store.index(0)?),
-            NamedBy::Listing => store.find_rows(true),
-            NamedBy::Caller => store.find_rows(false),
+            NamedBy::Listing | NamedBy::Caller => store.find_rows(named_by),
         }
         Ok(store)
     }
@@ -513,13 +512,17 @@ impl Store for TiffStore {
 
     /// Asks for header and directories of a file that was not looked into. It asks for all of it where its one image is going to be read
     /// whole.
-    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
         for &row in rows {
             let Ok((place, path)) = self.row(row) else { continue };
             if self.files[place.file as usize].index.get().is_some() {
                 continue;
             }
-            if whole && self.is_folder { wanted.whole(path) } else { self.want_directories(path, wanted) }
+            if extent == ReadExtent::Whole && self.is_folder {
+                wanted.whole(path);
+            } else {
+                self.want_directories(path, wanted);
+            }
         }
     }
 

@@ -398,3 +398,15 @@ fn groups_of_times_have_one_key_in_each_unit() {
     assert_eq!(keys(numbers(&[-1, 0, 12])), ["-1", "0", "12"]);
     assert_eq!(keys(Arc::new(Float32Array::from(vec![-0.0, 0.5, 2.0]))), ["-0.0", "0.5", "2.0"]);
 }
+
+#[test]
+fn values_of_rows_are_those_of_their_keys() {
+    let [milliseconds, _] = times();
+    let named = Named(batch(vec![("at", numbers(&[-1, 0, 12])), ("of", milliseconds)]));
+    let columns = on(&["of", "at"]);
+    let values = features::row_values(&named, &columns).unwrap();
+    let text = |value: &str| Some(value.to_owned());
+    assert_eq!(values[1], [text("2020-01-01T00:00:01"), text("0")]);
+    let keys = features::keys(&named, &columns).unwrap();
+    assert_eq!(values.iter().map(|values| features::key_of(values)).collect::<Vec<_>>(), keys);
+}

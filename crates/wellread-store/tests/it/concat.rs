@@ -15,8 +15,8 @@ use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::concat::Concat;
 use wellread_store::place::Wanted;
 use wellread_store::{
-    CopySink, Error, ImageView, OpenOptions, Request, Result, RowHints, Scratch, Store, WriteOptions,
-    convert, create, delegate_store, open, open_all, read_image,
+    CopySink, Error, ImageView, OpenOptions, ReadExtent, Request, Result, RowHints, Scratch, Store,
+    WriteOptions, convert, create, delegate_store, open, open_all, read_image,
 };
 
 /// Images of one row of pixels: all of its pixels are `first`, `first + 1` …
@@ -351,7 +351,7 @@ impl Store for Noting {
     delegate_store!(self => self.0; format, path, remote_path, len, name, metadata, layout, files, files_of);
     delegate_store!(self => self.0; has_checksums, hints, row_hints, row_info, check, read, scan);
 
-    fn heads(&self, rows: &[usize], _: bool, _: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, _: &mut Wanted) {
         self.1.lock().unwrap().push(rows.to_vec());
     }
 
@@ -374,7 +374,7 @@ fn parts_are_asked_ahead_for_all_of_their_rows_at_once() {
     };
     let set = Concat::of(vec![part("a.parquet"), part("b.parquet")]);
     let mut wanted = Wanted::default();
-    set.heads(&[4, 1, 3, 0, 9], true, &mut wanted);
+    set.heads(&[4, 1, 3, 0, 9], ReadExtent::Whole, &mut wanted);
     assert_eq!(std::mem::take(&mut *asked.lock().unwrap()), [[0, 1], [0, 1]]);
     let region = Shape::plane(2, 3).full();
     let requests = |rows: &[usize]| rows.iter().map(|&row| Request { row, region }).collect::<Vec<_>>();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
 use wellread_store::parted::{PartedSet, holds, write_part};
+use wellread_store::staged::Existing;
 use wellread_store::subset::Subset;
 use wellread_store::verify::{Kind, verify_sums};
 use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, checksum, create, open, open_all};
@@ -68,7 +69,7 @@ fn images_in_files_of_their_own_lie_where_one_writer_puts_them() {
         let writer = create(&whole, format, &WriteOptions::default()).unwrap();
         convert(&*source, writer, ConvertOptions::default(), &mut |_| ()).unwrap().commit().unwrap();
         let target = dir.path().join(format!("{format}-parts"));
-        let set = PartedSet::begin(&target, format, false, None).unwrap();
+        let set = PartedSet::begin(&target, format, Existing::Kept, None).unwrap();
         // In any order; one of them is written twice.
         for (name, from, to) in [("b", 9, 20), ("c", 20, 23), ("a", 0, 9), ("b", 9, 20)] {
             part(&set, &rows(&source, from, to), format, name);
@@ -89,7 +90,7 @@ fn tables_of_parts_are_one_set_whose_images_are_called_as_before() {
     let dir = tempfile::tempdir().unwrap();
     let source = source(dir.path());
     let target = dir.path().join("set.parquet");
-    let set = PartedSet::begin(&target, "parquet", false, None).unwrap();
+    let set = PartedSet::begin(&target, "parquet", Existing::Kept, None).unwrap();
     for (name, from, to) in [("second", 10, 23), ("first", 0, 10)] {
         part(&set, &rows(&source, from, to), "parquet", name);
     }
@@ -102,7 +103,7 @@ fn tables_of_parts_are_one_set_whose_images_are_called_as_before() {
         assert_eq!(sums(&*open(&target, &options).unwrap()), sums(&*source));
     }
     // It may be replaced as a set that was written at once.
-    let again = PartedSet::begin(&target, "parquet", true, None).unwrap();
+    let again = PartedSet::begin(&target, "parquet", Existing::Replaced, None).unwrap();
     part(&again, &rows(&source, 4, 6), "parquet", "all");
     assert_eq!(again.commit(&["all".to_owned()], &WriteOptions::default()).unwrap(), 2);
     assert_eq!(sums(&*open(&target, &OpenOptions::default()).unwrap()), sums(&*source)[4..6]);
@@ -118,7 +119,7 @@ fn formats_say_what_becomes_of_parts() {
     for (format, keeps_columns) in
         [("parquet", false), ("tiff", false), ("ome-zarr", true), ("image-folder", false)]
     {
-        let set = PartedSet::begin(&dir.path().join(format), format, false, None).unwrap();
+        let set = PartedSet::begin(&dir.path().join(format), format, Existing::Kept, None).unwrap();
         assert_eq!((set.joins(), set.keeps_columns()), (false, keeps_columns), "{format}");
     }
 }
@@ -128,7 +129,7 @@ fn what_a_run_has_left_is_gone_on_with_where_it_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let source = source(dir.path());
     let target = dir.path().join("set.parquet");
-    let begin = |resume| PartedSet::begin(&target, "parquet", false, resume).unwrap();
+    let begin = |resume| PartedSet::begin(&target, "parquet", Existing::Kept, resume).unwrap();
     let first = rows(&source, 0, 10);
     let set = begin(Some("rows 0 to 23"));
     let name = set.part_name(0);
@@ -142,7 +143,8 @@ fn what_a_run_has_left_is_gone_on_with_where_it_is_asked_for() {
         "of other rows"
     );
     drop(set);
-    let other = PartedSet::begin(&target, "parquet", false, Some("of something else")).err().unwrap();
+    let other =
+        PartedSet::begin(&target, "parquet", Existing::Kept, Some("of something else")).err().unwrap();
     assert!(other.to_string().contains("repeat the same command"), "{other}");
     // A run that does not go on removes it.
     let set = begin(None);
@@ -156,7 +158,7 @@ fn what_a_run_has_left_is_gone_on_with_where_it_is_asked_for() {
 fn one_file_of_all_images_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     for (format, name) in [("tiff", "a.tif"), ("ome-zarr", "a.zarr"), ("image-folder", "a.png")] {
-        let error = PartedSet::begin(&dir.path().join(name), format, false, None).err().unwrap();
+        let error = PartedSet::begin(&dir.path().join(name), format, Existing::Kept, None).err().unwrap();
         assert!(error.is_choice() && error.to_string().contains("name a folder"), "{error}");
     }
 }
@@ -182,7 +184,7 @@ fn a_part_whose_columns_are_others_now_is_written_again() {
     let others = with_wells(dir.path(), &*plain, ["A01", "B02"]);
     for (format, ending) in [("parquet", ".parquet"), ("tiff", "")] {
         let target = dir.path().join(format!("set{ending}"));
-        let set = PartedSet::begin(&target, format, false, Some("rows 0 to 23")).unwrap();
+        let set = PartedSet::begin(&target, format, Existing::Kept, Some("rows 0 to 23")).unwrap();
         let name = set.part_name(0);
         let path = set.part(&name);
         part(&set, &rows(&wells, 0, 10), format, &name);
@@ -226,7 +228,7 @@ fn a_part_with_other_names_of_channels_or_sizes_of_pixels_is_an_error() {
         ("image-folder", "", false),
     ] {
         let target = dir.path().join(format!("{format}-set{ending}"));
-        let set = PartedSet::begin(&target, format, false, Some("row 0")).unwrap();
+        let set = PartedSet::begin(&target, format, Existing::Kept, Some("row 0")).unwrap();
         let name = set.part_name(0);
         let path = set.part(&name);
         part(&set, &*first, format, &name);
@@ -254,7 +256,7 @@ fn a_target_may_be_called_as_any_folder_of_the_parts() {
     for (format, name) in [("tiff", "parts"), ("ome-zarr", "parts"), ("parquet", "parts"), ("parquet", "set")]
     {
         let target = dir.path().join(format).join(name);
-        let set = PartedSet::begin(&target, format, false, None).unwrap();
+        let set = PartedSet::begin(&target, format, Existing::Kept, None).unwrap();
         part(&set, &rows(&source, 0, 9), format, "a");
         part(&set, &rows(&source, 9, 23), format, "b");
         part(&set, &rows(&source, 0, 3), format, "of a task that was taken for dead");
@@ -269,7 +271,7 @@ fn a_target_may_be_called_as_any_folder_of_the_parts() {
         let dead = files(&target).into_keys().find(|file| file.to_string_lossy().contains("taken for dead"));
         assert_eq!(dead, None, "{format} {name}");
         // So that it may be replaced.
-        PartedSet::begin(&target, format, true, None)
+        PartedSet::begin(&target, format, Existing::Replaced, None)
             .unwrap_or_else(|e| panic!("{format} {name}: {e}"))
             .discard();
         assert_eq!(
@@ -298,7 +300,7 @@ fn a_part_that_is_another_than_was_written_is_an_error() {
 
 /// A set of two parts, of the rows up to ten and those from there on.
 fn two_parts(target: &Path, source: &Arc<dyn Store>) {
-    let set = PartedSet::begin(target, "parquet", false, None).unwrap();
+    let set = PartedSet::begin(target, "parquet", Existing::Kept, None).unwrap();
     let parts = [(0, 10), (10, 23)].map(|(from, to)| {
         let name = set.part_name(from);
         part(&set, &rows(source, from, to), "parquet", &name);

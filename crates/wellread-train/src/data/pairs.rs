@@ -4,6 +4,7 @@ use super::binary::BinaryStore;
 use crate::config::{Config, Data, Matching, Validation, matches};
 use crate::experiment::Experiment;
 use crate::net::Tensor;
+use crate::task::Mode;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::path::Path;
 use wellread_image::Shape;
@@ -87,17 +88,18 @@ fn matched(
 }
 
 impl Pairs {
-    /// Opens and matches the sets of the configuration. With `lenient`, images may have no target; then all are without.
+    /// Opens and matches the sets of the configuration. For inference, images may have no
+    /// target; then all are without.
     ///
     /// # Errors
     /// Sets that cannot be opened or are empty, images without a target, targets of another size. So are channels that
     /// do not exist, and nothing left to train on.
-    pub fn open(config: &Config, experiment: &Experiment, seed: u64, lenient: bool) -> Result<Self> {
+    pub fn open(config: &Config, experiment: &Experiment, seed: u64, mode: Mode) -> Result<Self> {
         let data = &config.data;
         let store = open(&data.images, "data.images")?;
         let rows = chosen(&*store, &data.image_names, "data.image_names")?;
         let own = data.targets.as_os_str().is_empty();
-        if own && experiment.masks && !lenient {
+        if own && experiment.masks && mode == Mode::Train {
             bail!("data.targets names no masks: set it to the file or folder that holds them");
         }
         let targets = if own && experiment.masks {
@@ -107,12 +109,12 @@ impl Pairs {
             let store = open(path, "data.targets")?;
             let found = match chosen(&*store, &data.target_names, "data.target_names") {
                 Ok(targets) => matched(&rows, &targets, data.matching)?,
-                Err(_) if lenient => vec![None],
+                Err(_) if mode == Mode::Inference => vec![None],
                 Err(error) => return Err(error),
             };
             match found.iter().position(Option::is_none) {
                 None => Some((store, found.into_iter().flatten().collect::<Vec<_>>())),
-                Some(_) if lenient => None,
+                Some(_) if mode == Mode::Inference => None,
                 Some(missing) => bail!(
                     "the image {:?} has no target in {}: its name would be that, or begin with {:?} (hint: set data.match = \"row\" \
                      where the sets are in the same order)",
@@ -133,7 +135,7 @@ impl Pairs {
             })
             .transpose()?;
         let channels = [data.image_channel, data.target_channel];
-        let (training, validation) = divide(data, &names, seed, lenient)?;
+        let (training, validation) = divide(data, &names, seed, mode)?;
         let pairs = Self { images, targets, channels, names, training, validation };
         for row in 0..pairs.names.len() {
             pairs.check(row, config)?;
@@ -199,8 +201,8 @@ impl Pairs {
 }
 
 /// Rows to train on and to validate on.
-fn divide(data: &Data, names: &[String], seed: u64, lenient: bool) -> Result<(Vec<usize>, Vec<usize>)> {
-    if lenient {
+fn divide(data: &Data, names: &[String], seed: u64, mode: Mode) -> Result<(Vec<usize>, Vec<usize>)> {
+    if mode == Mode::Inference {
         return Ok((vec![], (0..names.len()).collect()));
     }
     let chosen: Vec<bool> = match &data.validation {

@@ -2,9 +2,9 @@
 
 use crate::support::World;
 use proptest::prelude::*;
-use wellread_train::Config;
 use wellread_train::data::{Normal, Pairs, Patches};
 use wellread_train::experiment;
+use wellread_train::{Config, Mode};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
@@ -27,7 +27,7 @@ proptest! {
         let task = world.task("im2im/labelfree", "out", &overrides);
         let (_, config) = Config::of_task(&task).unwrap();
         let labelfree = experiment::named("im2im/labelfree").unwrap();
-        let pairs = Pairs::open(&config, labelfree, seed, false).unwrap();
+        let pairs = Pairs::open(&config, labelfree, seed, Mode::Train).unwrap();
         let normal = Normal::of(&pairs, false, config.data.normalize, None).unwrap();
         let patches = Patches::new(&pairs, &config, seed, false).unwrap();
         let (mut count, mut seen) = (0, vec![]);

@@ -37,7 +37,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use wellread_image::synthetic;
 use wellread_report::{Table, row};
-use wellread_store::staged::Staged;
+use wellread_store::staged::{Existing, Staged};
 use wellread_store::{Error, WriteOptions};
 use wells::Site;
 
@@ -72,7 +72,7 @@ pub fn generate_plate(
         let error = Error::new(out, "already exists, and a plate is written into a new folder");
         return Err(error.hint("choose another folder, or remove this one").into());
     }
-    let staged = Staged::new(out, false)?;
+    let staged = Staged::new(out, Existing::Kept)?;
     let folder = staged.create_dir()?.to_owned();
     let files = Files::begin(spec, &folder, out, options)?;
     let image = spec.image();

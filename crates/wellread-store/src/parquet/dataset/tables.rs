@@ -38,6 +38,13 @@ pub(super) struct Tables {
     pub chunks: Vec<Chunk>,
 }
 
+/// Whether a table must have a column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Required,
+    Optional,
+}
+
 /// Columns of a small table, whatever widths its writer chose.
 struct Columns<'a> {
     path: &'a Path,
@@ -95,8 +102,8 @@ impl<'a> Columns<'a> {
         Ok(out)
     }
 
-    /// Hands over the values of a text column; empty where null, or where the column is absent and `optional`.
-    fn each_text(&self, name: &str, optional: bool, each: &mut dyn FnMut(&str)) -> Result<()> {
+    /// Hands over the values of a text column; empty where null, or where an optional column is absent.
+    fn each_text(&self, name: &str, need: Need, each: &mut dyn FnMut(&str)) -> Result<()> {
         for batch in &self.batches {
             let column = batch.column_by_name(name);
             match column.map(|column| (column, column.data_type())) {
@@ -107,7 +114,7 @@ impl<'a> Columns<'a> {
                 Some((_, other)) => {
                     return Err(Error::new(self.path, format_args!("column {name} is {other}, not text")));
                 }
-                None if optional => (0..batch.num_rows()).for_each(|_| each("")),
+                None if need == Need::Optional => (0..batch.num_rows()).for_each(|_| each("")),
                 None => return Err(self.missing(name)),
             }
         }
@@ -124,16 +131,16 @@ impl<'a> Columns<'a> {
     }
 
     /// Values of a text column, as [`Self::each_text`] hands them over.
-    fn texts(&self, name: &str, optional: bool) -> Result<Vec<String>> {
+    fn texts(&self, name: &str, need: Need) -> Result<Vec<String>> {
         let mut out = vec![];
-        self.each_text(name, optional, &mut |text| out.push(text.to_owned()))?;
+        self.each_text(name, need, &mut |text| out.push(text.to_owned()))?;
         Ok(out)
     }
 
     /// As [`Self::texts`], for texts that most rows share: such as follow each other are kept once.
-    fn shared_texts(&self, name: &str, optional: bool) -> Result<Vec<Arc<str>>> {
+    fn shared_texts(&self, name: &str, need: Need) -> Result<Vec<Arc<str>>> {
         let mut out: Vec<Arc<str>> = vec![];
-        self.each_text(name, optional, &mut |text| {
+        self.each_text(name, need, &mut |text| {
             let same = out.last().filter(|last| &***last == text).map(Arc::clone);
             out.push(same.unwrap_or_else(|| text.into()));
         })?;
@@ -170,9 +177,9 @@ impl Tables {
         let ImageTable { mut images, features, left_out, renamed } = read_images(&folder.join(IMAGES))?;
         let index = folder.join(INDEX);
         let mut chunks = if place::exists(&index) {
-            read_locations(&index, &images, false)?
+            read_locations(&index, &images, LocationTable::Index)?
         } else {
-            read_locations(&folder.join(CHUNKS), &images, true)?
+            read_locations(&folder.join(CHUNKS), &images, LocationTable::Chunks)?
         };
         chunks.sort_by_key(|c| (c.image, c.group, c.id));
         let mut at = 0;
@@ -219,14 +226,14 @@ fn read_images(path: &Path) -> Result<ImageTable> {
     let (schema, renamed) = plain::named(&metadata);
     let features = plain_columns(&schema).filter(|name| !is_own(name)).map(str::to_owned).collect();
     let left_out = other_columns(&schema).filter(|column| !is_own(&column.name)).collect();
-    let ids = table.shared_texts("image_id", false)?;
-    let own_names = table.shared_texts("name", true)?;
+    let ids = table.shared_texts("image_id", Need::Required)?;
+    let own_names = table.shared_texts("name", Need::Optional)?;
     // An empty name is a name; an image without one is called by its id.
     let named = table.present("name");
-    let dtypes = table.shared_texts("dtype", false)?;
-    let layouts = table.shared_texts("layout", true)?;
-    let channels = table.shared_texts("channels_json", true)?;
-    let acquired = table.shared_texts(ACQUIRED, true)?;
+    let dtypes = table.shared_texts("dtype", Need::Required)?;
+    let layouts = table.shared_texts("layout", Need::Optional)?;
+    let channels = table.shared_texts("channels_json", Need::Optional)?;
+    let acquired = table.shared_texts(ACQUIRED, Need::Optional)?;
     let physical = PHYSICAL.map(|name| table.doubles(name));
     let mut axes = vec![];
     for name in &sizes {
@@ -266,8 +273,17 @@ fn info_of(dtype: &str, sizes: [Option<i64>; 5]) -> Result<RowInfo, String> {
     Ok(RowInfo { shape, dtype })
 }
 
-/// Reads where chunks are, from the index or from the chunk table itself.
-fn read_locations(path: &Path, images: &[Image], from_chunks: bool) -> Result<Vec<Chunk>> {
+/// The table that says where chunks are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LocationTable {
+    /// A table of its own.
+    Index,
+    /// That of the chunks themselves: each is of the row group that it lies in.
+    Chunks,
+}
+
+/// Reads where chunks are.
+fn read_locations(path: &Path, images: &[Image], from: LocationTable) -> Result<Vec<Chunk>> {
     let sizes = AXES.map(|axis| format!("shape_{axis}"));
     let mut names = vec!["image_id", "chunk_id", "row_group_id", "fragment_path"];
     names.extend(AXES);
@@ -278,9 +294,9 @@ fn read_locations(path: &Path, images: &[Image], from_chunks: bool) -> Result<Ve
         return Err(Error::new(path, "two images have the same image_id, so chunks cannot be told apart")
             .hint("write the dataset again with ids that differ"));
     }
-    let image_ids = table.texts("image_id", false)?;
+    let image_ids = table.texts("image_id", Need::Required)?;
     let ids = table.integers("chunk_id")?;
-    let groups: Vec<Option<i64>> = if from_chunks {
+    let groups: Vec<Option<i64>> = if from == LocationTable::Chunks {
         let groups = metadata.metadata().row_groups().iter().enumerate();
         groups
             .flat_map(|(g, meta)| std::iter::repeat_n(Some(g as i64), meta.num_rows().max(0) as usize))
@@ -288,9 +304,9 @@ fn read_locations(path: &Path, images: &[Image], from_chunks: bool) -> Result<Ve
     } else {
         table.integers("row_group_id")?
     };
-    if !from_chunks
+    if from == LocationTable::Index
         && let Some(other) =
-            table.texts("fragment_path", true)?.iter().find(|f| !f.is_empty() && *f != CHUNKS)
+            table.texts("fragment_path", Need::Optional)?.iter().find(|f| !f.is_empty() && *f != CHUNKS)
     {
         return Err(Error::new(path, format_args!("chunks lie in {other:?}; only {CHUNKS} is read"))
             .hint("write the dataset again into one chunk table"));

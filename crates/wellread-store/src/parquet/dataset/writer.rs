@@ -11,7 +11,7 @@ use super::tables::{ACQUIRED, PHYSICAL, is_own};
 use crate::features::unique_schema;
 use crate::finished::Finished;
 use crate::place::{self, Writer};
-use crate::staged::Staged;
+use crate::staged::{Existing, Staged};
 use crate::surface::{option, option_as};
 use crate::{Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use arrow_array::{
@@ -95,7 +95,7 @@ impl DatasetWriter {
                 .hint("give five positive numbers T,C,Z,Y,X"));
         }
         let codec = codec(path, options)?;
-        let staged = Staged::new(path, options.overwrite)?;
+        let staged = Staged::new(path, Existing::from_overwrite(options.overwrite))?;
         staged.create_dir()?;
         Ok(Self {
             writer: None,

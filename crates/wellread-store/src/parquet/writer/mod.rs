@@ -30,7 +30,7 @@ use super::footer_checksum;
 use crate::finished::Finished;
 use crate::ome_arrow::Collector;
 use crate::place::{self, Writer};
-use crate::staged::Staged;
+use crate::staged::{Existing, Staged};
 use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use pages::{PageWriter, Split};
 use parquet::basic::{Compression as Codec, Encoding, GzipLevel, ZstdLevel};
@@ -67,6 +67,15 @@ pub struct ParquetWriter {
     smallest: usize,
 }
 
+/// What ends with the images that were collected.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// A record batch.
+    Batch,
+    /// A record batch and the row group that it is in.
+    RowGroup,
+}
+
 /// Size of a row group: it is closed when either is reached.
 struct GroupLimit {
     rows: usize,
@@ -94,7 +103,7 @@ impl ParquetWriter {
         }
         let collector = Collector::new(path, options, ome_arrow::list_type)?;
         let codec = codec(path, options)?;
-        let staged = Staged::new(path, options.overwrite)?;
+        let staged = Staged::new(path, Existing::from_overwrite(options.overwrite))?;
         let file = place::create(staged.path()).map_err(|e| Error::io(path, "cannot create", &e))?;
         Ok(Self {
             writer: None,
@@ -169,8 +178,8 @@ impl ParquetWriter {
         write_error(self.staged.target(), error)
     }
 
-    /// Makes a record batch of what is pending and writes it; closes the row group if `close`.
-    fn flush(&mut self, close: bool) -> Result<()> {
+    /// Makes a record batch of what is pending and writes it; closes the row group too where that ends.
+    fn flush(&mut self, ends: Ends) -> Result<()> {
         if self.writer.is_none()
             && let Some(file) = self.file.take()
         {
@@ -193,7 +202,7 @@ impl ParquetWriter {
             return Err(Error::new(self.staged.target(), "an earlier image could not be written"));
         };
         let mut result = batch.map_or(Ok(()), |batch| writer.write(&batch));
-        if close {
+        if ends == Ends::RowGroup {
             result = result.and_then(|()| writer.flush());
             (self.group_rows, self.group_bytes) = (0, 0);
         }
@@ -250,25 +259,25 @@ impl StoreWriter for ParquetWriter {
         let bytes = self.collector.check(image)?;
         let limit = self.limit();
         if self.group_bytes > 0 && self.group_bytes + bytes > limit.bytes {
-            self.flush(true)?;
+            self.flush(Ends::RowGroup)?;
         } else if !self.collector.has_room(image.shape) {
-            self.flush(false)?;
+            self.flush(Ends::Batch)?;
         }
         self.smallest = self.smallest.min(image.shape.pixels());
         self.collector.push(image);
         self.group_rows += 1;
         self.group_bytes += bytes;
         if self.group_rows >= limit.rows || self.group_bytes >= limit.bytes {
-            self.flush(true)
+            self.flush(Ends::RowGroup)
         } else if self.collector.pending() >= BATCH_ROWS || self.collector.bytes() >= BATCH_BYTES {
-            self.flush(false)
+            self.flush(Ends::Batch)
         } else {
             Ok(())
         }
     }
 
     fn complete_output(mut self: Box<Self>) -> Result<Finished> {
-        self.flush(true)?;
+        self.flush(Ends::RowGroup)?;
         let Some(mut writer) = self.writer.take() else {
             return Err(Error::new(self.staged.target(), "an earlier image could not be written"));
         };
