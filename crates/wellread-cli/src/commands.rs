@@ -197,7 +197,7 @@ fn note(left: &[Leftover], ui: Ui) {
     }
 }
 
-/// What is left, and what can be done with it; `None` where nothing is.
+/// The folders and files that are left, and the way to remove them; `None` where nothing is left.
 fn leftovers_in_words(left: &[Leftover]) -> Option<String> {
     let named = |kind: &LeftoverKind| -> Option<String> {
         let of_kind: Vec<&Leftover> = left.iter().filter(|one| one.kind == *kind).collect();

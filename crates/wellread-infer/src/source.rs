@@ -65,7 +65,8 @@ pub struct Unreadable {
     pub reason: String,
 }
 
-/// Why an image of the set at `set` is left out, beside its row and name: its file, where that is another than the set, and the cause.
+/// The reason why an image of the set at `set` is left out: its file, where that is not the set itself, and the cause. Its row
+/// and name stand elsewhere.
 pub fn reason(set: &Path, error: &Error) -> String {
     format!("{}{}", error.file_below(set), error.cause())
 }

@@ -56,7 +56,7 @@ const ATTEMPTS: usize = 100;
 pub struct Staged {
     target: PathBuf,
     temporary: PathBuf,
-    /// What becomes of what is at the target then.
+    /// Whether that which is at the target then is kept.
     existing: Existing,
     /// Whether what was written goes when this is dropped.
     pub(crate) remove: bool,

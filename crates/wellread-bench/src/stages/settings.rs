@@ -1,4 +1,4 @@
-//! What a study is given, and the places that its batches come from.
+//! The choices of a study, and the places that its batches come from.
 //!
 //! ```text
 //!  Settings ─▶ diagnose: a run from each of PLACES in each round

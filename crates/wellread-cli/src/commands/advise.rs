@@ -96,7 +96,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         document["commands"] = commands.into();
         return ui.document(&document);
     }
-    text::print(&advice, args, &commands, ui);
+    text::print(&advice, &args.path, args.step_ms.is_some(), &commands, ui);
     Ok(())
 }
 

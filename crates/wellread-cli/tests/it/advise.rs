@@ -243,9 +243,9 @@ fn advice_within_no_time_says_what_was_cut() {
     ] {
         assert!(notes.contains(said), "{said}: {notes}");
     }
-    // What TIFF does not have is nothing that could be tried.
+    // Codecs that TIFF does not have cannot be tried.
     assert!(!notes.contains("lz4"), "{notes}");
-    // What a reason says is no note, too.
+    // A note does not repeat a reason.
     let reasons = found["recommendation"]["reasons"].to_string();
     for said in ["other numbers of workers were not tried within", "caches were not tried within"] {
         assert!(reasons.contains(said), "{said}: {reasons}");

@@ -155,7 +155,8 @@ impl Work<'_> {
     }
 }
 
-/// The reason why an image of the set at `set` is left out, by the error that is `listed` for it: of very many only the first ones are.
+/// The reason why an image of the set at `set` is left out, by the error that is `listed` for it. Only the first ones of very
+/// many are listed.
 ///
 /// # Errors
 /// A link or a server failed: the image may be as good as any other.

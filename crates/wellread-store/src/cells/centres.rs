@@ -3,8 +3,9 @@
 //! A column of other numbers, as those of the parents, has labels of the same image: of cells nearby, or of none.
 
 use super::components::labelled;
-use super::join::Cells;
+use super::edge::CellBox;
 use super::placement::Placement;
+use super::table::CellTable;
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{Error, Result, Scratch, Store, read_region};
@@ -17,6 +18,17 @@ const ENOUGH: usize = 10;
 const MOST_IMAGES: usize = 4;
 /// Positions on labels of others that are no chance, as of a cell that is bent around another.
 const FEWEST_OTHERS: usize = 3;
+
+/// The cells that are in images, and their table.
+pub(super) struct PlacedCells<'a> {
+    pub table: &'a CellTable,
+    /// Where each is cut out, its row of the table, and its number in its image.
+    pub boxes: &'a [CellBox],
+    pub rows: &'a [usize],
+    pub ids: &'a [i64],
+    /// Where the table has positions and numbers.
+    pub placement: &'a Placement,
+}
 
 /// Label images, and which of them is of each image.
 pub(super) struct LabelImages<'a> {
@@ -37,14 +49,15 @@ struct Labels {
 ///
 /// # Errors
 /// Most of them lie on labels of other cells.
-pub(super) fn check(cells: &Cells, placement: &Placement, images: &LabelImages<'_>) -> Result<()> {
+pub(super) fn check(cells: &PlacedCells<'_>, images: &LabelImages<'_>) -> Result<()> {
+    let placement = cells.placement;
     let Some((column, _)) = &placement.labels else { return Ok(()) };
     let (mut seen, mut others, mut first) = (0, 0, None);
-    for image in first_images(cells) {
+    for image in first_images(cells.boxes) {
         // One that cannot be read is an error where its cells are read.
         let Some(row) = images.rows[image] else { continue };
         let Ok(labels) = Labels::read(images, row) else { continue };
-        let of_image = (0..cells.len()).filter(|&cell| cells.boxes[cell].image == image);
+        let of_image = (0..cells.boxes.len()).filter(|&cell| cells.boxes[cell].image == image);
         for cell in of_image {
             let (number, of_table) = (cells.ids[cell], cells.rows[cell]);
             let position = [placement.y[of_table], placement.x[of_table]];
@@ -64,8 +77,8 @@ pub(super) fn check(cells: &Cells, placement: &Placement, images: &LabelImages<'
         return Ok(());
     }
     let cause = format!(
-        "{others} of {} lie on labels of other cells: row {of_table} of the table is cell {number} (column {column:?}), \
-         and label {label} is at its position",
+        "{others} of {} lie on labels of other cells. Row {of_table} of the table is cell {number} (column {column:?}), \
+         and at its position is label {label}",
         counted(seen, "cell")
     );
     Err(Error::new(images.path, cause).row(row).choice().hint(format_args!(
@@ -78,9 +91,9 @@ pub(super) fn check(cells: &Cells, placement: &Placement, images: &LabelImages<'
 }
 
 /// The first images that have cells.
-fn first_images(cells: &Cells) -> Vec<usize> {
+fn first_images(boxes: &[CellBox]) -> Vec<usize> {
     let mut images = vec![];
-    for cell in &cells.boxes {
+    for cell in boxes {
         if !images.contains(&cell.image) {
             images.push(cell.image);
         }

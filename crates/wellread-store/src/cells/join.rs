@@ -1,5 +1,6 @@
 //! The cells of a table in the images of a set: where each is cut out, and what could not be.
 
+use super::centres::PlacedCells;
 use super::centroids::{self, LabelCells};
 use super::edge::{BoxPosition, CellBox, box_position};
 use super::found::CellsReport;
@@ -64,7 +65,7 @@ fn short(number: f64) -> String {
 
 impl Cells {
     /// Finds the cells of `path`, a table or a set of label images, in `images`. Reads the columns that this needs, the shape of each
-    /// image that has a cell and, of label images, all pixels. Of label images that are masks alone it reads a few.
+    /// image that has a cell and, of label images, all pixels. It reads a few of the label images that are masks alone.
     ///
     /// # Errors
     /// A table that cannot be read or lacks a column. Cells that cannot be cut out, unless they may be left out. Two
@@ -166,7 +167,9 @@ impl Cells {
     ) -> Result<Self> {
         let mut cells = Self::in_images(images, table, placement, infos, options)?;
         if options.mask != Mask::None {
-            cells.masks = Some(MaskRows::find(images, &cells, placement, options, sets)?);
+            let Self { table, boxes, rows, ids, .. } = &cells;
+            let placed = PlacedCells { table, boxes, rows, ids, placement };
+            cells.masks = Some(MaskRows::find(images, &placed, options, sets)?);
         }
         Ok(cells)
     }

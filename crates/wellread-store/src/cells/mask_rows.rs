@@ -1,10 +1,8 @@
 //! Which label image is the mask of each image.
 
-use super::centres::{self, LabelImages};
-use super::join::Cells;
+use super::centres::{self, LabelImages, PlacedCells};
 use super::options::{CellOptions, Mask, Unmatched};
 use super::pairs::pair;
-use super::placement::Placement;
 use crate::surface::{option, option_as};
 use crate::{Error, OpenOptions, Result, Store, concat};
 use std::path::{Path, PathBuf};
@@ -65,12 +63,11 @@ impl MaskRows {
     /// those of other cells.
     pub fn find(
         images: &dyn Store,
-        cells: &Cells,
-        placement: &Placement,
+        cells: &PlacedCells<'_>,
         options: &CellOptions,
         sets: &LabelSets<'_>,
     ) -> Result<Self> {
-        let table = &cells.table;
+        let table = cells.table;
         let are_labels = options.masks.is_none() && sets.masks.is_none();
         let given = sets.masks.map(|masks| (masks, masks.path()));
         let open = given.or(sets.labels.filter(|_| are_labels));
@@ -82,7 +79,7 @@ impl MaskRows {
         if open.is_none() && options.masks.is_none() {
             return Err(none());
         }
-        if placement.labels.is_none() {
+        if cells.placement.labels.is_none() {
             return Err(table.choice_error(
                 format_args!(
                     "a mask needs the number of each cell in its label image: name its column ({})",
@@ -96,7 +93,7 @@ impl MaskRows {
         let Some((labels, path)) = open.or(opened.as_deref().zip(named)) else { return Err(none()) };
         let rows = pair(images, labels, &options.by)?;
         let mut last = None;
-        for cell in &cells.boxes {
+        for cell in cells.boxes {
             if last.replace(cell.image) == Some(cell.image) {
                 continue;
             }
@@ -117,7 +114,7 @@ impl MaskRows {
         let are_binary = options.label_masks;
         if has_to_be_seen {
             let labels = LabelImages { store: labels, path, rows: &rows, are_binary };
-            centres::check(cells, placement, &labels)?;
+            centres::check(cells, &labels)?;
         }
         Ok(Self { mask: options.mask, path: path.to_owned(), rows, are_binary, has_to_be_seen })
     }

@@ -28,7 +28,7 @@ const TABLE: u64 = 8 * SUMS as u64;
 /// Seconds after which a file that is read is stamped again.
 const STAMPED: u64 = 30;
 
-/// What becomes of a file that is not there.
+/// The way to treat a file that is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
     /// It stays absent.

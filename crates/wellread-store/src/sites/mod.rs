@@ -88,8 +88,8 @@ const CELLPROFILER: &str = "cellprofiler";
 /// The name of the layout of an OME-TIFF whose description lies beside it.
 const COMPANION: &str = "ome-companion";
 
-/// Names of the layouts that may be asked for of a folder: those recognised by names of files, in the order in which they are tried, and
-/// that of an OME-TIFF whose description lies beside it.
+/// Names of the layouts that may be asked for of a folder. Those that names of files tell come in the order in which they are
+/// tried. The last is that of an OME-TIFF whose description lies beside it.
 pub fn layout_names() -> Vec<&'static str> {
     LAYOUTS.iter().map(|layout| layout.name).chain([COMPANION]).collect()
 }

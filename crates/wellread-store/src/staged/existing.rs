@@ -1,6 +1,6 @@
-//! What becomes of a file or folder that is at the target of a writer.
+//! Whether a writer keeps or replaces a file or folder that is at its target.
 
-/// What becomes of a file or folder that is at the target already.
+/// Whether a file or folder that is at the target already is kept or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// It stays, and nothing is written there.

@@ -92,7 +92,7 @@ struct Numbers {
     fill_order: u64,
     photometric: u64,
     subsampling: u64,
-    /// Of the image or its tiles.
+    /// Depth of the image, or of its tiles.
     depth: u64,
     tile_width: u64,
     tile_height: u64,

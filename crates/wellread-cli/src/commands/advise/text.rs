@@ -1,9 +1,9 @@
-//! What `wellread advise` prints: a table of what was tried, the recommendation with its reasons, and what a step waits.
+//! The text of `wellread advise`: a table of what was tried, the recommendation with its reasons, and what a step waits.
 
-use super::Args;
 use crate::commands::diagnosis::{link_lines, percent, with_interval};
 use crate::output::Ui;
 use crate::text_table::plain_table;
+use std::path::Path;
 use wellread_bench::advise::choose::{is_never, no_wait};
 use wellread_bench::advise::{Advice, CandidateResult, CropAdvice, LinkAdvice, SettingResult};
 use wellread_bench::model_loop::utilisation_mark;
@@ -38,12 +38,12 @@ fn two_digits(v: f64) -> String {
 }
 
 /// Prints the advice, with the commands to type.
-pub(super) fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
+pub(super) fn print(advice: &Advice, path: &Path, has_step: bool, commands: &[String], ui: Ui) {
     let sample = &advice.sample;
     let [t, c, z, y, x] = sample.shape_tczyx;
     ui.say(format!(
         "{}: {} of {} ({t}x{c}x{z}x{y}x{x} TCZYX, {}) studied in {:.0} s\n",
-        args.path.display(),
+        path.display(),
         sample.rows.len(),
         counted(sample.of, "image"),
         sample.dtype,
@@ -78,7 +78,7 @@ pub(super) fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
         "cold images/s",
     ];
     ui.say(plain_table(&heads, &rows, ui.table_width()).trim_end());
-    let of_workers = if args.step_ms.is_some() {
+    let of_workers = if has_step {
         "workers, a step with its wait"
     } else {
         "workers, shortest step without wait when they were compared"

@@ -67,7 +67,7 @@ pub struct ParquetWriter {
     smallest: usize,
 }
 
-/// What ends with the images that were collected.
+/// The part of a file that ends with the images that were collected.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ends {
     /// A record batch.

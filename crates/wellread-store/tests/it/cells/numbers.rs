@@ -63,7 +63,7 @@ fn numbers_of_other_cells_are_refused_at_once() {
     let (set, table) = (dir.path().join("set"), dir.path().join("cells.csv"));
     let image = Image::noise("f1", Shape::plane(40, 40), PixelType::U16, &mut random);
     drop(write(&set, "tiff", &WriteOptions::default(), &[image]));
-    // Of six cells in a row of two, the column `wrong` has the number of the next one.
+    // The column `wrong` has the number of the next cell.
     let rows =
         (1..=6).map(|n| format!("f1,{},{},{n},{}\n", 2 + (n - 1) % 4 * 10, 2 + (n - 1) / 4 * 10, n + 1));
     std::fs::write(&table, format!("ImageName,x,y,ObjectNumber,wrong\n{}", rows.collect::<String>()))
@@ -90,8 +90,8 @@ fn numbers_of_other_cells_are_refused_at_once() {
         assert_eq!(cells(&options).unwrap().len(), 6);
         let wrong = CellOptions { label: Some("wrong".into()), ..options };
         let error = cells(&wrong).err().unwrap();
-        let said = "6 of 6 cells lie on labels of other cells: row 0 of the table is cell 2 (column \"wrong\"), \
-                    and label 1 is at its position";
+        let said = "6 of 6 cells lie on labels of other cells. Row 0 of the table is cell 2 (column \"wrong\"), \
+                    and at its position is label 1";
         assert_eq!((error.cause(), error.is_choice()), (said, true));
         let skipping = CellOptions { unmatched: Unmatched::Skip, ..wrong };
         assert_eq!(cells(&skipping).unwrap().len(), 6);
