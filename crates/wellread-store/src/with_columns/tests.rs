@@ -5,9 +5,7 @@ mod times;
 use super::*;
 use crate::subset::Subset;
 use crate::{PixelSink, Request, RowHints, RowInfo, Scratch, default_answers, default_columns};
-use arrow_array::{
-    Float32Array, Int64Array, StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
-};
+use arrow_array::{Float32Array, Int64Array, StringArray};
 use wellread_image::ImageMetadata;
 
 /// No images, with columns and names: enough to be joined to.

@@ -1,6 +1,7 @@
 //! Keys that are times, in columns of several units.
 
 use super::*;
+use arrow_array::{TimestampMicrosecondArray, TimestampMillisecondArray};
 
 /// Three seconds of 2020 from midnight on, in milliseconds and in microseconds.
 fn times() -> [ArrayRef; 2] {
