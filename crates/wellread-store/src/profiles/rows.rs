@@ -136,6 +136,31 @@ fn of_several_folders(path: &Path, on: &[String], one: &str, other: &str) -> Err
         .choice()
 }
 
+/// Why columns were not compared, for the end of a hint: the images lack some, or have one by a shorter name. Empty where neither
+/// is so.
+fn not_compared(source: &dyn Store, on: &[String]) -> String {
+    let there = source.hints().feature_names();
+    let (both, lacking): (Vec<&String>, Vec<&String>) = on.iter().partition(|name| there.contains(name));
+    if !both.is_empty() {
+        return lacking.first().map_or_else(String::new, |lacking| {
+            format!(
+                ". The images have {:?} and no {lacking:?}: name columns that both have ({})",
+                both[0],
+                option("on")
+            )
+        });
+    }
+    match there.iter().find(|column| on.iter().any(|name| is_within(column, name))) {
+        Some(column) => format!(". The images have a column {column:?}: give that of the table this name"),
+        None => String::new(),
+    }
+}
+
+/// Whether all words of a column's name stand side by side in another: `Metadata_Well` in `Image_Metadata_Well_x`.
+fn is_within(column: &str, name: &str) -> bool {
+    column.len() > 2 && format!("_{name}_").contains(&format!("_{column}_"))
+}
+
 /// Why no image has a row: names of both sides, and two that are nearly the same.
 fn no_row(
     source: &dyn Store,
@@ -143,6 +168,7 @@ fn no_row(
     (on, columns): (&[String], &[ArrayRef]),
     keys: Option<&[Option<String>]>,
 ) -> Result<Error> {
+    let other_columns = not_compared(source, on);
     let images: Vec<String> =
         (0..source.len().min(SHOWN)).map(|row| source.name(row)).collect::<Result<_>>()?;
     let beside =
@@ -161,7 +187,7 @@ fn no_row(
     };
     Ok(Error::new(path, format_args!("no image has a row by {}", on.join(", ")))
         .hint(format_args!(
-            "images are called {} …{beside}, rows have {}; folders that both have must agree{near}",
+            "images are called {} …{beside}, rows have {}; folders that both have must agree{near}{other_columns}",
             images.join(", "),
             some_values(columns)
         ))

@@ -174,6 +174,24 @@ fn images_without_a_row_get_nulls_where_that_is_asked_for() {
 }
 
 #[test]
+fn columns_that_images_lack_or_call_otherwise_are_named() {
+    let table = batch(vec![
+        ("well", texts(&["A01", "B02"])),
+        ("plate", texts(&["P", "P"])),
+        ("Image_well_x", texts(&["A01", "B02"])),
+        ("dose", numbers(&[7, 3])),
+    ]);
+    let why = |names: &[&str]| {
+        joined(&images(), std::slice::from_ref(&table), &on(names), true).unwrap_err().to_string()
+    };
+    let lacking = why(&["well", "plate"]);
+    assert!(lacking.contains("The images have \"well\" and no \"plate\": name columns"), "{lacking}");
+    let shorter = why(&["Image_well_x"]);
+    assert!(shorter.contains("have a column \"well\": give that of the table this name"), "{shorter}");
+    assert!(!why(&["dose"]).contains("The images have"));
+}
+
+#[test]
 fn names_of_files_are_names_of_images() {
     let called = Named(batch(vec![("called", texts(&["a_DAPI", "b_DAPI", "b_GFP"]))]));
     let table = |names: &[&str]| batch(vec![("file", texts(names)), ("dose", numbers(&[1, 2, 3]))]);
