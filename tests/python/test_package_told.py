@@ -2,6 +2,8 @@
 
 import gc
 import pickle
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -65,3 +67,16 @@ def test_a_dataset_that_is_dropped_leaves_no_file_open(parquet):
         del dataset, copy
         gc.collect()
     assert not [warning for warning in told if warning.category is ResourceWarning]
+
+
+def test_a_dataset_that_is_left_at_the_end_of_the_process_says_nothing(parquet):
+    """Modules are gone before the last objects."""
+    program = (
+        "import sys, wellread.torch\n"
+        "sys._kept = wellread.torch.IterableDataset(sys.argv[1], batch_size=8)\n"
+        "print(len(list(sys._kept)))\n"
+    )
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", program, parquet]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
+    assert "_epochs" not in done.stderr and "unclosed file" not in done.stderr, done.stderr
