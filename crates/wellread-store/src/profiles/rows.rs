@@ -147,9 +147,14 @@ fn no_row(
     let beside =
         keys.map_or_else(String::new, |keys| format!(" and have {} there", some_keys(keys.iter().flatten())));
     let there = source.hints().feature_names();
-    // Tables of the field often have the column without its first word.
-    let mut longer = on.iter().map(|name| format!("Metadata_{name}")).filter(|name| there.contains(name));
-    let near = match longer.next().filter(|_| keys.is_none()) {
+    // Tables of the field often have the column without its first word, or in small letters.
+    let meant = |name: &String| {
+        there.iter().find(|own| {
+            let short = own.strip_prefix("Metadata_").unwrap_or(own);
+            *own != name && (own.eq_ignore_ascii_case(name) || short.eq_ignore_ascii_case(name))
+        })
+    };
+    let near = match on.iter().find_map(meant).filter(|_| keys.is_none()) {
         Some(name) => format!(". The images have a column {name:?}: give that of the table this name"),
         None => near_names(source, keys, columns)
             .map_or_else(String::new, |near| format!(". The nearest: {near}")),
