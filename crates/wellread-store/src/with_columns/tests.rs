@@ -165,6 +165,16 @@ fn what_cannot_be_told_is_refused() {
 }
 
 #[test]
+fn a_column_that_the_images_have_in_other_letters_is_named() {
+    let images = Named(batch(vec![("Metadata_Well", texts(&["A01", "B02"]))]));
+    for name in ["well", "Well", "metadata_well"] {
+        let plan = batch(vec![(name, texts(&["A01", "B02"])), ("dose", numbers(&[7, 3]))]);
+        let said = joined(&images, &[plan], &on(&[name]), false).unwrap_err().to_string();
+        assert!(said.contains("The images have a column \"Metadata_Well\""), "{said}");
+    }
+}
+
+#[test]
 fn images_without_a_row_get_nulls_where_that_is_asked_for() {
     let plan = batch(vec![("well", texts(&["A01"])), ("dose", numbers(&[7]))]);
     let error = joined(&images(), std::slice::from_ref(&plan), &on(&["well"]), false).unwrap_err();
