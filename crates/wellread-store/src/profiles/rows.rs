@@ -136,7 +136,7 @@ fn of_several_folders(path: &Path, on: &[String], one: &str, other: &str) -> Err
         .choice()
 }
 
-/// Why columns were not compared, for the end of a hint: the images lack some, or have one under a name that is nearly the same.
+/// The reason why columns were not compared, for the end of a hint. The images lack some, or have one under a similar name.
 /// Empty where neither is so.
 fn not_compared(source: &dyn Store, on: &[String]) -> String {
     let there = source.hints().feature_names();
