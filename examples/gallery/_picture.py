@@ -50,11 +50,21 @@ class Sheet:
         """Writes a PNG of as many colours as fit into `MOST_BYTES`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         small = self.picture.reduce(ZOOM)
-        for colours in (256, 128, 64, 32, 16):
-            small.quantize(colours, dither=Image.Dither.NONE).save(path, optimize=True)
+        for colours in (256, 128, 64, 32):
+            _reduced(small, colours).save(path, optimize=True)
             if path.stat().st_size <= MOST_BYTES:
                 return
         raise ValueError(f"{path}: {path.stat().st_size} bytes: draw fewer or smaller images")
+
+
+def _reduced(picture: Image.Image, colours: int) -> Image.Image:
+    """The picture in so many colours. Sixteen of them are greys, so that an image's colours do not tint the words."""
+    own = colours - 16
+    palette = picture.quantize(own, dither=Image.Dither.NONE).getpalette()[: 3 * own]
+    palette += [17 * level for level in range(16) for _ in "rgb"]
+    named = Image.new("P", (1, 1))
+    named.putpalette(palette)
+    return picture.quantize(palette=named, dither=Image.Dither.NONE)
 
 
 class Chart:

@@ -251,7 +251,7 @@ fn missing(
     width: f64,
 ) -> f64 {
     let panels: Vec<&str> = section.panels.iter().map(|panel| panel.title.as_str()).collect();
-    // What is missing for a reason, with the lines that miss it: one text for all of them.
+    // Missing places and their reason, with the lines that miss them: all of these lines share a text.
     let mut told: Vec<(String, Vec<&str>)> = vec![];
     for (s, Series { name, .. }) in series.iter().enumerate() {
         // Each with the panels and values that it is for.
