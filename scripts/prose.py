@@ -83,9 +83,9 @@ INVERSION = re.compile(
 )
 # "is read by the store": the part that acts stands behind. "By its name" and "by hand" are ways, not parts.
 IRREGULAR = (
-    "begun", "bound", "brought", "built", "chosen", "cut", "done", "drawn", "found", "given", "held", "hidden", "kept",
-    "known", "led", "left", "lost", "made", "meant", "met", "put", "read", "run", "said", "seen", "sent", "set", "shown",
-    "split", "taken", "told", "understood", "won", "written",
+    "begun", "bound", "brought", "built", "chosen", "cut", "done", "drawn", "found", "given", "held", "hidden",
+    "kept", "known", "led", "left", "lost", "made", "meant", "met", "put", "read", "run", "said", "seen", "sent",
+    "set", "shown", "split", "taken", "told", "understood", "won", "written",
 )  # fmt: skip
 PASSIVE = re.compile(
     r"\b(?:is|are|was|were|be|been|being)(?: (?:not|never|also|only|now|always|often|then|still|\w+ly))?"
