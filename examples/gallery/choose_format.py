@@ -75,9 +75,9 @@ def main(arguments=None) -> dict:
 def draw(path: Path, result: dict) -> None:
     """Size and hours of every way, the chosen one ringed; measured cold where filled, else warm."""
     ways, images = result["ways"], result["images"]
-    sheet = Sheet(900, 430, f"{images:,} images of {result['image']}: {result['chosen']}")
+    sheet = Sheet(900, 430, f"{images:,} images of {result['image']}. Smallest of the fastest: {result['chosen']}")
     ends = [(min(way[axis] for way in ways) / 1.15, 1.15 * max(way[axis] for way in ways)) for axis in AXES]
-    x_title, y_title = "terabytes of the screen (log)", "hours of an epoch by one machine (log)"
+    x_title, y_title = "size of the screen, TB (log)", "hours of an epoch on one machine (log)"
     chart = Chart(sheet, (60, 66, 600, 370), *ends, y_title, x_title, logarithmic=True)
     colours = dict(zip(dict.fromkeys(way["format"] for way in ways), TINTS * 3, strict=False))
     for way in sorted(ways, key=lambda way: way["cold"]):
@@ -97,7 +97,7 @@ def draw(path: Path, result: dict) -> None:
     for i, way in enumerate(sorted((way for way in ways if way["cold"]), key=lambda way: way["hours"])[:8]):
         line = f"{way['terabytes']:.2f} TB, {way['hours']:.1f} h  {way['name']}"
         sheet.words(625, y + 42 + 18 * i, line[:46], 11, RED if way["name"] == result["chosen"] else "#222222")
-    sheet.words(60, 408, "Scaled from a sample. Ringed in red: the smallest of the fastest.", 11, GREY)
+    sheet.words(60, 408, "Scaled from a sample. Ringed in red: the smallest of the fastest from cold files.", 11, GREY)
     sheet.save(path)
 
 
