@@ -362,6 +362,12 @@ def test_a_small_screen_scrolls_inside_figures_only(opened):
     page = opened(viewport={"width": 400, "height": 800})
     wide = page.evaluate("() => document.documentElement.scrollWidth")
     assert wide <= 400, wide
+    # A figure is wider than that: its title, which is cut, stands above it in full.
+    above, figure = page.locator("#answer .narrow"), page.locator("#answer figure.chart")
+    title = figure.get_attribute("aria-label").removeprefix("Figure: ")
+    assert above.is_visible() and above.inner_text() == f"{title}. Scroll the figure sideways to see all of it."
+    assert figure.evaluate("one => one.scrollWidth > one.clientWidth")
+    assert opened().locator("#answer .narrow").is_hidden()
 
 
 def test_without_its_script_the_page_is_whole(opened):
