@@ -24,6 +24,7 @@ class Sheet:
     def __init__(self, width: int, height: int, title: str) -> None:
         self.picture = Image.new("RGB", (ZOOM * width, ZOOM * height), "white")
         self.draw = ImageDraw.Draw(self.picture)
+        self.images: list[tuple[int, int, int, int]] = []
         self.words(12, 8, title, size=17)
 
     def words(self, x: float, y: float, text: str, size: int = 12, fill: str = INK, anchor: str = "la") -> None:
@@ -43,6 +44,7 @@ class Sheet:
             (right - left, bottom - top), Image.Resampling.LANCZOS, (crop_x, crop_y, width - crop_x, height - crop_y)
         )
         self.picture.paste(piece, (left, top))
+        self.images.append((left, top, right, bottom))
         if frame:
             self.draw.rectangle((left, top, right, bottom), outline=frame, width=2 * ZOOM)
 
@@ -50,21 +52,28 @@ class Sheet:
         """Writes a PNG of as many colours as fit into `MOST_BYTES`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         small = self.picture.reduce(ZOOM)
+        beside = np.ones((small.height, small.width), bool)
+        for left, top, right, bottom in self.images:
+            beside[top // ZOOM : bottom // ZOOM + 1, left // ZOOM : right // ZOOM + 1] = False
         for colours in (256, 128, 64, 32):
-            _reduced(small, colours).save(path, optimize=True)
+            _reduced(small, beside, colours).save(path, optimize=True)
             if path.stat().st_size <= MOST_BYTES:
                 return
         raise ValueError(f"{path}: {path.stat().st_size} bytes: draw fewer or smaller images")
 
 
-def _reduced(picture: Image.Image, colours: int) -> Image.Image:
-    """The picture in so many colours. Sixteen of them are greys, so that an image's colours do not tint the words."""
+def _reduced(picture: Image.Image, beside: np.ndarray, colours: int) -> Image.Image:
+    """The picture in so many colours. Sixteen are greys for words, which the colours of images would tint."""
     own = colours - 16
-    palette = picture.quantize(own, dither=Image.Dither.NONE).getpalette()[: 3 * own]
-    palette += [17 * level for level in range(16) for _ in "rgb"]
-    named = Image.new("P", (1, 1))
+    reduced = picture.quantize(own, dither=Image.Dither.NONE)
+    pixels = np.asarray(picture).astype(int)
+    grey = beside & (np.ptp(pixels, 2) <= 12)
+    indices = np.where(grey, own + np.rint(pixels.mean(2) / 17), np.asarray(reduced)).astype(np.uint8)
+    palette = reduced.getpalette()[: 3 * own]
+    palette += [0] * (3 * own - len(palette)) + [17 * level for level in range(16) for _ in "rgb"]
+    named = Image.fromarray(indices)
     named.putpalette(palette)
-    return picture.quantize(palette=named, dither=Image.Dither.NONE)
+    return named
 
 
 class Chart:

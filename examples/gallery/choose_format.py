@@ -97,7 +97,7 @@ def draw(path: Path, result: dict) -> None:
     for i, way in enumerate(sorted((way for way in ways if way["cold"]), key=lambda way: way["hours"])[:8]):
         line = f"{way['terabytes']:.2f} TB, {way['hours']:.1f} h  {way['name']}"
         sheet.words(625, y + 42 + 18 * i, line[:46], 11, RED if way["name"] == result["chosen"] else "#222222")
-    sheet.words(60, 408, "Scaled from a sample. Ringed in red: the smallest of the fastest from cold files.", 11, GREY)
+    sheet.words(60, 408, "Scaled from a sample. Ringed in red: the smallest of the fastest.", 11, GREY)
     sheet.save(path)
 
 
