@@ -1,6 +1,7 @@
 """Reports of the real binary in a real browser: nothing fails, and nothing is asked of the network. All of it
 works by pointer and by keyboard, and axe-core finds nothing that keeps a person out."""
 
+import importlib.util
 import re
 import subprocess
 from pathlib import Path
@@ -368,6 +369,15 @@ def test_a_small_screen_scrolls_inside_figures_only(opened):
     assert above.is_visible() and above.inner_text() == f"{title}. Scroll the figure sideways to see all of it."
     assert figure.evaluate("one => one.scrollWidth > one.clientWidth")
     assert opened().locator("#answer .narrow").is_hidden()
+
+
+def test_the_picture_in_the_readme_is_of_such_a_report(opened):
+    root = Path(__file__).resolve().parents[2]
+    spec = importlib.util.spec_from_file_location("report_picture", root / "scripts/report-picture.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    with script.Image.open(root / "docs/images/report.png") as picture:
+        assert picture.text["sections"] == script.sections(opened()), "run make demo and make report-picture"
 
 
 def test_without_its_script_the_page_is_whole(opened):
