@@ -170,6 +170,8 @@ def test_the_answer_is_a_chart_then_a_sentence_and_what_is_more_is_folded(opened
     # What to do is the other sentence that is seen; the rest is folded.
     seen = answer.locator(".findings li:visible")
     assert seen.count() == 2 and "Next: " in seen.nth(1).inner_text(), seen.all_inner_texts()
+    # It is advice, and no caution.
+    assert seen.nth(1).locator(".word").inner_text().strip() == "Next:"
     assert re.fullmatch(r"\d+ more findings?", answer.locator("details.more > summary").inner_text())
     # Two rounds give no verdict, and the title says so.
     assert page.locator("h1").inner_text().endswith("Too short to say: measured 2 of 6 times")
