@@ -119,7 +119,8 @@ fn list(findings: &[&Finding]) -> String {
             Severity::Bad => ("bad", "✗", "Problem"),
         };
         // Advice has a word of its own.
-        let (word, text) = f.text.strip_prefix("Next: ").map_or((word, f.text.as_str()), |text| ("Next", text));
+        let advice = f.text.strip_prefix("Next: ");
+        let (word, text) = advice.map_or((word, f.text.as_str()), |text| ("Next", text));
         let detail = match paragraph("detail", &f.detail) {
             text if text.is_empty() => text,
             text => format!("<details><summary>Details</summary>\n{text}</details>"),
