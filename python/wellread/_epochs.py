@@ -177,6 +177,17 @@ class _Table:
             self._file = os.fdopen(descriptor, "r+b", buffering=0)
         self._is = self._identity()
 
+    def __del__(self) -> None:
+        # A file that the collector closes is a ResourceWarning. There is none where it could not be made. At the end
+        # of the process, modules are gone: contextlib, too.
+        file = getattr(self, "_file", None)
+        if file is not None:
+            try:  # noqa: SIM105
+                file.close()
+            except OSError:
+                # Somebody has closed all files.
+                pass
+
     @staticmethod
     def made() -> _Table | None:
         """A new one; None where it cannot be had."""

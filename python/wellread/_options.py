@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
@@ -313,6 +314,22 @@ def tell_mixed(
     warnings.warn(
         f"channels{of} go by number, and are {own} in {one}, {there} in {other}: batches mix them; "
         f"{what}=[names] takes each image's own",
+        stacklevel=3,
+    )
+
+
+def tell_drawn_once(what: str, given: Any) -> None:
+    """Warns where rows are of a sampler of torch that may draw others in each epoch: a loader asks it once."""
+    samplers = sys.modules.get("torch.utils.data")
+    if samplers is None or not isinstance(given, samplers.Sampler):
+        return
+    # The one in order, and torch's DistributedSampler where it keeps the order.
+    if isinstance(given, samplers.SequentialSampler) or getattr(given, "shuffle", None) is False:
+        return
+    warnings.warn(
+        f"{what} is a {type(given).__name__}, which is asked for its rows once, when the loader is made: every epoch "
+        f'has those. To draw anew in each epoch, give shuffle=True, weights= or order="balanced", with rows= for a '
+        f"part of the rows. If one draw is meant, {what}=list({what}) says so",
         stacklevel=3,
     )
 

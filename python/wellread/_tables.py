@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,8 +16,11 @@ _POSITION = re.compile(r".*(?:Location|AreaShape)_Center_[XY]|centroid(?:-[01]|_
 def check(name: str, table: Any) -> None:
     """Raises TypeError for what has no Arrow stream, or one of values without a name."""
     if not hasattr(table, "__arrow_c_stream__"):
+        advice = ""
+        if isinstance(table, (str, os.PathLike)):
+            advice = ": read the file first, as by pandas.read_csv or pyarrow.parquet.read_table"
         raise TypeError(
-            f"{name} must have __arrow_c_stream__ (Arrow's PyCapsule interface), not {type(table).__name__}"
+            f"{name} must have __arrow_c_stream__ (Arrow's PyCapsule interface), not {type(table).__name__}{advice}"
         )
 
 

@@ -6,6 +6,7 @@ callable's name and the row. The library that stacks would name neither.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,17 +24,51 @@ def call(name: str, function: Callable[[Any], Any], argument: Any) -> Any:
         raise RuntimeError(f"{name} raised StopIteration") from error
 
 
+def _caller(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, int], Any]:
+    """The function from an image and its row to the transform's result.
+
+    It warns once where a transform of torchvision returns what it was given: those of its second version take no
+    notice of arrays.
+    """
+    if as_ == "torch" or not type(transform).__module__.startswith("torchvision."):
+        return lambda image, _: call("transform", transform, image)
+    was_told = False
+
+    def watched(image: Any, row: int) -> Any:
+        nonlocal was_told
+        made = call("transform", transform, image)
+        if not was_told and _is_left(image, made):
+            was_told = True
+            warnings.warn(
+                f"transform is {type(transform).__name__} of torchvision, which left the image of row {row} as it "
+                f'was. It changes tensors, and was given an array ({as_}): as_="torch" makes tensors',
+                stacklevel=2,
+            )
+        return made
+
+    return watched
+
+
+def _is_left(given: Any, made: Any) -> bool:
+    """Whether a transform returned the images that it was given."""
+    if isinstance(given, dict):
+        return isinstance(made, Mapping) and all(name in made and _is_left(given[name], made[name]) for name in given)
+    if isinstance(given, tuple):
+        return isinstance(made, (tuple, list)) and len(made) == len(given) and all(map(_is_left, given, made))
+    return made is given
+
+
 def on_images(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, list[int]], Any]:
     """The function that takes a batch and its rows to the batch of the transformed images.
 
     It raises TypeError where a result is no array, and ValueError where results differ in shape.
     """
-    array, collector = _result(as_), _collector(as_)
+    array, collector, called = _result(as_), _collector(as_), _caller(transform, as_)
 
     def apply(batch: Any, rows: list[int]) -> Any:
         images = collector(len(rows))
         for image, row in zip(batch, rows, strict=True):
-            images.add(array(call("transform", transform, image), row), row)
+            images.add(array(called(image, row), row), row)
         return images.whole()
 
     return apply
@@ -45,7 +80,7 @@ def on_samples(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, list
 
     It raises TypeError where a result is of another kind than what was given.
     """
-    array, collector = _result(as_), _collector(as_)
+    array, collector, called = _result(as_), _collector(as_), _caller(transform, as_)
 
     def collectors(like: Any, length: int) -> Any:
         if isinstance(like, dict):
@@ -80,7 +115,7 @@ def on_samples(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, list
     def apply(batch: Any, rows: list[int]) -> Any:
         images = collectors(batch, len(rows))
         for i, row in enumerate(rows):
-            add(call("transform", transform, _sample(batch, i)), images, row)
+            add(called(_sample(batch, i), row), images, row)
         return whole(images)
 
     return apply

@@ -247,6 +247,16 @@ class WellreadDataModule(pl.LightningDataModule):
         trainer = self.trainer
         return _ranks.now(None).ranks if trainer is None else (trainer.global_rank, trainer.world_size)
 
+    def __repr__(self) -> str:
+        parts = "not set up"
+        if self._rows is not None:
+            parts = ", ".join(f"{len(rows)} rows in {part!r}" for part, rows in self._rows.items())
+        return f"wellread.lightning.WellreadDataModule({self._source!r}: {parts})"
+
+    def __str__(self) -> str:
+        # Lightning's own takes every loader but torch's for a list of loaders: it would read an epoch, and fail.
+        return repr(self)
+
     def state_dict(self) -> dict[str, Any]:
         """The position of training, for the checkpoint."""
         if self._state is not None:

@@ -122,6 +122,7 @@ class DataLoader(LoaderBase[B_co]):
         images_per_epoch: for "weighted" and "balanced"; the default is the number of rows, also those of weight 0.
         rows: only these rows of the dataset, in this order if the order is sequential. They are numbers, of which
             negative ones count from the end, or one truth value per row. ``sampler`` is the same under torch's name.
+            The loader asks a sampler for its rows once, when it is made: every epoch has those.
         shard: this process's part of the images, if several processes divide them. "auto" finds the rank and the
             number of ranks at each iteration anew. It asks torch.distributed or jax.distributed where one is
             initialised, then ``RANK`` and ``WORLD_SIZE``, then the step that Slurm's srun started; else it takes all
@@ -378,6 +379,7 @@ class DataLoader(LoaderBase[B_co]):
             raise TypeError(f"targets must be a wellread.Dataset or a path, not {type(targets).__name__}")
         self._targets = targets
         asked = _choices.checked(self._arguments, dataset)
+        _options.tell_drawn_once(asked.rows, self._arguments[asked.rows])
         _options.tell_mixed(dataset, asked.native["rows"], asked.native["transform"])
         _options.tell_scaled_masks(dataset, asked.native["transform"], asked.scales_later)
         about_targets = asked.native["targets"]

@@ -517,6 +517,8 @@ def test_rows_that_do_not_fit_are_said(labelled):
         ds.with_columns(plan(), on="nothing")
     with pytest.raises(TypeError, match="__arrow_c_stream__"):
         ds.with_columns(["A00"], on="well")
+    with pytest.raises(TypeError, match="not str: read the file first, as by pandas.read_csv"):
+        ds.with_columns("plan.csv", on="well")
     with pytest.raises(ValueError, match="unmatched must be one of"):
         ds.with_columns(plan(), on="well", unmatched="skip")
 

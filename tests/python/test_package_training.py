@@ -121,6 +121,16 @@ def test_a_split_follows_from_names_alone(parquet, labelled, cells):
         data(parquet, split_by=["same"] * 40, split=(0, 0.5, 0.5)).train_dataloader()
 
 
+def test_a_module_is_printed_without_reading_its_images(parquet):
+    """Lightning's own words read an epoch of every loader but torch's, and end in an AttributeError."""
+    module = data(parquet)
+    assert str(module) == repr(module) and str(module).endswith(": not set up)")
+    module.setup("fit")
+    parts = ", ".join(f"{len(module.rows(part))} rows in {part!r}" for part in ("train", "val", "test"))
+    assert str(module).endswith(f": {parts})")
+    assert module._train is None
+
+
 def test_truth_values_of_torch_are_no_rows_and_no_channels(parquet):
     """Python takes a tensor of one truth value for the number 0 or 1."""
     mask = torch.arange(40) % 2 == 0

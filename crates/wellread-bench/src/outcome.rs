@@ -230,8 +230,9 @@ fn what_figures_are(rounds: &[(&str, usize)], Aggregation(all, one): &Aggregatio
             format!("Every figure is that of a single {one}: a 95 % interval needs {MIN_SAMPLES} of them")
         }
         (true, false) => format!(
-            "Every figure is a median over {all} ({}), too few for a 95 % interval, which needs \
+            "Every figure is a median over {} ({}), too few for a 95 % interval, which needs \
              {MIN_SAMPLES}. The values beside a figure are its smallest and largest {one}",
+            all.trim_end_matches(','),
             listed(&few)
         ),
         (false, false) => format!(
@@ -338,7 +339,7 @@ mod tests {
         let of_processes = super::what_figures_are(&[("dataset", 3)], &PROCESSES);
         assert!(
             of_processes.starts_with(
-                "Every figure is a median over processes, each the median of its rounds, (dataset 3), too few"
+                "Every figure is a median over processes, each the median of its rounds (dataset 3), too few"
             ) && of_processes.ends_with("smallest and largest process"),
             "{of_processes}"
         );

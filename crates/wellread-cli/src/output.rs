@@ -60,7 +60,7 @@ impl Ui {
         if self.quiet || !console_is_terminal() {
             return ProgressBar::hidden();
         }
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
+        let bar = ProgressBar::with_draw_target(length(total), ProgressDrawTarget::stderr_with_hz(8));
         bar.set_style(style(BAR));
         bar.set_prefix(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(500));
@@ -254,12 +254,21 @@ impl TimeLeft {
 /// Shows what is being done, steps done and steps in all on `bar`.
 pub fn shown_on(bar: &ProgressBar) -> impl Fn(&str, usize, usize) {
     |what, done, of| {
+        // The position first: the one of the phase before would stand beside the name of this one, and look like its end.
+        bar.set_position(done as u64);
         if bar.prefix() != what {
             bar.set_prefix(what.to_owned());
         }
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
+        match length(of as u64) {
+            Some(steps) => bar.set_length(steps),
+            None => bar.unset_length(),
+        }
     }
+}
+
+/// The length of a bar over so many steps. It has none where nobody knows yet how many there are: a bar of 0 steps looks done.
+fn length(steps: u64) -> Option<u64> {
+    Some(steps).filter(|&steps| steps > 0)
 }
 
 /// Shows a line of current figures below `bar`, cut to the terminal's width.
@@ -291,7 +300,18 @@ pub fn bytes(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::wrapped;
+    use super::{length, shown_on, wrapped};
+    use indicatif::ProgressBar;
+
+    #[test]
+    fn a_bar_of_nobody_knows_how_many_steps_does_not_look_done() {
+        let bar = ProgressBar::hidden();
+        for (done, of, wanted) in [(0, 0, None), (1, 5, Some(5)), (0, 0, None)] {
+            shown_on(&bar)("preparing", done, of);
+            assert_eq!((bar.position(), bar.length()), (done as u64, wanted));
+        }
+        assert_eq!((length(0), length(3)), (None, Some(3)));
+    }
 
     #[test]
     fn sentences_are_broken_between_words_and_keep_their_indent() {

@@ -68,7 +68,7 @@ impl Revisions {
             !self.arguments.is_empty(),
             "say what to measure after --, such as: -- dataloader --images 200"
         );
-        let taken = ["--out", "--data-dir", "--json"];
+        let taken = ["--out", "--output", "--data-dir", "--json"];
         let refused = |word: &&String| taken.iter().any(|t| word == t || word.starts_with(&format!("{t}=")));
         if let Some(word) = self.arguments.iter().find(refused) {
             bail!("{word} is set by the comparison itself; leave it out");

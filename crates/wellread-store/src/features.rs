@@ -61,6 +61,7 @@ pub(crate) use unlike::refuse_unlike;
 use values::{decimal_at, plain_values, too_long};
 
 use crate::hints::{LeftOut, Renamed};
+use crate::suggested::question;
 use crate::words::{counted, first_few};
 use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
@@ -237,7 +238,8 @@ fn values_of(
         return Err(match there.as_slice() {
             [] => error.hint("it has no columns beside the images: `wellread convert --join` adds them"),
             names => error.hint(format_args!(
-                "it has {} beside the images: {}",
+                "{}it has {} beside the images: {}",
+                question(name, names),
                 counted(names.len(), "column"),
                 first_few(names, 12)
             )),

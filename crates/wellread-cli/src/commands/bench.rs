@@ -150,9 +150,7 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
         let about = suite::benchmark(table.name()).map_or("", |b| b.about);
         // An engine that this build lacks is missing in every table, and told at the first.
         let text = text_table(table, about, &headline, ui.table_width());
-        let is_new = |line: &&str| !line.starts_with(UNAVAILABLE) || missing.insert((*line).to_owned());
-        let lines: Vec<&str> = text.lines().filter(is_new).collect();
-        ui.say(lines.join("\n") + "\n");
+        ui.say(without_known(&text, &mut missing) + "\n");
     }
     for finding in &report.findings {
         let mark = match finding.severity {
@@ -194,6 +192,22 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     note_leftovers(&config.out, ui);
     note_leftovers(&config.data_folder(), ui);
     ui.say(format!("Report: {}", config.out.join("report.html").display()));
+}
+
+/// The text of a table without what is missing and was told before; each of that may take several lines.
+fn without_known(text: &str, told: &mut HashSet<String>) -> String {
+    let mut blocks: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match blocks.last_mut().filter(|_| !line.starts_with(UNAVAILABLE)) {
+            Some(block) => {
+                block.push('\n');
+                block.push_str(line);
+            }
+            None => blocks.push(line.to_owned()),
+        }
+    }
+    blocks.retain(|block| !block.starts_with(UNAVAILABLE) || told.insert(block.clone()));
+    blocks.join("\n")
 }
 
 #[cfg(test)]
@@ -247,5 +261,17 @@ mod tests {
         );
         assert!(text.contains("framework") && !text.contains("pytorch"), "{text}");
         assert_eq!(missing_frameworks(&ReportInput::default()), None);
+    }
+
+    /// A reason goes on in a second line: it is told with its first, or not at all.
+    #[test]
+    fn what_is_missing_is_told_once_and_whole() {
+        let mut told = HashSet::new();
+        let lance = "  unavailable: lance; vortex: this build has\n  no such engine";
+        let first = format!("storage\n  format  time\n{lance}\n  unavailable: tiff: no time");
+        assert_eq!(without_known(&first, &mut told), first);
+        assert_eq!(without_known(&format!("loop\n{lance}\n"), &mut told), "loop");
+        let other = "loop\n  unavailable: lance; vortex: this build has\n  no time";
+        assert_eq!(without_known(other, &mut told), other);
     }
 }

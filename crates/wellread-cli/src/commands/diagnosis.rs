@@ -8,6 +8,7 @@ use super::{
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wellread_bench::data::no_masks;
 use wellread_bench::link::{self, LinkSpeed};
 use wellread_bench::stages::{Consumer, Diagnosis, Figure, Settings, diagnose, remedy};
 use wellread_store::words::counted;
@@ -113,7 +114,10 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
         seed: args.seed,
     };
     // An error of the path reads as everywhere.
-    let format = args.open.open(data, ui)?.format();
+    let images = args.open.open(data, ui)?;
+    no_masks(&*images)?;
+    let format = images.format();
+    drop(images);
     note_leftovers(data, ui);
     note_leftovers_beside(data, ui);
     note_machine_leftovers(ui);

@@ -275,7 +275,8 @@ fn as_typed(row: SentRow, typed: &Path) -> SentRow {
 fn read(line: &str, bar: &ProgressBar) -> std::io::Result<Line> {
     let line: Line = serde_json::from_str(line)?;
     if let Some(total) = line.total {
-        bar.inc_length(total);
+        // A bar without a length stays without one where it is made longer.
+        bar.set_length(bar.length().unwrap_or(0).saturating_add(total));
     }
     bar.inc(line.done.unwrap_or(0));
     Ok(line)
@@ -343,7 +344,7 @@ mod tests {
 
     #[test]
     fn lines_move_the_bar_and_say_what_came_of_it() {
-        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         for line in ["{\"total\": 5}", "{\"done\": 3, \"told\": {\"part\": 1}}", "{\"done\": 2}"] {
             let line = read(line, &bar).unwrap();
             assert!(line.result.is_none() && line.error.is_none());

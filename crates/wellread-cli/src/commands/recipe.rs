@@ -50,6 +50,9 @@ const COMMANDS: [(&str, Option<&str>); 5] = [
     ("convert", None),
 ];
 
+/// All names of these options: each command has one, and others by which it also goes.
+const TARGETS: [&str; 3] = ["out", "output", "output-dir"];
+
 /// The results of tasks that are run again, beside which their report is.
 const TASKS_FILE: &str = "tasks.json";
 
@@ -144,7 +147,7 @@ fn step(run: &toml::Table, i: usize, beside: &Path, out: &Path, parse: Parse) ->
     for (key, value) in
         run.iter().filter(|(key, _)| !["command", "arguments", "name"].contains(&key.as_str()))
     {
-        if Some(key.as_str()) == *target {
+        if target.is_some() && TARGETS.contains(&key.as_str()) {
             return Err(format!("--{key} is set by the recipe's name; leave it out"));
         }
         match value {
@@ -224,8 +227,10 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
         remove(&mut words, option);
     }
     words.retain(|word| word != "--resume");
-    // Another name of the option that is set.
-    remove(&mut words, "out");
+    // By whichever name the command had it.
+    for option in TARGETS {
+        remove(&mut words, option);
+    }
     let path = if target == "output" { out.join(TASKS_FILE) } else { out.clone() };
     replace(&mut words, target, path.to_str().ok_or_else(|| failed("--out is no text".to_owned()))?);
     let command = joined(words.clone());
@@ -337,6 +342,8 @@ mod tests {
         assert!(wrong("[[run]]\ncommand = 'rm'").contains("cannot run \"rm\""));
         assert!(wrong("[[run]]\narguments = ['dataset']\nimags = 3").contains("--imags"));
         assert!(wrong("[[run]]\narguments = ['dataset']\nout = 'x'").contains("--out"));
+        let other_name = wrong("[[run]]\narguments = ['dataset']\noutput = 'x'");
+        assert!(other_name.contains("--output is set by the recipe's name"), "{other_name}");
         assert!(wrong("[[run]]\narguments = ['dataset']\nname = '../x'").contains("no name of a folder"));
         assert!(wrong("[[run]]\narguments = ['dataset']\nimages = 1979-01-01").contains("images"));
         let twice = "[[run]]\narguments = ['dataset']\nname = 'a'\n";

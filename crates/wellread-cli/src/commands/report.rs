@@ -14,13 +14,13 @@ Reads the tables and summary.json in the folder, and measures nothing.
 Example:
   wellread report results")]
 pub struct Args {
-    /// A results folder, or a file in it such as summary.json.
+    /// A results folder, or a file in it such as summary.json, or the results of tasks or infer.
     dir: PathBuf,
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let failed = |e: wellread_report::Error| Failure::Failed(e.to_string());
-    let dir = folder_of(&args.dir);
+    let dir = &folder_of(&args.dir);
     let input = ReportInput::from_dir(dir).map_err(|error| {
         let hint = results_within(dir).map(|inner| format!("; {} holds results", inner.display()));
         Failure::Failed(format!("{error}{}", hint.unwrap_or_default()))
@@ -35,12 +35,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
-/// The folder itself, or that of a file in it.
-fn folder_of(given: &Path) -> &Path {
+/// The folder itself, or that of a file in it. Beside the results of `tasks` and `infer` lies a folder of their name.
+fn folder_of(given: &Path) -> PathBuf {
     if !given.is_file() {
-        return given;
+        return given.to_owned();
     }
-    given.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    let named = ["report", ""].map(|ending| given.with_extension(ending));
+    let above = || given.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    named.into_iter().find(|folder| folder.join(SUMMARY).is_file()).unwrap_or_else(|| above().to_owned())
 }
 
 /// The newest folder of results in a folder that holds none itself, such as where `infer` makes one for each run.

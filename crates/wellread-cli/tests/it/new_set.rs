@@ -52,7 +52,9 @@ fn masks_of_the_images_own_type_are_refused_unless_wanted() {
     let target = dir.path().join("plate.parquet");
     let refused = wellread(&["convert", arg(&set), arg(&target)]);
     assert_eq!(refused.code, 1, "{}", refused.stdout);
-    for done in [&refused, &wellread(&["stats", arg(&set)])] {
+    let doctor = wellread(&["doctor", "--data", arg(&set), "--time-budget", "1"]);
+    assert!(doctor.stderr.contains("images and masks are two sets"), "{}", doctor.stderr);
+    for done in [&refused, &doctor, &wellread(&["stats", arg(&set)])] {
         assert!(
             done.code == 1 && done.stderr.contains("is a mask of") && done.stderr.contains("masks/"),
             "{}",

@@ -96,6 +96,15 @@ fn a_run_is_repeated_from_anywhere_and_not_on_other_pixels() {
     let (code, _, err) = run(&there, &["rerun", "old"]);
     assert_eq!(code, 0, "{err}");
     assert!(there.join("old-rerun/summary.json").is_file() && err.contains("compare old old-rerun"), "{err}");
+    // The same where the option that names the folder was typed by its other name.
+    let mut by_other_name = old.clone();
+    let line = old["configuration"]["command"].as_str().unwrap();
+    by_other_name["configuration"]["command"] = line.replace("--out old", "--output old").into();
+    assert_ne!(by_other_name, old);
+    fs::write(there.join("old/summary.json"), by_other_name.to_string()).unwrap();
+    let (code, out, err) = run(&there, &["rerun", "old", "--out", "once-more"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("--out=once-more") && !out.contains("--output"), "{out}");
     // Other pixels than those of the run.
     let mut other = old.clone();
     other["pixel_checksum"] = "00".repeat(32).into();

@@ -203,8 +203,11 @@ fn one_document_and_exit_codes() {
     let document: Value = serde_json::from_str(&failed.stdout).unwrap();
     assert!(document["report"].is_null() && document["results"][0]["success"] == true, "{document}");
     // The report is made again from what is on disk.
-    let again = crate::support::wellread(&["report", arg(&dir.path().join("out.report"))]);
-    assert_eq!(again.code, 0, "{}", again.stderr);
+    for named in ["out.report", "out.json"] {
+        let again = crate::support::wellread(&["report", arg(&dir.path().join(named))]);
+        assert_eq!(again.code, 0, "{}", again.stderr);
+        assert!(again.stdout.contains("out.report"), "{}", again.stdout);
+    }
     for wrong in
         [&["--repeats", "0"][..], &["--adapter", "magic"], &["--timeout", "-1"], &["--repeats", "1001"]]
     {

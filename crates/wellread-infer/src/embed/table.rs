@@ -16,6 +16,7 @@ use parquet::schema::types::ColumnPath;
 use std::collections::HashSet;
 use std::str::FromStr;
 use std::sync::Arc;
+use wellread_store::suggested::question;
 use wellread_store::words::{counted, first_few};
 use wellread_store::{Error, Renamed, Store, features};
 
@@ -136,8 +137,8 @@ pub(super) fn check_columns(
     Err(if there.is_empty() {
         error.hint("it has no columns beside the images: `wellread convert --join` adds them")
     } else {
-        let some = first_few(there, 12);
-        error.hint(format_args!("it has {} beside the images: {some}", counted(there.len(), "column")))
+        let (near, some) = (question(name, there), first_few(there, 12));
+        error.hint(format_args!("{near}it has {} beside the images: {some}", counted(there.len(), "column")))
     })
 }
 
@@ -279,6 +280,18 @@ mod tests {
             columns.into_iter().map(|(name, column)| (name, column, true)),
         );
         Dataset::from_store(Box::new(store)).with_columns(columns.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_that_of_a_column_is_told() {
+        let set = set();
+        let wanted = ["Metadata_Wel".to_owned()];
+        let chosen = check_columns(set.store(), &set.store().hints().feature_names(), &wanted).unwrap_err();
+        let groups = features::keys(set.store(), &wanted).unwrap_err();
+        for said in [chosen, groups].map(|error| error.to_string()) {
+            assert!(said.contains("has no column \"Metadata_Wel\" (hint: is it \"Metadata_Well\""), "{said}");
+            assert!(said.contains("? it has 4 columns beside the images: "), "{said}");
+        }
     }
 
     fn none_left_out() -> HashSet<usize> {

@@ -136,6 +136,40 @@ fn of_several_folders(path: &Path, on: &[String], one: &str, other: &str) -> Err
         .choice()
 }
 
+/// The reason why columns were not compared, for the end of a hint. The images lack some, or have one under a similar name.
+/// Empty where neither is so.
+fn not_compared(source: &dyn Store, on: &[String]) -> String {
+    let there = source.hints().feature_names();
+    let (both, lacking): (Vec<&String>, Vec<&String>) = on.iter().partition(|name| there.contains(name));
+    if !both.is_empty() {
+        return lacking.first().map_or_else(String::new, |lacking| {
+            format!(
+                ". The images have {:?} and no {lacking:?}: name columns that both have ({})",
+                both[0],
+                option("on")
+            )
+        });
+    }
+    let meant: Vec<String> =
+        there.into_iter().filter(|column| on.iter().any(|name| are_nearly(column, name))).collect();
+    match meant.as_slice() {
+        [] => String::new(),
+        [name] => format!(". The images have a column {name:?}: give that of the table this name"),
+        several => format!(
+            ". The images have columns {}: give that of the table the name of one of them",
+            first_few(several, SHOWN)
+        ),
+    }
+}
+
+/// Whether the words of one column's name stand side by side in that of the other, as `Well` in `Metadata_Well`, `FileName` in
+/// `FileName_DNA`. Small and large letters are alike.
+fn are_nearly(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|name| format!("_{}_", name.to_lowercase()));
+    // Short names, such as `x`, are words of many others.
+    one.len().min(other.len()) > 4 && (one.contains(&other) || other.contains(&one))
+}
+
 /// Why no image has a row: names of both sides, and two that are nearly the same.
 fn no_row(
     source: &dyn Store,
@@ -147,17 +181,10 @@ fn no_row(
         (0..source.len().min(SHOWN)).map(|row| source.name(row)).collect::<Result<_>>()?;
     let beside =
         keys.map_or_else(String::new, |keys| format!(" and have {} there", some_keys(keys.iter().flatten())));
-    // Tables of the field often have the column without its first word, and that of files without the channel.
-    let mut longer = source.hints().feature_names();
-    longer.retain(|there| keys.is_none() && on.iter().any(|name| is_longer(there, name)));
-    let near = match longer.as_slice() {
-        [] => near_names(source, keys, columns)
+    let near = match not_compared(source, on) {
+        none if none.is_empty() => near_names(source, keys, columns)
             .map_or_else(String::new, |near| format!(". The nearest: {near}")),
-        [name] => format!(". The images have a column {name:?}: give that of the table this name"),
-        several => format!(
-            ". The images have columns {}: give that of the table the name of one of them",
-            first_few(several, SHOWN)
-        ),
+        other_columns => other_columns,
     };
     Ok(Error::new(path, format_args!("no image has a row by {}", on.join(", ")))
         .hint(format_args!(
@@ -166,12 +193,6 @@ fn no_row(
             some_values(columns)
         ))
         .choice())
-}
-
-/// Whether a column is called so with one word more: `Metadata_Well` of `Well`, `FileName_DNA` of `FileName`.
-fn is_longer(there: &str, name: &str) -> bool {
-    there.strip_prefix("Metadata_") == Some(name)
-        || there.strip_prefix(name).is_some_and(|channel| channel.starts_with('_'))
 }
 
 /// Two names, or values of columns that both have, that are nearly the same, and what they differ in.

@@ -165,12 +165,40 @@ fn what_cannot_be_told_is_refused() {
 }
 
 #[test]
+fn a_column_that_the_images_have_in_other_letters_is_named() {
+    let images = Named(batch(vec![("Metadata_Well", texts(&["A01", "B02"]))]));
+    for name in ["well", "Well", "metadata_well"] {
+        let plan = batch(vec![(name, texts(&["A01", "B02"])), ("dose", numbers(&[7, 3]))]);
+        let said = joined(&images, &[plan], &on(&[name]), false).unwrap_err().to_string();
+        assert!(said.contains("The images have a column \"Metadata_Well\""), "{said}");
+    }
+}
+
+#[test]
 fn images_without_a_row_get_nulls_where_that_is_asked_for() {
     let plan = batch(vec![("well", texts(&["A01"])), ("dose", numbers(&[7]))]);
     let error = joined(&images(), std::slice::from_ref(&plan), &on(&["well"]), false).unwrap_err();
     assert_eq!((error.row_index(), error.is_choice()), (Some(2), true));
     let found = joined(&images(), &[plan], &on(&["well"]), true).unwrap();
     assert_eq!(values(&found, "dose"), [Some("7".to_owned()), Some("7".to_owned()), None]);
+}
+
+#[test]
+fn columns_that_images_lack_or_call_otherwise_are_named() {
+    let table = batch(vec![
+        ("well", texts(&["A01", "B02"])),
+        ("plate", texts(&["P", "P"])),
+        ("Image_well_x", texts(&["A01", "B02"])),
+        ("dose", numbers(&[7, 3])),
+    ]);
+    let why = |names: &[&str]| {
+        joined(&images(), std::slice::from_ref(&table), &on(names), true).unwrap_err().to_string()
+    };
+    let lacking = why(&["well", "plate"]);
+    assert!(lacking.contains("The images have \"well\" and no \"plate\": name columns"), "{lacking}");
+    let shorter = why(&["Image_well_x"]);
+    assert!(shorter.contains("have a column \"well\": give that of the table this name"), "{shorter}");
+    assert!(!why(&["dose"]).contains("The images have"));
 }
 
 #[test]

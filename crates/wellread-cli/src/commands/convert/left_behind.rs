@@ -51,7 +51,8 @@ impl LeftBehind {
                 self.metadata.join(", ")
             ));
         }
-        if let [planes @ 1.., images] = self.zeros {
+        let [planes, images] = self.zeros;
+        if planes > 0 {
             ui.warn(format!(
                 "note: {} of {} written as 0, since the files are not there (--missing skip leaves such images out)",
                 counted(planes, "plane"),

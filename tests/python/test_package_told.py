@@ -1,0 +1,82 @@
+"""Warnings of the package under torch: of draws that happen once, and transforms that change nothing."""
+
+import gc
+import pickle
+import subprocess
+import sys
+import warnings
+
+import pytest
+import torch
+import wellread as wr
+import wellread.torch
+
+
+def test_samplers_that_draw_in_each_epoch_are_told_of(parquet):
+    """A loader asks a sampler once: with one that draws anew, every epoch would have the same rows without a word."""
+    of_torch = torch.utils.data
+    rows = range(40)
+    for sampler in (
+        of_torch.WeightedRandomSampler(torch.ones(40), 40),
+        of_torch.RandomSampler(rows),
+        of_torch.SubsetRandomSampler([1, 2, 4]),
+        of_torch.DistributedSampler(rows, 2, 0),
+    ):
+        for name in ("sampler", "rows"):
+            with pytest.warns(UserWarning, match=f"{name} is a {type(sampler).__name__}") as told:
+                loader = wr.DataLoader(parquet, 4, **{name: sampler})
+            assert len(told) == 1 and told[0].filename == __file__
+            assert loader.rows(0) == loader.rows(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # A copy has the rows, not the sampler.
+        assert pickle.loads(pickle.dumps(loader)).rows(0) == loader.rows(0)
+        for same in (of_torch.SequentialSampler(rows), of_torch.DistributedSampler(rows, 2, 0, shuffle=False)):
+            wr.DataLoader(parquet, 4, sampler=same)
+        wr.DataLoader(parquet, 4, sampler=list(of_torch.RandomSampler(rows)))
+        wr.DataLoader(parquet, 4, shuffle=True, rows=[1, 2, 4])
+
+
+@pytest.mark.parametrize("as_", ["numpy", "jax"])
+def test_transforms_of_torchvision_that_leave_arrays_are_told_of(parquet, as_):
+    """Those of its second version return what is no tensor as it was."""
+    pytest.importorskip("torchvision")
+    from torchvision.transforms import v2
+
+    if as_ == "jax":
+        pytest.importorskip("jax")
+    for choices in ({}, {"targets": parquet}, {"views": 2}, {"views": {"a": {}, "b": {}}}):
+        loader = wr.DataLoader(parquet, 8, as_=as_, transform=v2.CenterCrop(8), **choices)
+        said = 'CenterCrop of torchvision, which left the image of row 0.*as_="torch"'
+        with pytest.warns(UserWarning, match=said) as told:
+            assert len(list(loader)) == 5
+        assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert next(iter(wr.DataLoader(parquet, 8, as_="torch", transform=v2.CenterCrop(8)))).shape == (8, 2, 8, 8)
+        list(wr.DataLoader(parquet, 8, as_=as_, transform=v2.Lambda(lambda image: image * 2)))
+        list(wr.DataLoader(parquet, 8, as_=as_, transform=lambda image: image))
+
+
+def test_a_dataset_that_is_dropped_leaves_no_file_open(parquet):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        dataset = wellread.torch.IterableDataset(parquet, batch_size=8)
+        assert len(list(dataset)) == 5
+        copy = pickle.loads(pickle.dumps(dataset))
+        del dataset, copy
+        gc.collect()
+    assert not [warning for warning in told if warning.category is ResourceWarning]
+
+
+def test_a_dataset_that_is_left_at_the_end_of_the_process_says_nothing(parquet):
+    """Modules are gone before the last objects."""
+    program = (
+        "import sys, wellread.torch\n"
+        "sys._kept = wellread.torch.IterableDataset(sys.argv[1], batch_size=8)\n"
+        "print(len(list(sys._kept)))\n"
+    )
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", program, parquet]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
+    assert "_epochs" not in done.stderr and "unclosed file" not in done.stderr, done.stderr
