@@ -130,6 +130,24 @@ class Chart:
         self.sheet.words(*self.place(x, y), text, size, fill, anchor)
 
 
+def names(sheet: Sheet, dots: list[tuple[float, float, str, str, bool]], size: int = 9) -> None:
+    """Writes names beside dots (x, y, name, colour, whether it is left of the dot), so that none touches another."""
+    font = ImageFont.load_default(ZOOM * size)
+    taken = [(x - 6, x + 6, y) for x, y, *_ in dots]
+    for x, y, name, colour, left in sorted(dots, key=lambda dot: dot[1]):
+        wide = sheet.draw.textlength(name, font=font) / ZOOM
+        begin = x - 10 - wide if left else x + 10
+        # The nearest place above or below that is free.
+        places = (y + sign * move for move in range(200) for sign in (1, -1))
+        free = next(
+            place
+            for place in places
+            if not any(a < begin + wide and begin < b and abs(place - at) < size + 2 for a, b, at in taken)
+        )
+        taken.append((begin, begin + wide, free))
+        sheet.words(begin, free, name, size, colour, "lm")
+
+
 def scatter(sheet: Sheet, box, points: np.ndarray, groups, colours: dict, title: str, radius: float = 2.5) -> None:
     """Points (N, 2) of an embedding, coloured by group, with a legend below; their axes have no unit."""
     low, high = points.min(0), points.max(0)

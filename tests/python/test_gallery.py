@@ -53,6 +53,19 @@ def test_logarithmic_axes_have_three_numbers_or_more(ends):
     assert ends[0] - 1e-9 <= found[0] and found[-1] <= ends[1] + 1e-9
 
 
+def test_names_of_near_dots_do_not_touch():
+    drawing = module("_picture")
+    sheet = drawing.Sheet(300, 120, "")
+    written = []
+    sheet.words = lambda x, y, text, size, *_: written.append((x, y, text, size))
+    dots = [(100, 60 + near, f"format (codec {near})", "black", near == 3) for near in range(5)]
+    drawing.names(sheet, dots)
+    assert sorted(text for *_, text, _ in written) == sorted(name for _, _, name, *_ in dots)
+    right = sorted(y for x, y, *_ in written if x == 110)
+    assert len(right) == 4 and min(np.diff(right)) >= 11
+    assert max(abs(y - 60) for y in right) < 40
+
+
 def test_colours_of_images_do_not_tint_words(tmp_path):
     drawing = module("_picture")
     sheet = drawing.Sheet(120, 80, "words")
