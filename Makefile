@@ -21,7 +21,7 @@ LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 LIGHT_FEATURES := wellread/parquet,wellread/tiff,wellread/ome-zarr,wellread/image-folder
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-wheel test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-speed bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo report-picture install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-wheel test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-speed bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -37,6 +37,10 @@ demo: ## measure formats, workers and tensor paths on generated cell images; end
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"
 	@[[ -x "$(WELLREAD)" ]] || echo "This build leaves out Lance, Vortex, DuckDB, buckets and SQLite. \`make build\` makes the whole program in some 20 minutes, and \`make demo\` then compares them, too. DuckDB needs its library (pip install duckdb)."
 	@echo "\`make install\` puts the program on your PATH. Try: wellread info $(DEMO_OUT)/data/images.parquet"
+
+# After `make demo` on an idle machine.
+report-picture: python-env browser ## docs/images/report.png, the picture of README.md, from the report of the demo
+	"$(PYTHON_ENV)/bin/python" scripts/report-picture.py $(DEMO_OUT)/report.html docs/images/report.png
 
 # `ARGS="--only segment_nuclei"` runs a part; `ARGS=--generated` leaves real images beside the clone alone.
 examples: build python-package ## the gallery: six things to do with images of cells, a picture of each in results/gallery (installs PyTorch: large)

@@ -24,6 +24,7 @@ class Sheet:
     def __init__(self, width: int, height: int, title: str) -> None:
         self.picture = Image.new("RGB", (ZOOM * width, ZOOM * height), "white")
         self.draw = ImageDraw.Draw(self.picture)
+        self.images: list[tuple[int, int, int, int]] = []
         self.words(12, 8, title, size=17)
 
     def words(self, x: float, y: float, text: str, size: int = 12, fill: str = INK, anchor: str = "la") -> None:
@@ -43,6 +44,7 @@ class Sheet:
             (right - left, bottom - top), Image.Resampling.LANCZOS, (crop_x, crop_y, width - crop_x, height - crop_y)
         )
         self.picture.paste(piece, (left, top))
+        self.images.append((left, top, right, bottom))
         if frame:
             self.draw.rectangle((left, top, right, bottom), outline=frame, width=2 * ZOOM)
 
@@ -50,11 +52,28 @@ class Sheet:
         """Writes a PNG of as many colours as fit into `MOST_BYTES`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         small = self.picture.reduce(ZOOM)
-        for colours in (256, 128, 64, 32, 16):
-            small.quantize(colours, dither=Image.Dither.NONE).save(path, optimize=True)
+        beside = np.ones((small.height, small.width), bool)
+        for left, top, right, bottom in self.images:
+            beside[top // ZOOM : bottom // ZOOM + 1, left // ZOOM : right // ZOOM + 1] = False
+        for colours in (256, 128, 64, 32):
+            _reduced(small, beside, colours).save(path, optimize=True)
             if path.stat().st_size <= MOST_BYTES:
                 return
         raise ValueError(f"{path}: {path.stat().st_size} bytes: draw fewer or smaller images")
+
+
+def _reduced(picture: Image.Image, beside: np.ndarray, colours: int) -> Image.Image:
+    """The picture in so many colours. Sixteen are greys for words, which the colours of images would tint."""
+    own = colours - 16
+    reduced = picture.quantize(own, dither=Image.Dither.NONE)
+    pixels = np.asarray(picture).astype(int)
+    grey = beside & (np.ptp(pixels, 2) <= 12)
+    indices = np.where(grey, own + np.rint(pixels.mean(2) / 17), np.asarray(reduced)).astype(np.uint8)
+    palette = reduced.getpalette()[: 3 * own]
+    palette += [0] * (3 * own - len(palette)) + [17 * level for level in range(16) for _ in "rgb"]
+    named = Image.fromarray(indices)
+    named.putpalette(palette)
+    return named
 
 
 class Chart:
@@ -109,6 +128,24 @@ class Chart:
     def words(self, x: float, y: float, text: str, size: int = 11, fill: str = INK, anchor: str = "lm") -> None:
         """Writes a text at a point of the chart."""
         self.sheet.words(*self.place(x, y), text, size, fill, anchor)
+
+
+def names(sheet: Sheet, dots: list[tuple[float, float, str, str, bool]], size: int = 9) -> None:
+    """Writes names beside dots (x, y, name, colour, whether it is left of the dot), so that none touches another."""
+    font = ImageFont.load_default(ZOOM * size)
+    taken = [(x - 6, x + 6, y) for x, y, *_ in dots]
+    for x, y, name, colour, left in sorted(dots, key=lambda dot: dot[1]):
+        wide = sheet.draw.textlength(name, font=font) / ZOOM
+        begin = x - 10 - wide if left else x + 10
+        # The nearest place above or below that is free.
+        places = (y + sign * move for move in range(200) for sign in (1, -1))
+        free = next(
+            place
+            for place in places
+            if not any(a < begin + wide and begin < b and abs(place - at) < size + 2 for a, b, at in taken)
+        )
+        taken.append((begin, begin + wide, free))
+        sheet.words(begin, free, name, size, colour, "lm")
 
 
 def scatter(sheet: Sheet, box, points: np.ndarray, groups, colours: dict, title: str, radius: float = 2.5) -> None:

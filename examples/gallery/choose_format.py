@@ -10,7 +10,7 @@ not fit into memory.
 from pathlib import Path
 
 from _common import generated, options, report, wellread_program
-from _picture import BLUE, GREY, ORANGE, PURPLE, RED, Chart, Sheet
+from _picture import BLUE, GREY, ORANGE, PURPLE, RED, Chart, Sheet, names
 
 TINTS = (BLUE, ORANGE, PURPLE, "#4a9a5b", "#7a5230", "#2aa198", "#b58900", "#555555")
 
@@ -75,19 +75,19 @@ def main(arguments=None) -> dict:
 def draw(path: Path, result: dict) -> None:
     """Size and hours of every way, the chosen one ringed; measured cold where filled, else warm."""
     ways, images = result["ways"], result["images"]
-    sheet = Sheet(900, 430, f"{images:,} images of {result['image']}: {result['chosen']}")
+    sheet = Sheet(900, 430, f"{images:,} images of {result['image']}. Smallest of the fastest: {result['chosen']}")
     ends = [(min(way[axis] for way in ways) / 1.15, 1.15 * max(way[axis] for way in ways)) for axis in AXES]
-    x_title, y_title = "terabytes of the screen (log)", "hours of an epoch by one machine (log)"
+    x_title, y_title = "size of the screen, TB (log)", "hours of an epoch on one machine (log)"
     chart = Chart(sheet, (60, 66, 600, 370), *ends, y_title, x_title, logarithmic=True)
     colours = dict(zip(dict.fromkeys(way["format"] for way in ways), TINTS * 3, strict=False))
-    for way in sorted(ways, key=lambda way: way["cold"]):
+    dots = []
+    for way in sorted(ways, key=lambda way: (way["cold"], way["name"] == result["chosen"])):
         x, y, colour = way["terabytes"], way["hours"], colours[way["format"]]
         chart.point(x, y, colour if way["cold"] else "white", 4, colour)
         if way["name"] == result["chosen"]:
             chart.point(x, y, colour, 7, RED)
-        right = x * x > ends[0][0] * ends[0][1]
-        across, down = chart.place(x, y)
-        sheet.words(across + (-10 if right else 10), down, way["name"], 9, colour, "rm" if right else "lm")
+        dots.append((*chart.place(x, y), way["name"], colour, x * x > ends[0][0] * ends[0][1]))
+    names(sheet, dots)
     y = 70
     for name, colour in colours.items():
         sheet.words(625, y, name, 13, colour)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "examples" / "gallery"
@@ -50,6 +51,32 @@ def test_logarithmic_axes_have_three_numbers_or_more(ends):
     found = module("_picture")._ticks(ends, logarithmic=True)
     assert len(found) >= 3 and found == sorted(found)
     assert ends[0] - 1e-9 <= found[0] and found[-1] <= ends[1] + 1e-9
+
+
+def test_names_of_near_dots_do_not_touch():
+    drawing = module("_picture")
+    sheet = drawing.Sheet(300, 120, "")
+    written = []
+    sheet.words = lambda x, y, text, size, *_: written.append((x, y, text, size))
+    dots = [(100, 60 + near, f"format (codec {near})", "black", near == 3) for near in range(5)]
+    drawing.names(sheet, dots)
+    assert sorted(text for *_, text, _ in written) == sorted(name for _, _, name, *_ in dots)
+    right = sorted(y for x, y, *_ in written if x == 110)
+    assert len(right) == 4 and min(np.diff(right)) >= 11
+    assert max(abs(y - 60) for y in right) < 40
+
+
+def test_colours_of_images_do_not_tint_words(tmp_path):
+    drawing = module("_picture")
+    sheet = drawing.Sheet(120, 80, "words")
+    green = np.random.default_rng(0).integers(0, 255, (40, 60, 3), np.uint8) // np.array([3, 1, 3], np.uint8)
+    sheet.image((10, 30, 70, 70), green)
+    sheet.save(tmp_path / "sheet.png")
+    pixels = np.asarray(Image.open(tmp_path / "sheet.png").convert("RGB")).astype(int)
+    beside = pixels[:28].reshape(-1, 3)
+    assert (np.ptp(beside, 1) == 0).all() and beside.min() <= 34 and beside.max() == 255
+    # The image keeps its colours.
+    assert np.abs(pixels[32:68, 12:68] - np.asarray(sheet.picture.reduce(2))[32:68, 12:68]).mean() < 8
 
 
 def test_each_script_has_a_page_a_picture_and_a_place_in_the_index():

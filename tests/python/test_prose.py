@@ -44,6 +44,12 @@ BAD = {
         "Beside each figure stand two limits.",
         "So says the page.",
     ],
+    "passive": [
+        "The file is read by the store.",
+        "Pages are also kept by `lance`.",
+        "The lock was never held by Rust.",
+        "It may have been re-encoded by another program.",
+    ],
     "metaphor": ["The reader works under the hood.", "It works out of the box."],
     "filler": ["Simply call it.", "This is easily done.", "It measures every step honestly."],
 }
@@ -65,6 +71,15 @@ GOOD = {
         "Soft limits lie above it.",
         "It combines files into an image, by their names.",
         "The reader opens the file, then goes on.",
+    ],
+    "passive": [
+        "The store reads the file.",
+        "Rows are matched by name, and read one by one.",
+        "The file is opened by itself.",
+        "The matrix was checked by hand.",
+        "A place is known by its address.",
+        "It is slow by a factor of two.",
+        "# Pages are read by the store",
     ],
     "metaphor": ["The reader works in a thread.", "The imagery of a box."],
     "filler": ["It measures every step.", "The complexity is simple.", "The power is measured."],
@@ -189,8 +204,8 @@ def test_what_the_program_says(tmp_path, capsys):
 
 def test_rust_comments_are_read():
     code = "    let a = 1; // What it is.\n    //// What it is.\n"
-    text = f"//! What it is.\nfn f() {{\n    // What it\n    // is.\n{code}}}\n"
-    assert found(prose.comments(text), "crates/a/src/lib.rs") == [(3, "clause")]
+    text = f"//! What it is.\n\n/// It is.\nfn f() {{\n    // What it\n    // is.\n{code}}}\n"
+    assert found(prose.comments(text), "crates/a/src/lib.rs") == [(5, "clause")]
     assert prose.comments(text).count("\n") == text.count("\n")
 
 

@@ -1,6 +1,7 @@
 """Reports of the real binary in a real browser: nothing fails, and nothing is asked of the network. All of it
 works by pointer and by keyboard, and axe-core finds nothing that keeps a person out."""
 
+import importlib.util
 import re
 import subprocess
 from pathlib import Path
@@ -169,6 +170,8 @@ def test_the_answer_is_a_chart_then_a_sentence_and_what_is_more_is_folded(opened
     # What to do is the other sentence that is seen; the rest is folded.
     seen = answer.locator(".findings li:visible")
     assert seen.count() == 2 and "Next: " in seen.nth(1).inner_text(), seen.all_inner_texts()
+    # It is advice, and no caution.
+    assert seen.nth(1).locator(".word").inner_text().strip() == "Next:"
     assert re.fullmatch(r"\d+ more findings?", answer.locator("details.more > summary").inner_text())
     # Two rounds give no verdict, and the title says so.
     assert page.locator("h1").inner_text().endswith("Too short to say: measured 2 of 6 times")
@@ -362,6 +365,21 @@ def test_a_small_screen_scrolls_inside_figures_only(opened):
     page = opened(viewport={"width": 400, "height": 800})
     wide = page.evaluate("() => document.documentElement.scrollWidth")
     assert wide <= 400, wide
+    # A figure is wider than that: its title, which is cut, stands above it in full.
+    above, figure = page.locator("#answer .narrow"), page.locator("#answer figure.chart")
+    title = figure.get_attribute("aria-label").removeprefix("Figure: ")
+    assert above.is_visible() and above.inner_text() == f"{title}. Scroll the figure sideways to see all of it."
+    assert figure.evaluate("one => one.scrollWidth > one.clientWidth")
+    assert opened().locator("#answer .narrow").is_hidden()
+
+
+def test_the_picture_in_the_readme_is_of_such_a_report(opened):
+    root = Path(__file__).resolve().parents[2]
+    spec = importlib.util.spec_from_file_location("report_picture", root / "scripts/report-picture.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    with script.Image.open(root / "docs/images/report.png") as picture:
+        assert picture.text["sections"] == script.sections(opened()), "run make demo and make report-picture"
 
 
 def test_without_its_script_the_page_is_whole(opened):

@@ -77,6 +77,7 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
         );
     }
     let mut limits: HashMap<&str, Limits> = HashMap::new();
+    let mut late = vec![];
     for set in session.prepared.sets.iter().filter(|set| set.error.is_none()) {
         if config.random_crop.is_some() {
             limits.insert(set.format, Limits::default());
@@ -89,7 +90,7 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
             continue;
         }
         if session.is_late() {
-            notes.push(format!("{}: its limits were not measured for want of time", set.format));
+            late.push(set.format);
             continue;
         }
         match measure(session, set, &mut notes) {
@@ -98,6 +99,9 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
             }
             Err(error) => notes.push(format!("{}: its limits could not be measured: {error:#}", set.format)),
         }
+    }
+    if !late.is_empty() {
+        notes.push(format!("the limits of {} were not measured for want of time", late.join(", ")));
     }
     let mut kernels: HashMap<Batches, f64> = HashMap::new();
     let mut kernel = |batches: Option<Batches>| {

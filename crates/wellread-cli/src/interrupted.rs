@@ -54,7 +54,7 @@ fn end(keeps_nothing: bool) {
 
 /// Removes what is unfinished, and says what is kept.
 fn clean_up(keeps_nothing: bool) {
-    // Of what was done until now, before its file is removed as unfinished.
+    // The trace of the work until now, before its file is removed as unfinished.
     let _ = wellread_store::trace::finish();
     wellread_model::infer::remove_unfinished();
     let tasks = wellread_tasks::stop::interrupt();

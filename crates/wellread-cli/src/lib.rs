@@ -136,7 +136,7 @@ fn without_option(mut error: clap::Error) -> clap::Error {
         _ => String::new(),
     };
     let (option, usage) = (text(ContextKind::InvalidArg), text(ContextKind::Usage));
-    // What it names, and a word of a command's usage with the words that are typed instead.
+    // The thing that it names, and a word of a command's usage with the words that are typed instead.
     let (what, places) = match option.as_str() {
         "--data" | "--input" | "--data-source" => {
             ("path of images", [("<PATH>", "PATH"), ("<SOURCE>", "SOURCE TARGET")])
@@ -230,8 +230,8 @@ pub fn stdout_is_closed() {
 /// the rest of the process: unfinished output is removed, and the process ends with code 130.
 pub fn run() -> u8 {
     surface::set(Surface::CommandLine);
-    // What starts this program again in a process of its own: some benchmarks do. Without a path of its own, which no
-    // system of today lacks, it is found as the shell found it.
+    // The path that starts this program again in a process of its own, as some benchmarks do. Without it, which no
+    // system of today lacks, the program is found as the shell found it.
     let program = std::env::current_exe().map_or_else(|_| "wellread".into(), Into::into);
     let cli = match parse(std::env::args_os()) {
         Ok(cli) => cli,
@@ -250,7 +250,7 @@ pub fn run() -> u8 {
     cli.link.set();
     let ui = output::Ui::new(cli.json, cli.quiet);
     let result = execute(cli.command, vec![program], ui);
-    // What failed now may have failed because its output is being removed.
+    // A command may have failed because its output is being removed.
     interrupted::wait_for_end();
     ended(match result {
         Ok(()) => 0,

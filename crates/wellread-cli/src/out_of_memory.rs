@@ -102,8 +102,8 @@ mod signals {
                 reason = "so that the stack has grown to this before memory is short"
             )]
             black_box(&mut [0u8; STACK]);
-            // To print where a panic came from takes memory, under a lock that is also taken to say that there is none: the
-            // thread would wait for itself.
+            // Printing where a panic came from takes memory, under a lock. The message that there is none takes the same
+            // lock: the thread would wait for itself.
             for name in ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"] {
                 // SAFETY: no other thread was started yet.
                 unsafe { std::env::set_var(name, "0") };

@@ -156,7 +156,7 @@ fn print_line(text: &str) {
 /// Why what was printed on stdout has not all arrived, if it has not. A reader that went away (`wellread … | head`) wants no
 /// more: that is no failure.
 pub fn stdout_failure() -> Option<String> {
-    // Of a closed stdout there is nothing to flush, and nothing is lost where nothing was printed.
+    // A closed stdout has nothing to flush, and nothing is lost where nothing was printed.
     if !STDOUT_IS_CLOSED.load(Ordering::Relaxed) {
         to_stdout(|| io::stdout().flush());
     }

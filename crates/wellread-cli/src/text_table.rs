@@ -44,7 +44,7 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str], width: usize) -
     };
     let keys = columns::keys(table);
     let all = columns::configurations(table, &keys, &quantities);
-    // What is missing takes a line per reason below the table.
+    // Missing values take a line per reason below the table.
     let missing = figures::missing(&keys, &all);
     let lines: Vec<Line> = all
         .into_iter()

@@ -47,9 +47,12 @@ pub fn write(run: &Run, environment: Vec<Fact>, machine: String) -> Result<PathB
     Ok(folder)
 }
 
-/// The question, and that there is no answer where no configuration was measured often enough for an interval.
+/// The question, and that there is no answer where no configuration was measured, or none often enough for an interval.
 fn title(records: &[Record]) -> String {
     const QUESTION: &str = "Which framework ran the model fastest?";
+    if !records.is_empty() && records.iter().all(|record| record.row.status == Status::Failed) {
+        return format!("{QUESTION} Nothing was measured");
+    }
     let mut measured = records.iter().filter(|record| record.row.status == Status::Ok).peekable();
     if measured.peek().is_some() && measured.all(|record| record.row.latency_p50_low_ms.is_none()) {
         return format!("{QUESTION} Too short to say");

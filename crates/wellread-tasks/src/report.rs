@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::plan;
 use crate::results::{self, Entry, Repeat};
 use crate::suite::Outcome;
+use crate::task::Mode;
 use crate::{hardware, summary};
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
@@ -66,6 +67,20 @@ pub fn write(
     Ok(wellread_report::write_report(&folder, &input)?)
 }
 
+/// The question, and that there is no answer where no phase was run often enough for a verdict.
+fn title(mode: Mode, compared: &[Comparison]) -> String {
+    let does = match mode {
+        Mode::Train => "trains",
+        Mode::Inference => "predicts",
+    };
+    let question = format!("Which branch {does} faster, and in which part?");
+    let mut phases = compared.iter().flat_map(|one| &one.phases).peekable();
+    if phases.peek().is_some() && phases.all(|phase| phase.verdict == Verdict::TooFewData) {
+        return format!("{question} Too short to say");
+    }
+    question
+}
+
 fn input(
     config: &Config,
     outcome: &Outcome,
@@ -102,10 +117,7 @@ fn input(
         runs.flat_map(|run| std::iter::once(&run.hardware).chain(&run.hardware_after)).collect();
     let environment = environment.into_iter().chain(hardware::facts(&states).into_iter().map(Fact::from));
     ReportInput {
-        title: match config.mode {
-            crate::task::Mode::Train => "Which branch trains faster, and in which part?".to_owned(),
-            crate::task::Mode::Inference => "Which branch predicts faster, and in which part?".to_owned(),
-        },
+        title: title(config.mode, compared),
         description: "Every task ran in a fresh process from a git worktree of its branch. Times per batch are medians of \
              the steady state; warm-up is kept apart. A ratio below 1 is faster than the baseline."
             .to_owned(),
@@ -350,30 +362,4 @@ fn overlays(label: &str, entry: &Entry) -> Vec<Thumbnail> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn curves_may_have_gaps_and_be_damaged() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("metrics.csv");
-        std::fs::write(
-            &path,
-            "epoch,step,train_loss,val_loss,val_dice,val_pearson\n0,1,0.9,,\n0,2,nan,,\n\n1,3,0.5,0.6,0.8,0.7\nx,y\n",
-        )
-        .unwrap();
-        let rows = curve(&path).unwrap();
-        assert_eq!(rows.len(), 2);
-        assert_eq!(rows[1][3], ("val_dice".to_owned(), Cell::F64(0.8)));
-        assert_eq!(rows[1][4], ("val_pearson".to_owned(), Cell::F64(0.7)));
-        assert_eq!((&rows[0][0].1, &rows[1][0].1), (&Cell::I64(0), &Cell::I64(1)));
-        std::fs::write(&path, "epoch,train_loss\n0.25,0.9\n0.5,0.8\n1,0.7\n").unwrap();
-        let epochs: Vec<Cell> = curve(&path).unwrap().into_iter().map(|row| row[0].1.clone()).collect();
-        assert_eq!(epochs, [Cell::F64(0.25), Cell::F64(0.5), Cell::I64(1)]);
-        assert_eq!(curve(&dir.path().join("none")), None);
-        std::fs::write(&path, b"\xff\xfe").unwrap();
-        assert_eq!(curve(&path), None);
-        std::fs::write(&path, "").unwrap();
-        assert_eq!(curve(&path), None);
-    }
-}
+mod tests;

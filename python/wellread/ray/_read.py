@@ -97,7 +97,7 @@ def read(
         KeyError: there is no such column.
         wellread.Error: a set that cannot be opened.
 
-    Rows of a task follow one another, so that each piece of a file is read by one. Ray hands out blocks as they come,
+    Rows of a task follow one another, so one task reads each piece of a file. Ray hands out blocks as they come,
     unless its ``DataContext`` has ``execution_options.preserve_order``; ``row`` is an image's place in the set.
     """
     data = _cluster.data()

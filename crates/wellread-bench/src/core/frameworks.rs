@@ -173,7 +173,7 @@ impl Frameworks {
                 )
             }
             Err(why) => none(&format!(
-                "{why}; with --python, a Python that has torch, NumPy and torch are measured too"
+                "{why}; to measure NumPy and torch too, name a Python that has torch with --python"
             )),
         });
         Ok(())

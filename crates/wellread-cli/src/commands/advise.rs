@@ -83,7 +83,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         seed: args.seed,
         price_per_1000: args.price_per_1000_requests,
     };
-    // What is wrong with the path is said as everywhere.
+    // An error of the path reads as everywhere.
     no_masks(&*args.open.open(&args.path, ui)?)?;
     let bar = ui.progress(0, "reading a sample");
     let advice = study(|| args.open.open_images_again(&args.path), &settings, &shown_on(&bar))

@@ -35,7 +35,7 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
     let config = args.config()?;
     if let Source::Path { path, sites, .. } = &config.source {
         let options = sites.open_options();
-        // What cannot be opened says so below.
+        // A path that cannot be opened is an error below.
         if let Ok(store) = wellread_store::open(path, &options) {
             note_unmatched_names(&*store, &options, ui);
         }
@@ -144,7 +144,7 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     let mut missing = HashSet::new();
     for table in &report.tables {
         let headline = suite::benchmark(table.name()).map_or(&[][..], |b| b.headline);
-        // Of a cache that was not asked for there is nothing to show.
+        // A cache that was not asked for has nothing to show.
         let has = |name: &&str| table.column(name).is_some_and(|column| !column.is_empty());
         let headline: Vec<&str> = headline.iter().copied().filter(has).collect();
         let about = suite::benchmark(table.name()).map_or("", |b| b.about);

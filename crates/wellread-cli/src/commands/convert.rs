@@ -140,7 +140,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns, unmatched });
     let Features { columns, joined, left_out, renamed, notes } =
         features_of(&*source, &args.without_column, joining.as_ref(), format)?;
-    // What is beside the images, and what is left out.
+    // The columns beside the images, and those that are left out.
     let beside = serde_json::json!({
         "feature_columns": columns.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),
         "images_with_profile": joined.as_ref().map(|j| j.matched),
@@ -273,7 +273,7 @@ fn write_checked(
             part.display()
         ));
     }
-    // What was left of this target is removed by now.
+    // The remains of this target are removed by now.
     note_leftovers_beside(&args.target, ui);
     let failed = |error| failed(error, source, args, format, options);
     let start = std::time::Instant::now();
@@ -293,7 +293,7 @@ fn write_checked(
         bar.finish_and_clear();
         let converted = converted.map_err(failed)?;
         let seconds = start.elapsed().as_secs_f64();
-        // What was kept is compared in any case: meanwhile the files that it was made of may have changed.
+        // Kept images are compared in any case: the files that they were made of may have changed.
         if args.no_verify && resumed == 0 {
             check::say_left_out(format, converted.left_out(source, format.name), ui);
             return Ok(Written { converted, resumed, pixel_bytes, seconds, check_seconds: None });

@@ -113,7 +113,7 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
         time_budget: Duration::from_secs_f64(args.time_budget),
         seed: args.seed,
     };
-    // What is wrong with the path is said as everywhere.
+    // An error of the path reads as everywhere.
     let images = args.open.open(data, ui)?;
     no_masks(&*images)?;
     let format = images.format();
@@ -122,7 +122,7 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
     note_leftovers_beside(data, ui);
     note_machine_leftovers(ui);
     let bar = ui.progress(0, "measuring");
-    // Of long steps each turn takes so long that a user wants to know where it is.
+    // With long steps a turn takes so long that a user wants to know where it is.
     let is_slow = args.step_ms.is_some_and(|ms| ms >= LONG_STEP_MS);
     if is_slow {
         ui.phase("measuring: a turn takes several steps at least");

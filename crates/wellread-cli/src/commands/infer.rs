@@ -262,7 +262,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     for warning in report::warnings(&run) {
         ui.hint(format!("Note: {warning}"));
     }
-    // What was measured is told, whatever became of the report.
+    // The results are told, whatever became of the report.
     ui.document(&document(&run, &rankings, page.as_deref().ok()))?;
     page.map_err(|e| {
         Failure::Failed(format!("{e:#}; the results are in {} and {}", run.csv.display(), run.json.display()))

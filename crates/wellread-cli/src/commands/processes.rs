@@ -131,7 +131,7 @@ pub fn run(
         let Some(input) = input else { continue };
         let is_first = inputs.is_empty();
         inputs.push(input);
-        // What is finished stays when this is interrupted.
+        // Finished processes stay when this is interrupted.
         let so_far = report.insert(joined(&inputs, config)?);
         if is_first {
             suite::remove_earlier_results(&config.out, so_far.tables.iter().map(Table::name))?;

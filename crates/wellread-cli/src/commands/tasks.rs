@@ -175,7 +175,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         "comparisons": compared,
         "stopped": outcome.stopped,
     }))?;
-    // What was measured is told first.
+    // The results are told first.
     page.map_err(failed)?;
     if let Some(why) = outcome.stopped {
         let hint = "the results so far are kept; --skip-failed continues after a failure, --resume continues \

@@ -37,7 +37,7 @@ impl TraceArgs {
                 path.display()
             ));
         }
-        // What the command itself failed by matters more.
+        // An error of the command itself matters more.
         outcome.and_then(|()| Ok(written.map(drop)?))
     }
 }

@@ -73,6 +73,10 @@ fn a_clear_winner_is_named_with_its_interval_and_an_unclear_one_is_not() {
     assert!(title(&[few("pytorch", 20.0), few("candle", 10.0)]).ends_with("fastest? Too short to say"));
     assert!(title(&[few("pytorch", 20.0), record("candle", 1, 10.0)]).ends_with("fastest?"));
     assert!(title(&[]).ends_with("fastest?"));
+    let mut none = record("onnxruntime", 1, 10.0);
+    none.row.status = Status::Failed;
+    assert!(title(std::slice::from_ref(&none)).ends_with("fastest? Nothing was measured"));
+    assert!(title(&[none, record("candle", 1, 10.0)]).ends_with("fastest?"));
 }
 
 /// The pairs of rounds decide, and not intervals that overlap or do not.

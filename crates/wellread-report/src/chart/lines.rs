@@ -8,6 +8,7 @@ use super::style::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
 use super::svg::{Anchor, Svg};
 use super::titles::Titles;
 use crate::columns::Better;
+use crate::words::first_and_more;
 
 /// Height of a plot, unless there are more names at its right side than fit.
 const PLOT_HEIGHT: f64 = 210.0;
@@ -135,7 +136,7 @@ impl Plot<'_> {
         svg.line((self.left, zero), (right, zero), Paint::Axis, 1.0, "");
         for (value, label) in &panel.axis.references {
             let y = self.y(*value);
-            svg.line((self.left, y), (right, y), Paint::Soft, 1.0, "stroke-dasharray=\"3 3\"");
+            svg.line((self.left, y), (right, y), Paint::Soft, 1.0, marks::DASHES);
             let label = TICK.fit(label, self.width - 4.0);
             svg.text(self.left + 3.0, y - 3.0, &label, TICK, Anchor::Start, Paint::Soft);
         }
@@ -249,7 +250,9 @@ fn missing(
     (x, y): (f64, f64),
     width: f64,
 ) -> f64 {
-    let mut texts: Vec<String> = vec![];
+    let panels: Vec<&str> = section.panels.iter().map(|panel| panel.title.as_str()).collect();
+    // Missing places and their reason, with the lines that miss them: all of these lines share a text.
+    let mut told: Vec<(String, Vec<&str>)> = vec![];
     for (s, Series { name, .. }) in series.iter().enumerate() {
         // Each with the panels and values that it is for.
         let mut reasons: Vec<(String, Vec<(usize, usize)>)> = vec![];
@@ -266,11 +269,16 @@ fn missing(
                 }
             }
         }
-        let panels: Vec<&str> = section.panels.iter().map(|panel| panel.title.as_str()).collect();
         for (reason, places) in reasons {
-            texts.push(format!("{name}{}: {reason}", missing_in_words(&places, &panels, xs, x_title)));
+            let what = format!("{}: {reason}", missing_in_words(&places, &panels, xs, x_title));
+            match told.iter_mut().find(|known| known.0 == what) {
+                Some((_, names)) => names.push(name.as_str()),
+                None => told.push((what, vec![name.as_str()])),
+            }
         }
     }
+    let named = |(what, names): &(String, Vec<&str>)| first_and_more(names, MAX_NAMES, [", ", " and"]) + what;
+    let mut texts: Vec<String> = told.iter().map(named).collect();
     let more = texts.len().saturating_sub(MAX_REASONS);
     if more > 0 {
         texts.truncate(MAX_REASONS);
@@ -374,6 +382,12 @@ mod tests {
         assert_eq!(height, full);
         assert!(svg.contains(">and 77 more<") && svg.contains(">line-000<") && svg.contains(">line-022<"));
         assert!(!svg.contains(">line-023<"));
+        // One reason for all has one text.
+        let (_, svg) = drawn(3, Better::Higher, |line| match line {
+            0 => value(line),
+            _ => Mark::Unavailable("no time".to_owned()),
+        });
+        assert!(svg.contains(">line-001, line-002: no time<"), "{svg}");
         // Each for a reason of its own.
         let reason = |line: usize| Mark::Unavailable(format!("reason {line}"));
         let (height, svg) = drawn(100, Better::Higher, reason);

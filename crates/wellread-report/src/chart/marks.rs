@@ -10,6 +10,8 @@ use crate::words::{counted, plural};
 
 /// Half the height of a whisker's end.
 const CAP: f64 = 3.5;
+/// The dashes of a reference line.
+pub(super) const DASHES: &str = "stroke-dasharray=\"3 3\"";
 
 /// A mark without values that cannot be drawn: a value that is not finite is named, not shown.
 pub(super) fn drawable(mark: &Mark) -> Mark {
@@ -159,6 +161,20 @@ pub(super) fn whisker(svg: &mut Svg, x: (f64, f64), y: f64) {
     }
 }
 
+/// The parts of upright reference lines at `lines` that lie on a bar, which covers the lines behind it.
+pub(super) fn references(
+    svg: &mut Svg,
+    lines: impl Iterator<Item = f64>,
+    (from, to): (f64, f64),
+    y: f64,
+    bar: f64,
+    paint: Paint,
+) {
+    for at in lines.filter(|at| from < *at && *at < to) {
+        svg.line((at, y - bar / 2.0), (at, y + bar / 2.0), paint, 1.0, DASHES);
+    }
+}
+
 /// A point of a line: the shape, too, tells series apart.
 pub(super) fn point(svg: &mut Svg, shape: usize, (x, y): (f64, f64), paint: Paint) {
     let r = 4.2;
@@ -182,5 +198,38 @@ pub(super) fn point(svg: &mut Svg, shape: usize, (x, y): (f64, f64), paint: Pain
             more,
         ),
         _ => svg.rect(x - r * 1.3, y - r * 0.55, r * 2.6, r * 1.1, paint, more),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::color;
+    use super::super::figure::{Axis, Figure, Layout, Scale, Section, Series};
+    use super::*;
+
+    #[test]
+    fn a_reference_line_goes_on_across_the_bars_that_reach_it() {
+        let mut axis = Axis::new("rate", Unit::PerSecond("images")).scale(Scale::Linear);
+        axis.references = vec![(50.0, "the model".to_owned())];
+        let series = ["tiff", "lance"].map(|name| Series::from(name.to_owned())).to_vec();
+        let section = Section {
+            title: String::new(),
+            layout: Layout::Rows { series, variants: vec![] },
+            panels: vec![Panel {
+                title: String::new(),
+                axis,
+                marks: [100.0, 20.0].map(|of| Mark::Value(Estimate::exact(of))).to_vec(),
+            }],
+            columns: 1,
+            share_axis: false,
+        };
+        let svg = Figure { name: "f".to_owned(), sections: vec![section], ..Figure::default() }.svg();
+        let dashed: Vec<&str> = svg.lines().filter(|line| line.contains(DASHES)).collect();
+        // One is behind all bars, and one is on the bar of tiff, which hides the first.
+        let [behind, on] = dashed.as_slice() else { panic!("{dashed:?}") };
+        let of_tiff = format!("k-os{}\"", color::slot("tiff"));
+        assert!(behind.contains("k-soft") && on.contains(&of_tiff), "{dashed:?}");
+        let x = |line: &str| line.split('"').nth(1).map(str::to_owned);
+        assert_eq!(x(behind), x(on));
     }
 }

@@ -108,13 +108,7 @@ pub(super) fn draw(
             for r in &references[i] {
                 let at = left + axis.at(r.value);
                 let end = plot_top - 2.0 - r.level as f64 * 12.0;
-                svg.line(
-                    (at, end),
-                    (at, plot_top + plot_height),
-                    Paint::Soft,
-                    1.0,
-                    "stroke-dasharray=\"3 3\"",
-                );
+                svg.line((at, end), (at, plot_top + plot_height), Paint::Soft, 1.0, marks::DASHES);
                 svg.text(left + r.text_at, end - 2.0, &r.label, TICK, Anchor::Middle, Paint::Soft);
             }
             for (r, row) in rows.iter().enumerate() {
@@ -247,7 +241,7 @@ fn draw_row(
             continue;
         }
         svg.titled(&series.name, &title, |svg| {
-            let series = Paint::Series(series.slot);
+            let (series, slot) = (Paint::Series(series.slot), series.slot);
             let (end, label) = match mark {
                 Mark::Value(e) => {
                     let (x, zero) = (left + axis.at(e.value), left + axis.at(0.0));
@@ -261,6 +255,9 @@ fn draw_row(
                         end = end.max(x - left + DOT);
                     } else {
                         svg.bar(x.min(zero), y - bar / 2.0, (x - zero).abs(), bar, &style);
+                        let lines = panel.axis.references.iter().map(|r| left + axis.at(r.0));
+                        let on = if v == 0 { Paint::OnSeries(slot) } else { Paint::Ink };
+                        marks::references(svg, lines, (x.min(zero), x.max(zero)), y, bar, on);
                         marks::whisker(svg, interval, y);
                     }
                     (end, marks::label(mark, axis.unit))

@@ -52,7 +52,7 @@ pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. 
                                       too few times. A dashed line is the rate of the model by itself: a format \
                                       that ends left of it makes the model wait.";
 
-/// How far beyond the longest bar the axes of all parts reach, so that its label is no reason for another scale.
+/// How far beyond the longest bar and whisker the axes of all parts reach, so that its label is no reason for another scale.
 const LABEL_ROOM: f64 = 1.2;
 /// A demand of the model beyond this many times the longest bar is told in words: drawn, it would leave no room for the bars.
 const FAR: f64 = 3.0;
@@ -167,14 +167,14 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput, least: usize) -> Op
     let unverified: Vec<&str> = shown.iter().filter(is_unverified).map(|one| one.0.name.as_str()).collect();
     let unverified = (!unverified.is_empty())
         .then(|| format!("⚠ Pixels not verified: {}. Do not use these figures.", unverified.join(", ")));
-    let intervals: Vec<_> = marks
-        .iter()
-        .filter_map(|mark| if let Mark::Value(estimate) = mark { Some(estimate.interval) } else { None })
-        .collect();
+    let estimate = |mark: &Mark| if let Mark::Value(estimate) = mark { Some(*estimate) } else { None };
+    let intervals: Vec<_> = marks.iter().filter_map(estimate).map(|one| one.interval).collect();
+    let ends = marks.iter().filter_map(estimate).map(|one| one.high.max(one.value));
+    let end = ends.filter(|end| end.is_finite()).fold(0.0, f64::max);
     let parts = parts(table, shown, marks);
     let most = parts.iter().map(Part::best).fold(0.0, f64::max);
     let mut axis = panel::axis(choice.column).scale(Scale::Linear);
-    axis.at_least = (parts.len() > 1).then_some(most * LABEL_ROOM);
+    axis.at_least = (parts.len() > 1).then_some(end * LABEL_ROOM);
     // A model takes no single images and no whole reads, and the loop counts crops otherwise.
     let model_loop = input.tables.iter().find(|other| other.name() == "loop");
     let asked = model_loop.filter(|_| choice.table == "dataloader" && !has(table, "crops"));

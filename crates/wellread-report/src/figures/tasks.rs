@@ -4,6 +4,7 @@ use super::panel::{axis, bars};
 use super::select::{has, rows, sorted};
 use super::spec::Spec;
 use crate::chart::{Axis, Layout, Mark, Panel, Scale, Section, Series, color};
+use crate::columns;
 use crate::number::Unit;
 use crate::table::{Cell, Table};
 
@@ -160,19 +161,14 @@ fn sections(table: &Table) -> Vec<Section> {
     sections
 }
 
-/// The values that are drawn by epoch, with their names and units.
-const CURVES: [(&str, &str); 4] = [
-    ("train_loss", "training loss"),
-    ("val_loss", "validation loss"),
-    ("val_dice", "validation Dice, more is better"),
-    ("val_pearson", "validation correlation, more is better"),
-];
+/// The columns that are drawn by epoch.
+const CURVES: [&str; 4] = ["train_loss", "val_loss", "val_dice", "val_pearson"];
 
 fn losses(table: &Table) -> Vec<Section> {
     let mut sections = Vec::new();
     for (experiment, name) in experiments(table) {
         let series = branches(table, &experiment);
-        for (column, title) in CURVES.into_iter().filter(|(column, _)| has(table, column)) {
+        for column in CURVES.into_iter().filter(|column| has(table, column)) {
             // The points of each branch, as many as the longest has.
             let of: Vec<Vec<usize>> = series
                 .iter()
@@ -195,10 +191,10 @@ fn losses(table: &Table) -> Vec<Section> {
             let xs: Vec<Option<f64>> = all().map(|row| row.and_then(|row| table.f64("epoch", row))).collect();
             let whole = xs.iter().flatten().all(|epoch| epoch.fract() == 0.0);
             sections.push(Section {
-                title: format!("{name}{title}"),
+                title: format!("{name}{}", columns::quantity(column).label),
                 panels: vec![Panel {
                     title: String::new(),
-                    axis: Axis { title: title.to_owned(), ..axis(column) },
+                    axis: axis(column),
                     marks: all().map(mark).collect(),
                 }],
                 layout: Layout::Scatter {
@@ -307,7 +303,13 @@ mod tests {
             }
         }
         let sections = losses(&table);
-        assert_eq!(sections.len(), 2);
+        let titles = |s: &Section| (s.title.clone(), s.panels[0].axis.title.clone());
+        let titles: Vec<_> = sections.iter().map(titles).collect();
+        let expected = [
+            ("training loss", "training loss, less is better"),
+            ("validation Dice", "validation Dice, more is better"),
+        ];
+        assert_eq!(titles, expected.map(|(title, axis)| (title.to_owned(), axis.to_owned())));
         assert_eq!(sections[0].panels[0].marks.iter().filter(|m| matches!(m, Mark::Value(_))).count(), 7);
         let Layout::Scatter { xs, .. } = &sections[1].layout else { panic!("scatter") };
         assert_eq!(xs.iter().flatten().copied().collect::<Vec<_>>(), [1.0, 3.0, 1.0]);

@@ -233,3 +233,31 @@ fn panels_in_which_nothing_was_measured_are_dropped_and_told_in_the_notes() {
     }
     assert!(figure.notes.iter().any(|note| note.contains("left out for want of time")), "{:?}", figure.notes);
 }
+
+#[test]
+fn formats_of_all_codecs_are_on_one_scale_however_wide_an_interval_is() {
+    let mut table = Table::new("dataloader");
+    for (format, codec, step) in [("tiff", "none", 20.0), ("parquet", "zstd", 1.0)] {
+        for run in 0..7 {
+            table.push(row![
+                ("format", format),
+                ("codec", codec),
+                ("batch_size", 4),
+                ("workers", 0),
+                ("num_samples", 20),
+                ("run", run),
+                ("status", "ok"),
+                ("samples_per_sec", 50.0 + step * f64::from(run))
+            ]);
+        }
+    }
+    let input = ReportInput { tables: vec![table], ..ReportInput::default() };
+    let figure = super::decision::figure(&input).unwrap();
+    let Mark::Value(widest) = &figure.sections[0].panels[0].marks[0] else { panic!("a value") };
+    assert!(widest.high > 1.3 * widest.value, "{widest:?}");
+    // The same number stands at the same place below each part.
+    let svg = figure.svg();
+    let places: Vec<_> = svg.lines().filter(|line| line.ends_with(">100</text>")).collect();
+    let x = |line: &&str| line.split('"').nth(1).map(str::to_owned);
+    assert!(places.len() == 2 && x(&places[0]) == x(&places[1]), "{places:?}");
+}

@@ -118,6 +118,9 @@ fn list(findings: &[&Finding]) -> String {
             Severity::Caution => ("caution", "!", "Caution"),
             Severity::Bad => ("bad", "✗", "Problem"),
         };
+        // Advice has a word of its own.
+        let advice = f.text.strip_prefix("Next: ");
+        let (word, text) = advice.map_or((word, f.text.as_str()), |text| ("Next", text));
         let detail = match paragraph("detail", &f.detail) {
             text if text.is_empty() => text,
             text => format!("<details><summary>Details</summary>\n{text}</details>"),
@@ -125,7 +128,7 @@ fn list(findings: &[&Finding]) -> String {
         format!(
             "<li class=\"{class}\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span><div>\
              <p><span class=\"word\">{word}: </span>{}</p>{detail}</div></li>\n",
-            escape(&f.text),
+            escape(text),
         )
     });
     format!("<ul class=\"findings\">\n{}</ul>\n", items.collect::<String>())

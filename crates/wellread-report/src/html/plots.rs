@@ -51,10 +51,11 @@ pub(super) fn html(figure: &Figure, how_to_read: &str) -> String {
     }
     format!(
         "<div class=\"plot\" id=\"plot-{id}\">\n<div class=\"tools\" hidden>\n{tools}</div>\n\
-         <figure class=\"chart\" tabindex=\"0\" aria-label=\"Figure: {}\" aria-describedby=\"read-{id}\">\n{drawn}</figure>\n\
+         <p class=\"narrow\"><strong>{0}.</strong> Scroll the figure sideways to see all of it.</p>\n\
+         <figure class=\"chart\" tabindex=\"0\" aria-label=\"Figure: {0}\" aria-describedby=\"read-{id}\">\n{drawn}</figure>\n\
          {templates}<p class=\"readout\" hidden><output id=\"read-{id}\">Point at a mark to read its value; with the keyboard, \
          choose the figure and press the arrow keys.</output></p>\n</div>\n\
-         <p class=\"how\"><strong>How to read this.</strong> {}</p>\n",
+         <p class=\"how\"><strong>How to read this.</strong> {1}</p>\n",
         escape(&figure.title),
         escape(how_to_read),
     )

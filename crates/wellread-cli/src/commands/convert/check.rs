@@ -96,7 +96,7 @@ impl Check<'_> {
                 "the source has changed since; nothing was left behind: the same command converts all images";
             return failure("differs from the source", advice);
         }
-        // What cannot be read at all is no other image: it was damaged since.
+        // An image that cannot be read at all is no other image: it was damaged since.
         if converted.output.keep_before(row) {
             // Its journal is locked until this is dropped.
             drop(converted);

@@ -103,7 +103,7 @@ pub(super) fn check_files(source: &dyn Store, others: &[&Path], target: &Path) -
     let patterns = others.iter().filter(|path| whole(path).is_err());
     let named: Vec<PathBuf> = patterns.flat_map(|pattern| files_of(pattern)).collect();
     let mut read = others.iter().copied().chain(files.iter().chain(&named).map(PathBuf::as_path));
-    // What is read may be a folder, such as one of label images, and the target a file in it.
+    // A path that is read may be a folder, such as one of label images, and the target a file in it.
     let is_replaced = |file: PathBuf| file.starts_with(&place) || place.starts_with(&file);
     match read.find(|file| whole(file).is_ok_and(is_replaced)) {
         None => Ok(()),

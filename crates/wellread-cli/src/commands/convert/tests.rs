@@ -47,7 +47,7 @@ fn output_that_differs_from_its_source_never_gets_its_name() {
     let [source, target, other] = ["a", "b", "c"].map(|name| folder.path().join(format!("{name}.parquet")));
     write(&source, 1);
     write(&other, 2);
-    // What is replaced stays until the new set is known to be right.
+    // The set before stays until the new one is known to be right.
     std::fs::write(&target, "the set before").unwrap();
     let [store, changed] =
         [&source, &other].map(|path| wellread_store::open(path, &OpenOptions::default()).unwrap());
@@ -118,7 +118,7 @@ fn what_was_written_is_kept_where_the_source_cannot_be_read_again() {
     let options = WriteOptions { resume: Some("a".into()), ..WriteOptions::default() };
     let writer = registry::create(&target, "tiff", &options).unwrap();
     let converted = convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
-    // Of no image a digest is known, as of those that an interrupted run has left.
+    // No image has a known digest, like those that an interrupted run has left.
     let converted = Converted { digests: Digests::default(), ..converted };
     let image = std::fs::read_dir(&source).unwrap().next().unwrap().unwrap().path();
     std::fs::File::create(&image).unwrap();

@@ -86,7 +86,7 @@ pub fn run(
     let folder = config.output.with_extension("nodes");
     let parts = nodes::parts(experiments.iter().map(|(name, _)| name.clone()), &folder)?;
     if !config.resume {
-        // Of an earlier run, which is measured again.
+        // Results of an earlier run, which is measured again.
         for part in &parts {
             let _ = std::fs::remove_file(part.folder.join("results.json"));
         }

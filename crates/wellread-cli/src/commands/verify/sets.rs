@@ -44,7 +44,7 @@ pub(super) fn open_both(options: &OpenArgs, first: &Path, other: &Path, ui: Ui) 
     if options.sites.options().is_default() && options.cells.cells.is_none() {
         return Err(refusal);
     }
-    // What the first set cannot take is of the other one.
+    // Options that the first set cannot take belong to the other one.
     let Ok(set) = opened(without_sites(&without_cells(options)), first, ui) else { return Err(refusal) };
     match open_fitting(&of_other, other, ui) {
         Ok(other) => Ok([set, other]),

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""report-picture.py REPORT PICTURE: the first screen of a report, as README.md shows that of `make demo`.
+
+    REPORT ─▶ Chromium, 1000 x 1140 ─▶ PICTURE, with the names of the report's sections
+
+`make report-picture` calls this script. tests/python/test_report_browser.py fails where the picture is of an older
+report: its sections have other names, or something else comes first in the answer. A picture shows a result, so the
+script refuses a report that measured too little.
+"""
+
+import io
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+from playwright.sync_api import sync_playwright
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+VIEW = {"width": 1000, "height": 1140}
+
+
+def sections(page) -> str:
+    """The names of a report's sections, then the classes of the first parts of its answer, one a line."""
+    names = page.locator("nav a").all_inner_texts()
+    first = page.locator("#answer > *").evaluate_all(
+        "all => all.slice(0, 2).map(one => one.className || one.localName)"
+    )
+    return "\n".join([*names, *first])
+
+
+def main(report: Path, picture: Path) -> None:
+    """Write the picture of a report."""
+    program = os.environ.get("WELLREAD_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not program:
+        sys.exit("no Chromium here: `make browser` installs one on Debian; WELLREAD_BROWSER names one")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        page = browser.new_context(viewport=VIEW).new_page()
+        page.goto(report.resolve().as_uri())
+        title = page.locator("h1").inner_text()
+        if "Too short" in title:
+            sys.exit(f"{report}: {title}: measure again, with more time")
+        kept = PngInfo()
+        kept.add_text("sections", sections(page))
+        shown = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        browser.close()
+    shown.quantize(128, dither=Image.Dither.NONE).save(picture, optimize=True, pnginfo=kept)
+    print(f"{picture}: {title}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
