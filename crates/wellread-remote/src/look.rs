@@ -12,7 +12,7 @@
 //! A listing tells lengths and versions of objects too, so that opening them takes no request.
 
 use crate::attempts::attempts;
-use crate::heads::{Head, KNOWN, Version};
+use crate::heads::{Head, MAX_KNOWN, Version};
 use crate::link::Link;
 use crate::listings::{Asked, Names};
 use crate::object::Object;
@@ -154,9 +154,9 @@ pub(crate) fn list_all(link: &'static Link, objects: Vec<Object>) {
 /// Lists a folder and all below it, and keeps the names in each of its folders.
 pub(crate) fn list_below(link: &'static Link, object: &Object) -> io::Result<()> {
     let when = link.listings.ask(&object.address.bucket_name());
-    let metas = below(link, object, KNOWN + 1)?;
+    let metas = below(link, object, MAX_KNOWN + 1)?;
     // No more would be kept.
-    if metas.len() > KNOWN {
+    if metas.len() > MAX_KNOWN {
         return Ok(());
     }
     for (folder, inside) in folders_of(&object.address.key, metas) {

@@ -226,7 +226,7 @@ impl Suite<'_> {
             entry.node.clone_from(&self.config.node);
             if let Some(old) = known {
                 // Where they were measured; the state of the machine is with every run.
-                if old.good().next().is_some() {
+                if old.successful().next().is_some() {
                     entry.environment = old.environment.clone();
                 }
                 // Failed runs are tried again.

@@ -32,14 +32,16 @@ pub struct Figures {
 impl Figures {
     /// Those of a task.
     pub fn of(entry: &Entry) -> Self {
-        let good = entry.good().count();
+        let good = entry.successful().count();
         let metric = |path: &[&str]| number(&entry.metrics, path);
         let steady = |names: &[&str]| {
             names.iter().find_map(|name| number(&entry.statistics, &[name, "steady", "p50"]))
         };
-        let peaks: Vec<f64> =
-            entry.good().filter_map(|run| number(&run.metrics, &["process", "peak_memory_mb"])).collect();
-        let phases = entry.good().flat_map(|repeat| &repeat.said.phases);
+        let peaks: Vec<f64> = entry
+            .successful()
+            .filter_map(|run| number(&run.metrics, &["process", "peak_memory_mb"]))
+            .collect();
+        let phases = entry.successful().flat_map(|repeat| &repeat.said.phases);
         Self {
             good,
             failed: entry.repeats.len() - good,

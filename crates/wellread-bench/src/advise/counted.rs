@@ -24,7 +24,7 @@ const SCHEME: &str = "wellread-counted://";
 /// Ends of files that are kept.
 const KEPT: usize = 1 << 10;
 /// Bytes that a reader's requests ahead hold, as a link's do if nothing else is said.
-pub(super) const MOST: u64 = 256 << 20;
+pub(super) const MAX_BYTES_AHEAD: u64 = 256 << 20;
 
 #[derive(Debug)]
 struct Counted;
@@ -70,7 +70,7 @@ impl Place for Counted {
     }
 
     fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
-        let most = most.map_or(MOST, |most| most.min(MOST));
+        let most = most.map_or(MAX_BYTES_AHEAD, |most| most.min(MAX_BYTES_AHEAD));
         Some(Box::new(Asking { most, held: Arc::default() }))
     }
 }

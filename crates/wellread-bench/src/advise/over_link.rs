@@ -89,8 +89,8 @@ impl Asked {
     fn of_all(self, images: u64) -> (f64, f64) {
         let each = |sum: u64| sum as f64 / self.images.max(1) as f64;
         let all = (each(self.bytes) * images as f64).ceil();
-        let is_short = self.bytes < place::GAP * self.requests;
-        if is_short && self.files * 2 <= self.images && all <= (counted::MOST / 2) as f64 {
+        let is_short = self.bytes < place::MAX_GAP * self.requests;
+        if is_short && self.files * 2 <= self.images && all <= (counted::MAX_BYTES_AHEAD / 2) as f64 {
             let requests = (all / place::STRIDE as f64).ceil().max(self.files as f64);
             return (requests / images.max(1) as f64, each(self.bytes));
         }
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(table.of_all(1_000_000), (0.9, 4500.0), "it is larger than half of a loader's room");
         let files = Asked { files: 100, ..table };
         assert_eq!(files.of_all(2000), (0.9, 4500.0));
-        let long = Asked { bytes: 90 * place::GAP, ..table };
+        let long = Asked { bytes: 90 * place::MAX_GAP, ..table };
         assert_eq!(long.of_all(20).0, 0.9);
     }
 

@@ -41,7 +41,7 @@ pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place
 pub use link::{
     FileRange, Link, LinkAbout, LinkUse, Recording, count_received, count_request, count_waited, note_ranges,
 };
-pub use requests::{GAP, PIECE, STRIDE, is_read_whole, requests, strides, window};
+pub use requests::{MAX_GAP, PIECE, STRIDE, is_read_whole, requests, strides, window};
 pub use stopping::{stop, to_its_end, until};
 
 use std::io::{self, Write as _};

@@ -100,7 +100,7 @@ impl Old {
 ///
 /// # Errors
 /// Something is there that was not, and is [`Existing::Kept`]. One of both cannot be looked at.
-fn to_go(from: &Path, target: &Path, existing: Existing) -> Result<Old> {
+fn obsolete_files(from: &Path, target: &Path, existing: Existing) -> Result<Old> {
     if existing == Existing::Kept {
         // An earlier look does not show files that others have put there since.
         place::look_anew(target);
@@ -227,7 +227,7 @@ pub(super) fn put_in_place(
     last: Option<&Path>,
     move_new: impl FnOnce() -> Result<()>,
 ) -> Result<Left> {
-    let old = to_go(from, target, existing)?;
+    let old = obsolete_files(from, target, existing)?;
     match existing {
         Existing::Replaced => replace(from, target, &old, last, move_new),
         Existing::Kept => move_new().map(|()| None),
