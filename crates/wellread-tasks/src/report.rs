@@ -227,7 +227,7 @@ fn phases(outcome: &Outcome) -> Table {
         if entry.successful().next().is_none() {
             let Some(error) = &entry.error else { continue };
             let mut failed = keys();
-            failed.extend(row![("status", "failed"), ("reason", results::brief(error))]);
+            failed.extend(row![("status", "failed"), ("reason", results::first_sentence(error))]);
             failed.extend(summary::node(entry));
             table.push(failed);
             continue;

@@ -242,7 +242,7 @@ fn statistics(good: &[&Repeat], seed: u64) -> Map<String, Value> {
 const QUOTED: &str = "the last lines of its log:";
 
 /// An error without the log: its first sentence, for tables.
-pub fn brief(error: &str) -> &str {
+pub fn first_sentence(error: &str) -> &str {
     let first = error.lines().next().unwrap_or_default();
     first.split(QUOTED).next().unwrap_or(first).trim_end_matches([' ', ';'])
 }

@@ -2,7 +2,7 @@
 //! compared.
 
 use crate::comparison::Comparison;
-use crate::results::{Entry, brief};
+use crate::results::{Entry, first_sentence};
 use crate::suite::Outcome;
 use serde_json::{Map, Value};
 use wellread_measure::samples::median;
@@ -79,7 +79,7 @@ pub fn tasks(outcome: &Outcome) -> Table {
         let of = Figures::of(entry);
         let mut cells = row![("experiment", &entry.experiment), ("branch", &task.label)];
         cells.extend(match (of.good, &entry.error) {
-            (0, Some(error)) => row![("status", "failed"), ("reason", brief(error))],
+            (0, Some(error)) => row![("status", "failed"), ("reason", first_sentence(error))],
             (0, None) => row![("status", "unavailable"), ("reason", "not run")],
             (good, _) => row![
                 ("runs", good),
