@@ -247,6 +247,21 @@ def test_lines_are_about_right(crate):
     assert abs(lines - SECTIONS[crate][0]) <= 0.1 * SECTIONS[crate][0], f"{lines} lines: does the reason still hold?"
 
 
+@pytest.mark.parametrize("crate", CRATES)
+def test_lines_of_folders_are_about_right(crate):
+    source = ROOT / "crates" / crate / "src"
+    for folder, said in re.findall(r"`([\w/]+/)` \(([\d,]+)(?: lines)?\)", SECTIONS[crate][1]):
+        files = (source / folder).rglob("*.rs")
+        lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+        assert lines == pytest.approx(int(said.replace(",", "")), rel=0.1), folder
+
+
+def test_lines_of_the_python_package_are_about_right():
+    said = re.search(r"^### The Python package, ([\d,]+) lines$", TEXT, re.M)[1]
+    lines = house.of_crate(ROOT / "python" / "wellread")["lines"]
+    assert lines == pytest.approx(int(said.replace(",", "")), rel=0.1)
+
+
 PARTS = {"quarter": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10}
 
 
