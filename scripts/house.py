@@ -69,7 +69,7 @@ PAST_PLACES = {
     "wellread-store/src/mapping.rs": "maps files of this machine",
     "wellread-store/src/fd_table.rs": "asks the process about itself",
     "wellread-store/src/free_space.rs": "a disk of this machine is asked, before something is put there",
-    "wellread-store/src/parted/holds.rs": "writes an image to a folder of this machine, to see what the format keeps of it",
+    "wellread-store/src/parted/holds.rs": "writes an image to this machine, to see what a format keeps of it",
     "wellread-store/src/python.rs": "looks for a program of this machine",
     "wellread-store/src/checksum.rs": "a list that the user names, which may be a pipe",
     "wellread-store/src/trace.rs": "a timeline is written on this machine",

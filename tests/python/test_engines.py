@@ -107,7 +107,8 @@ def test_databases_of_a_newer_release_are_read_by_the_library_with_one_note(gene
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return json.loads(done.stdout), [line for line in done.stderr.splitlines() if line.startswith("note: ")]
 
-    (right,), silent = read(as_if_by("v2.0.0", tested, tmp_path / "same.duckdb"))
+    # By the DuckDB of these tests: when that is raised, the stamp is, too.
+    (right,), silent = read(tested)
     found, notes = read(*newer)
     assert silent == [] and len(set(right)) > 1
     assert found == [right, right]
