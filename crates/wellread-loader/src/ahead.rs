@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::recorded::is_seen;
     use std::sync::Arc;
-    use wellread_store::place::Held;
+    use wellread_store::place::TicketContent;
 
     /// Is there as long as it is held.
     #[derive(Debug)]
@@ -180,7 +180,7 @@ mod tests {
         _is: Arc<()>,
     }
 
-    impl Held for There {
+    impl TicketContent for There {
         fn give_up(&mut self) {}
     }
 

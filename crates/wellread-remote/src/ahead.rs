@@ -34,7 +34,8 @@ use std::sync::{Arc, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wellread_store::place::{
-    FetchAhead, FileRanges, HEAD, Held, PIECE, TAIL, Ticket, is_read_whole, requests, strides, window,
+    FetchAhead, FileRanges, HEAD, PIECE, TAIL, Ticket, TicketContent, is_read_whole, requests, strides,
+    window,
 };
 
 /// Bytes of a session at least: a piece, and the next one.
@@ -81,7 +82,7 @@ struct Kept {
     pieces: Vec<Arc<Piece>>,
 }
 
-impl Held for Kept {
+impl TicketContent for Kept {
     fn give_up(&mut self) {
         if self.link.is_own() {
             self.pieces.drain(..).for_each(Piece::give_up);

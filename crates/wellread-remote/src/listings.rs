@@ -54,7 +54,7 @@ impl Listed {
 }
 
 #[derive(Debug, Default)]
-struct OfBucket {
+struct BucketListings {
     /// How often it was changed by this process, or is to be looked at anew.
     changes: u64,
     folders: HashMap<String, Listed>,
@@ -62,7 +62,7 @@ struct OfBucket {
     absent: HashMap<String, Instant>,
 }
 
-impl OfBucket {
+impl BucketListings {
     /// The recent listing of a folder.
     fn fresh(&self, folder: &str) -> Option<&Listed> {
         self.folders.get(folder).filter(|listed| listed.is_fresh())
@@ -78,7 +78,7 @@ impl OfBucket {
 
 /// Names in folders, by bucket.
 #[derive(Debug, Default)]
-pub(crate) struct Listings(Mutex<HashMap<String, OfBucket>>);
+pub(crate) struct Listings(Mutex<HashMap<String, BucketListings>>);
 
 /// A bucket is being changed.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Drop for ChangeGuard<'_> {
 }
 
 impl Listings {
-    fn buckets(&self) -> MutexGuard<'_, HashMap<String, OfBucket>> {
+    fn buckets(&self) -> MutexGuard<'_, HashMap<String, BucketListings>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,7 +107,7 @@ impl Listings {
     /// it is known that no object is called as the folder.
     pub(crate) fn keep(&self, bucket: &str, folder: &str, names: Arc<Names>, is_alone: bool, asked: Asked) {
         let mut buckets = self.buckets();
-        let kept = |of: &OfBucket| {
+        let kept = |of: &BucketListings| {
             let names = of.folders.values().filter_map(|listed| listed.names.as_ref());
             of.folders.len() + names.map(|names| names.len()).sum::<usize>()
         };

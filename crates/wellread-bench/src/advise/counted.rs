@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_store::place::{
-    self, FetchAhead, File, FileRanges, HEAD, Held, Listing, Metadata, Part, Place, ReadRanges, TAIL, Ticket,
-    note_ranges, requests, window,
+    self, FetchAhead, File, FileRanges, HEAD, Listing, Metadata, Part, Place, ReadRanges, TAIL, Ticket,
+    TicketContent, note_ranges, requests, window,
 };
 
 /// The prefix of the path.
@@ -163,7 +163,7 @@ struct Asked {
     held: Arc<AtomicU64>,
 }
 
-impl Held for Asked {
+impl TicketContent for Asked {
     fn give_up(&mut self) {
         let mut held = lock(&HELD);
         for path in self.files.drain(..) {

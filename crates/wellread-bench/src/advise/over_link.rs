@@ -21,7 +21,7 @@ use wellread_store::subset::Subset;
 
 /// The requests, bytes and seconds of an image.
 #[derive(Clone, Copy, Debug)]
-struct Each {
+struct ImageRequests {
     requests: f64,
     bytes: f64,
     /// Images per second that this machine reads and decodes of its own files.
@@ -45,7 +45,7 @@ pub(super) fn predict(
         match asked(study, candidate) {
             Ok(asked) => {
                 let (requests, bytes) = asked.of_all(study.sample.of as u64);
-                let each = Each { requests, bytes, local };
+                let each = ImageRequests { requests, bytes, local };
                 predictions.push(of(name, each, &link, study.sample.of, study.settings.price_per_1000));
             }
             Err(why) => notes.push(format!("{name}: its time over the link is not known: {why:#}")),
@@ -55,7 +55,13 @@ pub(super) fn predict(
     Ok(Some(LinkAdvice { link, predictions }))
 }
 
-fn of(name: String, each: Each, link: &LinkSpeed, images: usize, price: Option<f64>) -> LinkPrediction {
+fn of(
+    name: String,
+    each: ImageRequests,
+    link: &LinkSpeed,
+    images: usize,
+    price: Option<f64>,
+) -> LinkPrediction {
     let seconds = [
         ("latency", each.requests * link.latency_s / link.in_flight.max(1) as f64),
         ("bandwidth", each.bytes / link.bytes_per_s),
@@ -157,7 +163,7 @@ mod tests {
             at_once: 32,
         };
         let predicted = |requests, bytes, local| {
-            of("tiff".into(), Each { requests, bytes, local }, &link, 2000, Some(0.0004))
+            of("tiff".into(), ImageRequests { requests, bytes, local }, &link, 2000, Some(0.0004))
         };
         let one = predicted(1.0, 1e4, 1e6);
         assert_eq!((one.bound_by, one.images_per_s.round()), ("latency", 2500.0));

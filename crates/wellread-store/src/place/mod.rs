@@ -35,7 +35,7 @@ mod requests;
 mod stopping;
 
 pub use address::{refused, shown};
-pub use ahead::{FetchAhead, FileRanges, HEAD, Held, TAIL, Ticket, Wanted};
+pub use ahead::{FetchAhead, FileRanges, HEAD, TAIL, Ticket, TicketContent, Wanted};
 pub use file::{Changed, File, LocalFile, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
 pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
 pub use link::{
