@@ -77,10 +77,10 @@ impl ByteLimit {
     }
 
     /// Counts bytes that came, and lets more or fewer be on their way.
-    fn came(&self, bytes: u64, now: Instant) {
+    fn count_arrived(&self, bytes: u64, now: Instant) {
         let mut state = self.lock();
         let before = units(state.window.bytes) as usize;
-        state.window.came(bytes, now, self.free.available_permits() <= before / 2);
+        state.window.count_arrived(bytes, now, self.free.available_permits() <= before / 2);
         let after = units(state.window.bytes) as usize;
         if after > before {
             let spared = state.owed.min(after - before);
@@ -112,7 +112,7 @@ impl InFlightPermit<'_> {
 
     /// Notes that the bytes came.
     pub(crate) fn arrived(self, bytes: u64) {
-        self.limit.came(bytes, Instant::now());
+        self.limit.count_arrived(bytes, Instant::now());
     }
 }
 
@@ -150,7 +150,7 @@ impl Default for Window {
 
 impl Window {
     /// Takes note of bytes that came; `is_full` says whether it is the window that bounds the bytes on their way.
-    fn came(&mut self, bytes: u64, now: Instant, is_full: bool) {
+    fn count_arrived(&mut self, bytes: u64, now: Instant, is_full: bool) {
         if !is_full {
             (self.came, self.since) = (0, None);
             return;
@@ -197,7 +197,7 @@ mod tests {
         while at < seconds {
             // The bytes on their way come within the delay, or as fast as the link is.
             at += 1.0 / rate.min(window.bytes as f64 / MIB as f64 / delay);
-            window.came(MIB, begin + Duration::from_secs_f64(at), true);
+            window.count_arrived(MIB, begin + Duration::from_secs_f64(at), true);
             if seen.last() != Some(&(window.bytes / MIB)) {
                 seen.push(window.bytes / MIB);
             }
@@ -239,7 +239,7 @@ mod tests {
         let begin = Instant::now();
         let mut window = Window::default();
         for second in 1..1000 {
-            window.came(MIN_WINDOW, begin + Duration::from_secs(second), second % 2 == 0);
+            window.count_arrived(MIN_WINDOW, begin + Duration::from_secs(second), second % 2 == 0);
         }
         assert_eq!(window.bytes, MIN_WINDOW);
     }
@@ -288,7 +288,7 @@ mod tests {
             state.window.since = Some(begin);
             state.window.came = 2 * MIN_WINDOW;
         }
-        limit.came(1, begin + Duration::from_secs(1));
+        limit.count_arrived(1, begin + Duration::from_secs(1));
         assert_eq!(limit.lock().window.bytes, MIN_WINDOW);
         assert_eq!(limit.lock().owed, units(MIN_WINDOW) as usize);
         drop(more);

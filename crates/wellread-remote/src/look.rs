@@ -50,7 +50,7 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
     }
     let is_likely_a_folder = object.address.key.filename().is_some_and(wellread_store::is_called_as_folder);
     if is_likely_a_folder && !link.listings.is_no_folder(&bucket, &name) {
-        return both(link, object);
+        return object_and_folder(link, object);
     }
     match object.ends(link) {
         Ok(head) => return Ok(Some(Found::Object(head))),
@@ -66,7 +66,7 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
 }
 
 /// Asks for the object and for what lies in the folder at once.
-fn both(link: &'static Link, object: &Object) -> io::Result<Option<Found>> {
+fn object_and_folder(link: &'static Link, object: &Object) -> io::Result<Option<Found>> {
     let asked = link.listings.ask(&object.address.bucket_name());
     let head = object.head_request(link, object.bucket(link)?);
     match link.wait(tell(head, list_request(object, link)?))? {

@@ -246,7 +246,7 @@ impl ImageTable for VortexTable {
 }
 
 impl PageCache for Source {
-    fn most(&self) -> usize {
+    fn max_bytes(&self) -> usize {
         self.decoded.load(Ordering::Relaxed)
     }
 
