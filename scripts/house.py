@@ -54,7 +54,8 @@ PATH = re.compile(r"(?<![\w:$])(?:crate|self|super|[a-z_]\w*)(?:\s*::\s*(?:super
 # What names the file system without asking a place.
 FILE_SYSTEM = re.compile(
     r"(?<!\w)fs::|\bstd::fs\b|(?<!\w)File::(?:open|create)|(?<!\w)OpenOptions::new|\bsymlink_metadata\("
-    r"|\.(?:exists|is_dir|is_file|is_symlink|canonicalize|read_dir)\(\)"
+    r"|\.(?:exists|try_exists|is_dir|is_file|is_symlink|canonicalize|read_dir|read_link)\(\)"
+    r"|(?<!\w)File::options|\b(?:memmap2|tempfile)::|\blibc::(?:open|stat|lstat|statvfs)\b|\bLocalFileSystem\b"
 )
 # Crates of formats.
 OF_FORMATS = ("wellread-store", "wellread-lance", "wellread-vortex", "wellread-duckdb")
@@ -67,6 +68,8 @@ PAST_PLACES = {
     "wellread-store/src/disk_cache/": "a cache lies on a disk of this machine",
     "wellread-store/src/mapping.rs": "maps files of this machine",
     "wellread-store/src/fd_table.rs": "asks the process about itself",
+    "wellread-store/src/free_space.rs": "a disk of this machine is asked, before something is put there",
+    "wellread-store/src/parted/holds.rs": "writes an image to this machine, to see what a format keeps of it",
     "wellread-store/src/python.rs": "looks for a program of this machine",
     "wellread-store/src/checksum.rs": "a list that the user names, which may be a pipe",
     "wellread-store/src/trace.rs": "a timeline is written on this machine",

@@ -31,7 +31,7 @@ HERE = Path(__file__).resolve().parent
 ANNBATCH_PYTHON = os.environ.get("ANNBATCH_PYTHON")
 PRELOADED = ("numpy", "torch", "torch.utils.data", "pandas", "pyarrow.parquet")
 # Seconds after which a run is ended, which is a failure.
-MOST = 900
+TIME_LIMIT = 900
 
 PARQUET, ZARR = "upstream's Parquet, untouched", "OME-Zarr folder"
 CACHES = ("ram-cache-0", "ram-cache-2", "float-cache-0")
@@ -129,7 +129,7 @@ class Processes:
         process.start()
         there.close()
         try:
-            answer = here.recv() if here.poll(MOST) else {"error": f"took more than {MOST} s"}
+            answer = here.recv() if here.poll(TIME_LIMIT) else {"error": f"took more than {TIME_LIMIT} s"}
         except EOFError:
             answer = {"error": "its process ended without an answer"}
         process.join(10)

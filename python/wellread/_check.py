@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-MOST = 2**63 - 1
+MAX_INT64 = 2**63 - 1
 
 
-def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
+def whole(name: str, value: Any, least: int = 0, most: int = MAX_INT64) -> int:
     """A whole number; NumPy's integers are, truth values are not."""
     if isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
@@ -23,7 +23,7 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
     except TypeError:
         raise TypeError(f"{name} must be a whole number, not {kind(value)}") from None
     if not least <= number <= most:
-        bound = f"at least {least}" if most == MOST and number < least else f"from {least} to {most}"
+        bound = f"at least {least}" if most == MAX_INT64 and number < least else f"from {least} to {most}"
         raise ValueError(f"{name} must be {bound}, not {number}")
     return number
 
@@ -135,7 +135,7 @@ def no_table(name: str, value: Any, what: str) -> None:
         raise TypeError(f"{name} must be {what}, not {kind(value)}: give one of its columns")
 
 
-def wholes(name: str, value: Any, most: int = MOST) -> list[int]:
+def wholes(name: str, value: Any, most: int = MAX_INT64) -> list[int]:
     """A list of whole numbers, none negative."""
     letter = getattr(getattr(value, "dtype", None), "kind", None)
     if letter in ("i", "u") and getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist"):

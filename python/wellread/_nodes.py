@@ -44,7 +44,7 @@ def given(shard: Any, nodes: Any, node: Any, reshard_every: Any) -> Named | None
                 raise ValueError(f'{name} belongs to shard="local"')
         return None
     if nodes is not None:
-        nodes = _check.whole("nodes", nodes, 1, _ranks.MOST)
+        nodes = _check.whole("nodes", nodes, 1, _ranks.MAX_RANKS)
     if node is not None:
         if nodes is None:
             raise ValueError("node needs nodes, their number")

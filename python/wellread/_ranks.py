@@ -25,7 +25,7 @@ from .errors import ChoiceError
 Ranks = tuple[int, int]
 ALONE: Ranks = (0, 1)
 # The most ranks.
-MOST = 2**31
+MAX_RANKS = 2**31
 # Steps of Slurm that srun does not start have numbers from here on: the batch script, the shell of an allocation.
 _SPECIAL_STEPS = 0xFFFFFFF0
 # What was said already: each line once in a process.
@@ -106,7 +106,7 @@ def _named(shard: Any) -> Ranks:
 
 
 def _checked(pair: list[Any]) -> Ranks:
-    world_size = _check.whole("world_size", pair[1], 1, MOST)
+    world_size = _check.whole("world_size", pair[1], 1, MAX_RANKS)
     return _check.whole("rank", pair[0], 0, world_size - 1), world_size
 
 
@@ -244,7 +244,7 @@ def _of_launcher(variables: Mapping[str, str]) -> Found | None:
         raise wrong(f"WORLD_SIZE is {world_size}, and RANK is not set", "set both, or give shard=False")
     if world_size is None:
         raise wrong(f"RANK is {rank}, and WORLD_SIZE is not set", "set both, or give shard=False")
-    if not 0 <= rank < world_size <= MOST:
+    if not 0 <= rank < world_size <= MAX_RANKS:
         raise wrong(
             f"RANK is {rank}, and WORLD_SIZE is {world_size}", "ranks count from 0: set both, or give shard=False"
         )
@@ -271,7 +271,7 @@ def _of_slurm(variables: Mapping[str, str]) -> Found:
         return Found(ALONE, "Slurm", notice if of_job is not None and of_job > 1 else None)
     if tasks < 2:
         return Found(ALONE, "Slurm")
-    if rank is None or not 0 <= rank < tasks <= MOST:
+    if rank is None or not 0 <= rank < tasks <= MAX_RANKS:
         said = "not set" if rank is None else rank
         raise wrong(
             f"{_tasks_name(variables)} is {tasks}, and SLURM_PROCID is {said}",

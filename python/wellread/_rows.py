@@ -66,6 +66,6 @@ def chosen(name: str, given: Any, length: int) -> list[int]:
     if values and all(map(_check.is_truth, values)):
         return many(values, length)
     if all(type(value) is int and value >= 0 for value in values):
-        return _check.wholes(name, values) if values and max(values) > _check.MOST else values
+        return _check.wholes(name, values) if values and max(values) > _check.MAX_INT64 else values
     numbers = [_check.whole(f"{name}[{i}]", value, -length) for i, value in enumerate(values)]
     return [number + length if number < 0 else number for number in numbers]

@@ -82,7 +82,7 @@ def is_of_numbers(labels: Any) -> bool:
     dtype = getattr(labels, "dtype", None)
     if isinstance(dtype, numpy.dtype):
         # Python's whole numbers become int64 in torch.
-        beyond = dtype == numpy.uint64 and labels.size > 0 and int(labels.max()) > _check.MOST
+        beyond = dtype == numpy.uint64 and labels.size > 0 and int(labels.max()) > _check.MAX_INT64
         return dtype.kind in "biuf" and not beyond
     return isinstance(dtype, torch.dtype) and not dtype.is_complex and str(dtype) != "torch.uint64"
 
@@ -107,7 +107,7 @@ def makes_none(label: Any) -> bool:
     if isinstance(label, (list, tuple)):
         return any(map(makes_none, label))
     if isinstance(label, int):
-        return not -(2**63) <= label <= _check.MOST
+        return not -(2**63) <= label <= _check.MAX_INT64
     if isinstance(label, numbers.Number) and not isinstance(label, (float, numpy.generic)):
         # Complex numbers, decimals and fractions.
         return True

@@ -109,6 +109,27 @@ def test_files_that_list_codecs_are_named_for_a_new_one():
     assert not missing, f'name in "A new TIFF codec" what is to be done in {sorted(missing)}'
 
 
+# What gives a ratio its interval: methods of an estimator, the function for sides of processes, the one for rounds.
+RATIOS = "|".join(
+    [
+        r"\.ratio\(&?\w[^)]*, ",
+        r"\bnested::ratio\(",
+        r"\.(?:ratio_of_medians|median_of_ratios)\(",
+        r"(?<!fn )\bcompare\([^)]*Pairing::",
+    ]
+)
+
+
+def test_files_that_compute_intervals_of_ratios_are_named():
+    files = set()
+    for file in sources(*CRATES):
+        lines = [line for line in code(file).splitlines() if not line.lstrip().startswith("//")]
+        files |= {str(file.relative_to(ROOT))} if re.search(RATIOS, "\n".join(lines)) else set()
+    assert len(files) > 8
+    missing = files - set(spans(section("The interval of a ratio")))
+    assert not missing, f'name in "The interval of a ratio" what {sorted(missing)} compute'
+
+
 def test_waits_are_named_or_are_none_of_a_batch():
     crates = ("wellread-loader", "wellread-store", "wellread-remote")
     files = {str(file.relative_to(ROOT)) for file in sources(*crates) if re.search(WAITS, code(file))}
@@ -245,6 +266,21 @@ def test_lines_are_about_right(crate):
     files = (ROOT / "crates" / crate / "src").rglob("*.rs")
     lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
     assert abs(lines - SECTIONS[crate][0]) <= 0.1 * SECTIONS[crate][0], f"{lines} lines: does the reason still hold?"
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_lines_of_folders_are_about_right(crate):
+    source = ROOT / "crates" / crate / "src"
+    for folder, said in re.findall(r"`([\w/]+/)` \(([\d,]+)(?: lines)?\)", SECTIONS[crate][1]):
+        files = (source / folder).rglob("*.rs")
+        lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+        assert lines == pytest.approx(int(said.replace(",", "")), rel=0.1), folder
+
+
+def test_lines_of_the_python_package_are_about_right():
+    said = re.search(r"^### The Python package, ([\d,]+) lines$", TEXT, re.M)[1]
+    lines = house.of_crate(ROOT / "python" / "wellread")["lines"]
+    assert lines == pytest.approx(int(said.replace(",", "")), rel=0.1)
 
 
 PARTS = {"quarter": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10}

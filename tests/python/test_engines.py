@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 
 import duckdb
@@ -75,6 +76,45 @@ def test_the_engines_libraries_read_our_tables(generated, reader):
     dtype = next(iter(expected.values()))["dtype"]
     if dtype in ("uint8", "uint16"):
         check({i["name"]: OMEArrow(data=i).export(how="numpy", dtype=np.dtype(dtype)) for i in images}, expected)
+
+
+OPENED_TWICE = """
+import hashlib, json, sys, wellread
+sets = [wellread.Dataset(path) for path in sys.argv[1:]]
+print(json.dumps([[hashlib.sha256(images[i].tobytes()).hexdigest() for i in range(len(images))] for images in sets]))
+"""
+
+
+def as_if_by(release, path, target):
+    """A copy of a database whose header names another release of DuckDB."""
+    content = bytearray(path.read_bytes())
+    content[52:84] = release.encode().ljust(32, b"\0")
+    # DuckDB's checksum of the first header.
+    words = np.frombuffer(content, "<u8", count=511, offset=8)
+    mixed = np.bitwise_xor.reduce(words * np.uint64(0xBF58476D1CE4E5B9)) ^ np.uint64(5381)
+    content[:8] = int(mixed).to_bytes(8, "little")
+    target.write_bytes(content)
+    return target
+
+
+def test_databases_of_a_newer_release_are_read_by_the_library_with_one_note(generated, tmp_path):
+    folder, _, _ = generated
+    tested = folder / "images.duckdb"
+    newer = [as_if_by("v9.1.0", tested, tmp_path / name) for name in ("a.duckdb", "b.duckdb")]
+
+    def read(*paths):
+        command = [sys.executable, "-c", OPENED_TWICE, *map(str, paths)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout), [line for line in done.stderr.splitlines() if line.startswith("note: ")]
+
+    # By the DuckDB of these tests: when that is raised, the stamp is, too.
+    (right,), silent = read(tested)
+    found, notes = read(*newer)
+    assert silent == [] and len(set(right)) > 1
+    assert found == [right, right]
+    (note,) = notes
+    assert f"{newer[0]} was written by DuckDB v9.1.0, newer than " in note
+    assert note.endswith("it is read through the library")
 
 
 @pytest.mark.parametrize("format", ["lance", "vortex", "duckdb", "parquet-duckdb", "parquet"])

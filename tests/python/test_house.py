@@ -151,12 +151,14 @@ fn g(path: &Path) -> bool { path.is_dir() && File::open(path).is_ok() }
 #[cfg(test)]
 mod tests { fn h() { std::fs::read("a").unwrap(); } }
 fn i() { OpenOptions::new(); }
+fn j(path: &Path) { path.try_exists(); place::metadata(path); }
+fn k() { libc::statvfs(); tempfile::tempdir(); }
 """
     for name in ("a.rs", "tests.rs"):
         file = tmp_path / "wellread-store" / "src" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    assert house.past_places(tmp_path) == {"wellread-store/src/a.rs": [2, 4, 7]}
+    assert house.past_places(tmp_path) == {"wellread-store/src/a.rs": [2, 4, 7, 8, 9]}
 
 
 def arrows(folder, files):

@@ -196,8 +196,8 @@ impl LoopPlan {
                 let slow = slow.iter().map(|set| (set.format, way.of_set(asked, &modes, set))).collect();
                 return Self { slow, skipped, in_full, ..Self::of(asked, &modes, &rest, budget) };
             }
-            let dearest = modes.iter().enumerate().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
-            let gone = modes.remove(dearest.map_or(0, |(at, _)| at));
+            let costliest = modes.iter().enumerate().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
+            let gone = modes.remove(costliest.map_or(0, |(at, _)| at));
             skipped.push((gone.0, last.seconds(asked, &[gone], sets)));
         }
         let LoopConfig(_, steps, batch_size, differences) = last;

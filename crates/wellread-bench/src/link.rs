@@ -16,11 +16,11 @@ use wellread_store::place::{self, FileRange, Link};
 /// Requests at once that are tried, as long as more of them gain.
 const AT_ONCE: [usize; 6] = [8, 16, 32, 64, 128, 256];
 /// The gain of more requests at once that makes it try still more.
-const GAIN: f64 = 1.05;
+const WORTHWHILE_GAIN: f64 = 1.05;
 /// Passes of the best number of requests at once, beside the one that found it.
-const AGAIN: usize = 2;
+const CONFIRMING_PASSES: usize = 2;
 /// Requests that tell the latency, after one that makes the connection.
-const SINGLE: u64 = 9;
+const LATENCY_REQUESTS: u64 = 9;
 /// Files that are looked at.
 const FILES: usize = 16;
 /// Bytes of a piece; of a pass at least and at most, and seconds that it should take.
@@ -70,12 +70,13 @@ pub fn measure(store: &dyn Store) -> Result<Option<LinkSpeed>> {
     files.sort_by_key(|(_, length)| std::cmp::Reverse(*length));
     let (largest, length) = files.first().context("the set has no file that holds anything")?;
     let byte = |n: u64| {
-        let start = n * (length / (SINGLE + 1)).max(1) % length;
+        let start = n * (length / (LATENCY_REQUESTS + 1)).max(1) % length;
         link.fetch(&[FileRange { path: largest.clone(), range: start..start + 1 }], 1)
     };
     byte(0)?;
-    let times: Vec<f64> =
-        (0..SINGLE).map(|n| byte(n).map(|time| time.as_secs_f64())).collect::<std::io::Result<_>>()?;
+    let times: Vec<f64> = (0..LATENCY_REQUESTS)
+        .map(|n| byte(n).map(|time| time.as_secs_f64()))
+        .collect::<std::io::Result<_>>()?;
     let latency_s = median(&times).unwrap_or(f64::NAN);
     let first = pass(link, &pieces(&files, PASS.0 * 4), AT_ONCE[1])?;
     let rate = PASS.0 as f64 * 4.0 / first.as_secs_f64().max(1e-6);
@@ -137,7 +138,7 @@ pub(crate) fn fastest(mut pass: impl FnMut(usize) -> Result<Duration>) -> Result
     let (mut best, mut of_best) = (Duration::MAX, AT_ONCE[0]);
     for at_once in AT_ONCE {
         let time = pass(at_once)?;
-        let gains = best == Duration::MAX || best.as_secs_f64() > time.as_secs_f64() * GAIN;
+        let gains = best == Duration::MAX || best.as_secs_f64() > time.as_secs_f64() * WORTHWHILE_GAIN;
         if time < best {
             (best, of_best) = (time, at_once);
         }
@@ -145,7 +146,7 @@ pub(crate) fn fastest(mut pass: impl FnMut(usize) -> Result<Duration>) -> Result
             break;
         }
     }
-    for _ in 0..AGAIN {
+    for _ in 0..CONFIRMING_PASSES {
         best = best.min(pass(of_best)?);
     }
     Ok((best, of_best))

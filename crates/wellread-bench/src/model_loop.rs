@@ -365,12 +365,12 @@ fn differences(
 }
 
 /// The rank of what binds: before the fastest format.
-const BINDS: u32 = 5;
+const BINDING_RANK: u32 = 5;
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
     // The limit comes first: where the model is the limit, the fastest format makes nothing faster.
     let found = Mode::ALL.iter().filter_map(|&mode| waiting::finding(table, mode, judge)).enumerate();
-    found.map(|(at, finding)| Ranked { rank: if at == 0 { BINDS } else { 20 }, finding }).collect()
+    found.map(|(at, finding)| Ranked { rank: if at == 0 { BINDING_RANK } else { 20 }, finding }).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::choices::Mode;
 use crate::core::judge::{Judge, TOO_NOISY};
 use crate::core::series::{Series, by_median, series, telling_batch_size};
 use crate::core::words::percent;
-use crate::model_loop::thresholds::LITTLE;
+use crate::model_loop::thresholds::SMALL_SHARE;
 use crate::model_loop::waiting::{self, Bottleneck, Waiting};
 use crate::{conversion, dataloader, model_loop};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use wellread_store::without_checksum;
 const MUCH_CONVERSION: f64 = 30.0;
 
 /// Share of a limit from which on it is said to bind.
-const NEAR: f64 = 0.5;
+const NEAR_LIMIT: f64 = 0.5;
 
 /// The sentence, where the tables call for one. `noise` is the noise floor of each benchmark, by its name.
 pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &Judge) -> Option<Finding> {
@@ -55,7 +55,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
         _ => String::new(),
     };
     let (severity, text, detail) = match (waiting, loader) {
-        (Some(wait), _) if wait.share() < LITTLE => enough(&wait, &told(&wait)),
+        (Some(wait), _) if wait.share() < SMALL_SHARE => enough(&wait, &told(&wait)),
         (Some(wait), Some(loader)) => {
             let (text, detail) = remedy(loader, wait.format(), judge)?;
             (Severity::Caution, text, format!("{}{}. {detail}", told(&wait), doubt(&wait)))
@@ -110,7 +110,7 @@ fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String
     let share = best.median() / limit;
     let interval = judge.interval(&best.values, |rate| percent(rate / limit));
     let has_gain = more_workers_may_help(loader, batch, &best, judge);
-    if share < NEAR {
+    if share < NEAR_LIMIT {
         let what = if has_gain {
             "add worker threads while their number helps, or larger batches"
         } else {

@@ -36,8 +36,8 @@ pub(crate) fn check_crop(config: &Config, prepared: &Prepared) -> Result<()> {
             return Err(WrongUsage(format!(
                 "{option} {height}x{width} is larger than {}, which is {y}x{x} (hint: {option} {}x{} fits all)",
                 plane(prepared, small).unwrap_or_else(|| format!("the image of row {}", small.row)),
-                least(images, 3),
-                least(images, 4)
+                shortest(images, 3),
+                shortest(images, 4)
             ))
             .into());
         }
@@ -77,8 +77,8 @@ pub(crate) fn check_shapes(config: &Config, benchmarks: &[&Benchmark], prepared:
         if others.len() > rows.len() { " …" } else { "" },
         stacks.unwrap_or_else(|| format!(
             "--crop {}x{} takes the centre of each",
-            least(images, 3),
-            least(images, 4)
+            shortest(images, 3),
+            shortest(images, 4)
         )),
     )
 }
@@ -94,6 +94,6 @@ fn plane(prepared: &Prepared, image: &ImageChecksum) -> Option<String> {
 }
 
 /// Length of the shortest image along an axis (TCZYX).
-fn least(images: &[ImageChecksum], axis: usize) -> usize {
+fn shortest(images: &[ImageChecksum], axis: usize) -> usize {
     images.iter().map(|image| image.shape_tczyx[axis]).min().unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use wellread_bench::suite::InterruptedState;
 /// The exit code.
 const CODE: i32 = 130;
 /// Signals that come sooner after the first are of the same request.
-const AGAIN: Duration = Duration::from_secs(1);
+const SAME_REQUEST: Duration = Duration::from_secs(1);
 
 /// Whether the process is being ended.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
@@ -22,7 +22,7 @@ static IS_ENDING: AtomicBool = AtomicBool::new(false);
 pub(crate) fn install_handler(keeps_nothing: bool) {
     let mut first: Option<Instant> = None;
     let _ = ctrlc::set_handler(move || match first {
-        Some(first) if first.elapsed() < AGAIN => {}
+        Some(first) if first.elapsed() < SAME_REQUEST => {}
         Some(_) => {
             crate::commands::on::kill();
             std::process::exit(CODE)

@@ -34,7 +34,7 @@ const BATCH_BYTES: u64 = 8 << 20;
 /// Rows of a batch that Lance decodes, at most.
 const BATCH_ROWS: u32 = 4096;
 /// Batches that Lance decodes ahead.
-const AHEAD: usize = 2;
+const BATCHES_AHEAD: usize = 2;
 
 /// Batches as they are decoded.
 pub(crate) type Batches = BoxStream<'static, Result<RecordBatch>>;
@@ -112,7 +112,7 @@ impl FragmentReader {
             let schema = Arc::clone(&schema);
             batch.task.and_then(move |batch| ready(batch.project_by_schema(&schema).map_err(Into::into)))
         });
-        Ok(batches.buffered(AHEAD).boxed())
+        Ok(batches.buffered(BATCHES_AHEAD).boxed())
     }
 }
 

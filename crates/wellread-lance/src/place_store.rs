@@ -28,7 +28,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use wellread_store::place::{self, File, GAP, Kind};
+use wellread_store::place::{self, File, Kind, MAX_GAP};
 
 /// The address that Lance gets, with a scheme that it does not know. It would take a known one for the file system, or
 /// give it rules of its own.
@@ -53,7 +53,7 @@ pub(crate) async fn store_of(
     let store: Arc<dyn ObjectStore> = Arc::new(PlaceStore::new(Path::new(folder)));
     // Its listings are sorted, and a failed request was repeated as often as its place holds right. Over gaps
     // between ranges Lance reads on as places do.
-    let block = Some(GAP as usize);
+    let block = Some(MAX_GAP as usize);
     let store = LanceStore::new(store, uri_to_url(ADDRESS)?, block, None, false, true, AT_ONCE, 0, None);
     Ok((Arc::new(store), Key::default()))
 }

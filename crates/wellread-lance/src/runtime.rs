@@ -15,7 +15,7 @@ use wellread_store::guard::{guarded, quiet_this_thread};
 use wellread_store::{Error, Result, place};
 
 /// How often a thread that waits for a network looks whether anybody wants the answer.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A runtime, and the process that its threads are in.
 struct Started {
@@ -71,7 +71,7 @@ async fn unwanted(path: &Path) {
     let stop = if place::is_remote(path) { place::stop() } else { None };
     let Some(stop) = stop else { return pending().await };
     while !stop.load(Ordering::Relaxed) {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

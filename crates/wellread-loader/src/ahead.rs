@@ -27,7 +27,7 @@ const HEAD_ROWS: usize = 256;
 const FIRST_HEAD_ROWS: usize = 32;
 
 /// How often somebody looks whether there is room.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The requests that one epoch makes ahead.
 #[derive(Debug)]
@@ -97,7 +97,8 @@ impl Lookahead {
         }
         while !state.stopped && batch >= state.past + self.near && is_full() {
             // Room comes when batches are read, and also when the requested bytes turn out fewer.
-            (state, _) = self.moved.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
+            (state, _) =
+                self.moved.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner);
         }
         !state.stopped
     }
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
     use crate::recorded::is_seen;
     use std::sync::Arc;
-    use wellread_store::place::Held;
+    use wellread_store::place::TicketContent;
 
     /// Is there as long as it is held.
     #[derive(Debug)]
@@ -179,7 +180,7 @@ mod tests {
         _is: Arc<()>,
     }
 
-    impl Held for There {
+    impl TicketContent for There {
         fn give_up(&mut self) {}
     }
 

@@ -177,7 +177,7 @@ fn names_of(dataset: &Dataset, row: usize) -> Result<Vec<String>> {
 }
 
 /// Rows whose names are asked for at most, where those of the first cannot be read.
-const TRIED: usize = 100;
+const MAX_TRIED_ROWS: usize = 100;
 
 impl Dataset {
     /// A transform as it is for the images of this set. It has what the set says of itself, and statistics in the order of its channels.
@@ -200,7 +200,7 @@ impl Dataset {
     /// # Errors
     /// A server that does not answer: each row would wait for it.
     fn first_channels(&self) -> Result<Option<Vec<String>>> {
-        for row in 0..self.len().min(TRIED) {
+        for row in 0..self.len().min(MAX_TRIED_ROWS) {
             match names_of(self, row).and_then(|there| Ok((there, self.row_info(row)?.shape.c()))) {
                 Ok((mut there, channels)) => {
                     // Images without names have as many channels all the same.

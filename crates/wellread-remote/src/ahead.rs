@@ -34,14 +34,15 @@ use std::sync::{Arc, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wellread_store::place::{
-    FetchAhead, FileRanges, HEAD, Held, PIECE, TAIL, Ticket, is_read_whole, requests, strides, window,
+    FetchAhead, FileRanges, HEAD, PIECE, TAIL, Ticket, TicketContent, is_read_whole, requests, strides,
+    window,
 };
 
 /// Bytes of a session at least: a piece, and the next one.
-const LEAST: u64 = 2 * PIECE;
+const MIN_SESSION_BYTES: u64 = 2 * PIECE;
 
 /// Bytes of an object that is kept after its ticket is dropped, at most: metadata, which are read several times while a set is opened.
-const SMALL: u64 = 16 << 10;
+const MAX_SMALL_OBJECT: u64 = 16 << 10;
 
 /// Bytes of a range at most: of a longer one the rest is asked for when it is read.
 const LONGEST: u64 = 16 << 30;
@@ -81,7 +82,7 @@ struct Kept {
     pieces: Vec<Arc<Piece>>,
 }
 
-impl Held for Kept {
+impl TicketContent for Kept {
     fn give_up(&mut self) {
         if self.link.is_own() {
             self.pieces.drain(..).for_each(Piece::give_up);
@@ -102,7 +103,7 @@ impl Session {
     /// A session that holds `most` bytes, or the most that the process may hold, whichever is less.
     pub(crate) fn new(link: &'static Link, connect: Connect, most: Option<u64>) -> Self {
         let bound = link.limits.link_bytes;
-        let room = most.map_or(bound, |most| most.min(bound)).max(LEAST);
+        let room = most.map_or(bound, |most| most.min(bound)).max(MIN_SESSION_BYTES);
         let (queue, jobs) = unbounded_channel();
         let is_full = Arc::default();
         drop(link.start(dispatch(link, units(room), Arc::clone(&is_full), jobs)));
@@ -288,7 +289,7 @@ async fn send(link: &'static Link, mut begun: UnboundedReceiver<(Job, SlotFiller
                 link.heads.learn(object.address.to_string(), head.clone());
                 if is_tail {
                     object.keep_end(link, piece, head);
-                } else if is_head && head.length <= SMALL {
+                } else if is_head && head.length <= MAX_SMALL_OBJECT {
                     object.keep_window(link, piece, head);
                 }
                 if disk_cache::is_there() {

@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(15);
 /// The longest wait that a server may ask for.
 const ASKED_FOR: Duration = Duration::from_mins(1);
 /// How often a connection is tried that nobody answers: a wrong address is likelier than a server that comes back.
-const CONNECTS: u32 = 5;
+const MAX_CONNECTS: u32 = 5;
 
 /// The request, for errors.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ where
 
 fn at_most(fault: &Fault, limit: u32) -> u32 {
     match fault {
-        Fault::Unreachable(_) => limit.min(CONNECTS),
+        Fault::Unreachable(_) => limit.min(MAX_CONNECTS),
         Fault::NoCredentials(cause) => at_most(cause, limit),
         _ => limit,
     }

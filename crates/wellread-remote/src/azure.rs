@@ -6,7 +6,7 @@
 use crate::address::Address;
 use crate::bucket::{Bucket, cannot};
 use crate::cloud::Cloud;
-use crate::credentials::told;
+use crate::credentials::explained;
 use crate::environment::{answers, first_of, is_anonymous, is_on, metadata_limit, once, variable};
 use crate::link::Link;
 use crate::transport::Transport;
@@ -85,7 +85,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
         format!("https://{}.blob.core.windows.net", account.unwrap_or_default())
     });
     let built = builder.clone().build();
-    let built = built.and_then(|store| builder.with_credentials(told(store.credentials())).build());
+    let built = built.and_then(|store| builder.with_credentials(explained(store.credentials())).build());
     Bucket::of(built, address, who, (&endpoint, None))
 }
 

@@ -23,17 +23,17 @@ use tokio::time::timeout;
 use wellread_store::place::PIECE;
 
 /// Bytes are counted in so many.
-const UNIT: u64 = 1 << 10;
+const COUNTED_BYTES: u64 = 1 << 10;
 /// The window at first, and at least: two of the longest requests.
-const LEAST: u64 = 2 * PIECE;
+const MIN_WINDOW: u64 = 2 * PIECE;
 /// The window at most.
-const MOST: u64 = 1 << 30;
+const MAX_WINDOW: u64 = 1 << 30;
 /// A window twice as wide is kept if it brings so much more.
-const GAIN: f64 = 1.2;
+const WIDER_MUST_GAIN: f64 = 1.2;
 /// A rate is measured for so long at least.
 const SHORTEST: Duration = Duration::from_millis(50);
 /// After so long a wider window is tried again.
-const AGAIN: Duration = Duration::from_secs(20);
+const WIDEN_AGAIN_AFTER: Duration = Duration::from_secs(20);
 /// A request that takes longer counts no more: one that hangs must not hold up others.
 const LONGEST: Duration = Duration::from_secs(2);
 
@@ -61,7 +61,7 @@ impl Default for ByteLimit {
 
 /// Bytes in units, one at least.
 pub(crate) fn units(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1)
+    u32::try_from(bytes.div_ceil(COUNTED_BYTES)).unwrap_or(u32::MAX).max(1)
 }
 
 impl ByteLimit {
@@ -77,10 +77,10 @@ impl ByteLimit {
     }
 
     /// Counts bytes that came, and lets more or fewer be on their way.
-    fn came(&self, bytes: u64, now: Instant) {
+    fn count_arrived(&self, bytes: u64, now: Instant) {
         let mut state = self.lock();
         let before = units(state.window.bytes) as usize;
-        state.window.came(bytes, now, self.free.available_permits() <= before / 2);
+        state.window.count_arrived(bytes, now, self.free.available_permits() <= before / 2);
         let after = units(state.window.bytes) as usize;
         if after > before {
             let spared = state.owed.min(after - before);
@@ -112,7 +112,7 @@ impl InFlightPermit<'_> {
 
     /// Notes that the bytes came.
     pub(crate) fn arrived(self, bytes: u64) {
-        self.limit.came(bytes, Instant::now());
+        self.limit.count_arrived(bytes, Instant::now());
     }
 }
 
@@ -144,13 +144,13 @@ struct Window {
 
 impl Default for Window {
     fn default() -> Self {
-        Self { bytes: LEAST, came: 0, since: None, narrower: None, settled: None }
+        Self { bytes: MIN_WINDOW, came: 0, since: None, narrower: None, settled: None }
     }
 }
 
 impl Window {
     /// Takes note of bytes that came; `is_full` says whether it is the window that bounds the bytes on their way.
-    fn came(&mut self, bytes: u64, now: Instant, is_full: bool) {
+    fn count_arrived(&mut self, bytes: u64, now: Instant, is_full: bool) {
         if !is_full {
             (self.came, self.since) = (0, None);
             return;
@@ -170,12 +170,12 @@ impl Window {
         let rate = self.came as f64 / took.as_secs_f64();
         (self.came, self.since) = (0, None);
         match self.narrower.take() {
-            Some(narrower) if rate < GAIN * narrower => {
+            Some(narrower) if rate < WIDER_MUST_GAIN * narrower => {
                 self.bytes /= 2;
                 self.settled = Some(now);
             }
-            None if self.settled.is_some_and(|at| now.duration_since(at) < AGAIN) => {}
-            _ if self.bytes >= MOST => {}
+            None if self.settled.is_some_and(|at| now.duration_since(at) < WIDEN_AGAIN_AFTER) => {}
+            _ if self.bytes >= MAX_WINDOW => {}
             _ => {
                 self.narrower = Some(rate);
                 self.bytes *= 2;
@@ -197,7 +197,7 @@ mod tests {
         while at < seconds {
             // The bytes on their way come within the delay, or as fast as the link is.
             at += 1.0 / rate.min(window.bytes as f64 / MIB as f64 / delay);
-            window.came(MIB, begin + Duration::from_secs_f64(at), true);
+            window.count_arrived(MIB, begin + Duration::from_secs_f64(at), true);
             if seen.last() != Some(&(window.bytes / MIB)) {
                 seen.push(window.bytes / MIB);
             }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn bytes_are_counted_from_above() {
-        assert_eq!([0, 1, UNIT, UNIT + 1, u64::MAX].map(units), [1, 1, 1, 2, u32::MAX]);
+        assert_eq!([0, 1, COUNTED_BYTES, COUNTED_BYTES + 1, u64::MAX].map(units), [1, 1, 1, 2, u32::MAX]);
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(windows(&mut window, begin, 5.0, 120.0, 0.02), [16, 32, 16]);
         let later = begin + Duration::from_secs(5);
         assert_eq!(windows(&mut window, later, 60.0, 10_000.0, 0.08)[..5], [16, 32, 64, 128, 256]);
-        assert!(window.bytes <= MOST);
+        assert!(window.bytes <= MAX_WINDOW);
     }
 
     #[test]
@@ -239,9 +239,9 @@ mod tests {
         let begin = Instant::now();
         let mut window = Window::default();
         for second in 1..1000 {
-            window.came(LEAST, begin + Duration::from_secs(second), second % 2 == 0);
+            window.count_arrived(MIN_WINDOW, begin + Duration::from_secs(second), second % 2 == 0);
         }
-        assert_eq!(window.bytes, LEAST);
+        assert_eq!(window.bytes, MIN_WINDOW);
     }
 
     fn entered(limit: &ByteLimit, bytes: u64) -> Option<InFlightPermit<'_>> {
@@ -263,7 +263,7 @@ mod tests {
             let hanging = limit.enter(MIB).await.unwrap();
             // Ends once it no longer counts.
             let all = async {
-                while limit.free.available_permits() < units(LEAST) as usize {
+                while limit.free.available_permits() < units(MIN_WINDOW) as usize {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             };
@@ -276,8 +276,8 @@ mod tests {
         let limit = ByteLimit::default();
         let all: Vec<_> = (0..16).map(|_| entered(&limit, MIB).unwrap()).collect();
         assert!(entered(&limit, 1).is_none());
-        limit.lock().window.bytes = 2 * LEAST;
-        limit.free.add_permits(units(LEAST) as usize);
+        limit.lock().window.bytes = 2 * MIN_WINDOW;
+        limit.free.add_permits(units(MIN_WINDOW) as usize);
         let more: Vec<_> = (0..16).map(|_| entered(&limit, MIB).unwrap()).collect();
         assert!(entered(&limit, 1).is_none());
         // A wider window brought no more: what comes back is taken out.
@@ -286,16 +286,16 @@ mod tests {
             let mut state = limit.lock();
             state.window.narrower = Some(f64::MAX);
             state.window.since = Some(begin);
-            state.window.came = 2 * LEAST;
+            state.window.came = 2 * MIN_WINDOW;
         }
-        limit.came(1, begin + Duration::from_secs(1));
-        assert_eq!(limit.lock().window.bytes, LEAST);
-        assert_eq!(limit.lock().owed, units(LEAST) as usize);
+        limit.count_arrived(1, begin + Duration::from_secs(1));
+        assert_eq!(limit.lock().window.bytes, MIN_WINDOW);
+        assert_eq!(limit.lock().owed, units(MIN_WINDOW) as usize);
         drop(more);
         assert!(entered(&limit, 1).is_none());
         assert_eq!(limit.lock().owed, 0);
         drop(all);
-        assert_eq!(limit.free.available_permits(), units(LEAST) as usize);
+        assert_eq!(limit.free.available_permits(), units(MIN_WINDOW) as usize);
         // The longest range counts as a piece, so that it can always be asked for.
         assert!(entered(&limit, u64::MAX).is_some());
     }

@@ -33,7 +33,7 @@ impl<C: Send + Sync + 'static> CredentialProvider for ExplainedSource<C> {
 }
 
 /// The source, with failures that say so: a 404 of a metadata server is none of the object.
-pub(crate) fn told<C: Send + Sync + 'static>(source: &Source<C>) -> Source<C> {
+pub(crate) fn explained<C: Send + Sync + 'static>(source: &Source<C>) -> Source<C> {
     Arc::new(ExplainedSource(Arc::clone(source)))
 }
 
@@ -63,7 +63,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         for (status, passes) in [(403, false), (404, false), (503, true)] {
             let source: Source<()> = Arc::new(Failing(status));
-            let error = runtime.block_on(told(&source).get_credential()).unwrap_err();
+            let error = runtime.block_on(explained(&source).get_credential()).unwrap_err();
             let fault = Fault::of(&error);
             assert_eq!((fault.passes(), fault.kind()), (passes, io::ErrorKind::Other), "{status}");
             let text = fault.to_string();

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time between two looks whether objects are still being completed.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 static BEGUN: OnceLock<Instant> = OnceLock::new();
 /// Milliseconds from then to the last answer. No lock, which a forked process may find held.
@@ -108,6 +108,6 @@ pub(crate) fn is_completing() -> bool {
 /// Waits until none is, or nothing answers for so long.
 pub(crate) fn wait_for_completing(patience: Duration) {
     while is_completing() && !is_over(patience) {
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }

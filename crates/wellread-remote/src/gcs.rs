@@ -7,7 +7,7 @@
 use crate::address::Address;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
-use crate::credentials::told;
+use crate::credentials::explained;
 use crate::environment::{answers, first_of, home, is_anonymous, is_on, metadata_limit, once, variable};
 use crate::link::Link;
 use crate::transport::Transport;
@@ -47,7 +47,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
         }
     };
     let built = builder.clone().build();
-    let built = built.and_then(|store| builder.with_credentials(told(store.credentials())).build());
+    let built = built.and_then(|store| builder.with_credentials(explained(store.credentials())).build());
     Bucket::of(built, address, who, (&endpoint, None))
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long a listing tells lengths.
 pub(crate) const FRESH: Duration = Duration::from_mins(1);
 /// Objects that are known at most.
-pub(crate) const KNOWN: usize = 1 << 18;
+pub(crate) const MAX_KNOWN: usize = 1 << 18;
 /// Bytes of windows that are kept.
 const WINDOWS: usize = 64 << 20;
 
@@ -107,7 +107,7 @@ impl Heads {
     /// Notes what was said of an object.
     pub(crate) fn learn(&self, address: String, head: Head) {
         let mut known = self.known();
-        if known.len() >= KNOWN {
+        if known.len() >= MAX_KNOWN {
             known.clear();
         }
         known.insert(address, (head, Some(Instant::now())));

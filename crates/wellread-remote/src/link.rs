@@ -10,7 +10,7 @@ use crate::clients::Clients;
 use crate::ending;
 use crate::heads::Heads;
 use crate::listings::Listings;
-use crate::pieces::{LOOK, Pieces};
+use crate::pieces::{POLL_INTERVAL, Pieces};
 use crate::settings;
 use std::collections::HashMap;
 use std::future::Future;
@@ -226,7 +226,7 @@ fn wait_for<T>(receive: &mpsc::Receiver<io::Result<T>>, patience: Duration) -> O
     }
     let is_stopped = || stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
     loop {
-        match receive.recv_timeout(LOOK) {
+        match receive.recv_timeout(POLL_INTERVAL) {
             Ok(result) => return Some(result),
             Err(RecvTimeoutError::Disconnected) => return Some(ended()),
             Err(RecvTimeoutError::Timeout) if is_stopped() || ending::is_over(patience) => return None,

@@ -13,13 +13,13 @@
 //! hidden from a process that opens or creates a set. Changes by this process are never hidden: a listing that was asked for before a
 //! change or while it was made is not kept.
 
-use crate::heads::{FRESH, KNOWN};
+use crate::heads::{FRESH, MAX_KNOWN};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Addresses without an object that are kept of a bucket, at most.
-const ABSENT: usize = 1 << 14;
+const MAX_ABSENT: usize = 1 << 14;
 
 /// When something was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ impl Listed {
 }
 
 #[derive(Debug, Default)]
-struct OfBucket {
+struct BucketListings {
     /// How often it was changed by this process, or is to be looked at anew.
     changes: u64,
     folders: HashMap<String, Listed>,
@@ -62,7 +62,7 @@ struct OfBucket {
     absent: HashMap<String, Instant>,
 }
 
-impl OfBucket {
+impl BucketListings {
     /// The recent listing of a folder.
     fn fresh(&self, folder: &str) -> Option<&Listed> {
         self.folders.get(folder).filter(|listed| listed.is_fresh())
@@ -78,7 +78,7 @@ impl OfBucket {
 
 /// Names in folders, by bucket.
 #[derive(Debug, Default)]
-pub(crate) struct Listings(Mutex<HashMap<String, OfBucket>>);
+pub(crate) struct Listings(Mutex<HashMap<String, BucketListings>>);
 
 /// A bucket is being changed.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Drop for ChangeGuard<'_> {
 }
 
 impl Listings {
-    fn buckets(&self) -> MutexGuard<'_, HashMap<String, OfBucket>> {
+    fn buckets(&self) -> MutexGuard<'_, HashMap<String, BucketListings>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,12 +107,12 @@ impl Listings {
     /// it is known that no object is called as the folder.
     pub(crate) fn keep(&self, bucket: &str, folder: &str, names: Arc<Names>, is_alone: bool, asked: Asked) {
         let mut buckets = self.buckets();
-        let kept = |of: &OfBucket| {
+        let kept = |of: &BucketListings| {
             let names = of.folders.values().filter_map(|listed| listed.names.as_ref());
             of.folders.len() + names.map(|names| names.len()).sum::<usize>()
         };
-        let is_small = names.len() < KNOWN;
-        if is_small && buckets.values().map(kept).sum::<usize>() + names.len() >= KNOWN {
+        let is_small = names.len() < MAX_KNOWN;
+        if is_small && buckets.values().map(kept).sum::<usize>() + names.len() >= MAX_KNOWN {
             for of in buckets.values_mut() {
                 of.folders.clear();
             }
@@ -180,7 +180,7 @@ impl Listings {
         if of.changes != asked.changes {
             return;
         }
-        if of.absent.len() >= ABSENT {
+        if of.absent.len() >= MAX_ABSENT {
             of.absent.clear();
         }
         of.absent.insert(address.to_owned(), asked.at);
@@ -290,10 +290,10 @@ mod tests {
         listings.note_absent("s3://b", "s3://b/k/c", before);
         assert!(!is_absent(), "it was asked for before the change");
         let asked = listings.ask("s3://b");
-        for i in 0..ABSENT {
+        for i in 0..MAX_ABSENT {
             listings.note_absent("s3://b", &i.to_string(), asked);
         }
-        assert_eq!(listings.buckets()["s3://b"].absent.len(), ABSENT);
+        assert_eq!(listings.buckets()["s3://b"].absent.len(), MAX_ABSENT);
         listings.note_absent("s3://b", "s3://b/k/c", asked);
         assert!(is_absent() && listings.buckets()["s3://b"].absent.len() == 1);
     }
@@ -303,14 +303,14 @@ mod tests {
         let listings = Listings::default();
         let asked = listings.ask("s3://b");
         keep(&listings, "s3://b/k", true);
-        let large: Names = (0..KNOWN).map(|i| (i.to_string(), OBJECT)).collect();
+        let large: Names = (0..MAX_KNOWN).map(|i| (i.to_string(), OBJECT)).collect();
         listings.keep("s3://b", "s3://b/large", Arc::new(large), true, asked);
         assert!(
             !listings.lacks("s3://b", "s3://b/large/c") && listings.names("s3://b", "s3://b/large").is_none()
         );
         assert!(listings.is_folder("s3://b", "s3://b/large"), "that it is there is known");
         assert!(listings.lacks("s3://b", "s3://b/k/c"));
-        let half: Names = (0..KNOWN - 1).map(|i| (i.to_string(), OBJECT)).collect();
+        let half: Names = (0..MAX_KNOWN - 1).map(|i| (i.to_string(), OBJECT)).collect();
         listings.keep("s3://b", "s3://b/half", Arc::new(half), true, asked);
         assert!(!listings.lacks("s3://b", "s3://b/k/c") && listings.lacks("s3://b", "s3://b/half/c"));
     }

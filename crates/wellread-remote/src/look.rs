@@ -12,7 +12,7 @@
 //! A listing tells lengths and versions of objects too, so that opening them takes no request.
 
 use crate::attempts::attempts;
-use crate::heads::{Head, KNOWN, Version};
+use crate::heads::{Head, MAX_KNOWN, Version};
 use crate::link::Link;
 use crate::listings::{Asked, Names};
 use crate::object::Object;
@@ -50,7 +50,7 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
     }
     let is_likely_a_folder = object.address.key.filename().is_some_and(wellread_store::is_called_as_folder);
     if is_likely_a_folder && !link.listings.is_no_folder(&bucket, &name) {
-        return both(link, object);
+        return object_and_folder(link, object);
     }
     match object.ends(link) {
         Ok(head) => return Ok(Some(Found::Object(head))),
@@ -66,7 +66,7 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
 }
 
 /// Asks for the object and for what lies in the folder at once.
-fn both(link: &'static Link, object: &Object) -> io::Result<Option<Found>> {
+fn object_and_folder(link: &'static Link, object: &Object) -> io::Result<Option<Found>> {
     let asked = link.listings.ask(&object.address.bucket_name());
     let head = object.head_request(link, object.bucket(link)?);
     match link.wait(tell(head, list_request(object, link)?))? {
@@ -154,9 +154,9 @@ pub(crate) fn list_all(link: &'static Link, objects: Vec<Object>) {
 /// Lists a folder and all below it, and keeps the names in each of its folders.
 pub(crate) fn list_below(link: &'static Link, object: &Object) -> io::Result<()> {
     let when = link.listings.ask(&object.address.bucket_name());
-    let metas = below(link, object, KNOWN + 1)?;
+    let metas = below(link, object, MAX_KNOWN + 1)?;
     // No more would be kept.
-    if metas.len() > KNOWN {
+    if metas.len() > MAX_KNOWN {
         return Ok(());
     }
     for (folder, inside) in folders_of(&object.address.key, metas) {

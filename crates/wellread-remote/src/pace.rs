@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Bytes a second that a body brings at least. 128 requests at once have them over a link of 1 Mbit/s.
-const LEAST: u64 = 1 << 10;
+const MIN_BYTES_PER_SECOND: u64 = 1 << 10;
 
 /// How fast a body comes, looked at once in each time in which a silent one is given up.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl Pace {
         }
         let came = got.saturating_sub(self.start.1);
         self.start = (at, got);
-        came as f64 >= LEAST as f64 * passed.as_secs_f64()
+        came as f64 >= MIN_BYTES_PER_SECOND as f64 * passed.as_secs_f64()
     }
 }
 
@@ -47,11 +47,11 @@ mod tests {
     #[test]
     fn a_body_that_drips_is_given_up_and_a_slow_one_is_not() {
         assert_eq!(given_up(|_| 1), Some(30));
-        assert_eq!(given_up(|_| LEAST - 1), Some(30));
-        assert_eq!(given_up(|_| LEAST), None);
+        assert_eq!(given_up(|_| MIN_BYTES_PER_SECOND - 1), Some(30));
+        assert_eq!(given_up(|_| MIN_BYTES_PER_SECOND), None);
         // It begins well, and drips from the second minute on.
-        assert_eq!(given_up(|second| if second <= 60 { 100 * LEAST } else { 1 }), Some(90));
+        assert_eq!(given_up(|second| if second <= 60 { 100 * MIN_BYTES_PER_SECOND } else { 1 }), Some(90));
         // It pauses for less than the window.
-        assert_eq!(given_up(|second| if second % 30 == 29 { 30 * LEAST } else { 0 }), None);
+        assert_eq!(given_up(|second| if second % 30 == 29 { 30 * MIN_BYTES_PER_SECOND } else { 0 }), None);
     }
 }

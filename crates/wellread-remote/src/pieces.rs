@@ -24,10 +24,10 @@ use wellread_store::process;
 
 /// How long a reader waits for a piece to be asked for that is still in the queue. It is there for no longer than this, unless
 /// there is no room for it.
-const PATIENCE: Duration = Duration::from_millis(20);
+const MAX_QUEUE_WAIT: Duration = Duration::from_millis(20);
 
 /// How often a thread that waits looks whether anybody wants the answer.
-pub(crate) const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -88,7 +88,7 @@ impl Slot {
         let is_stopped = || stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         let given_up = || io::Error::other("given up, since nobody wants it any more");
         let queued = |state: &mut State| matches!(state, State::Queued);
-        let waited = self.changed.wait_timeout_while(lock(&self.state), PATIENCE, queued);
+        let waited = self.changed.wait_timeout_while(lock(&self.state), MAX_QUEUE_WAIT, queued);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         loop {
             match &*state {
@@ -105,7 +105,7 @@ impl Slot {
                 }
             }
             state = if stop.is_some() {
-                self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0
+                self.changed.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0
             } else {
                 self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
             };
@@ -203,7 +203,7 @@ impl Drop for Piece {
         if let Some(task) = self.task.get() {
             task.abort();
         }
-        self.all.tidy(&self.name);
+        self.all.forget_unkept(&self.name);
     }
 }
 
@@ -223,7 +223,7 @@ impl Pieces {
     }
 
     /// Forgets the pieces of an object that nobody keeps.
-    fn tidy(&self, name: &str) {
+    fn forget_unkept(&self, name: &str) {
         let mut all = lock(&self.0);
         let Some(pieces) = all.get_mut(name) else { return };
         pieces.retain(|(_, piece)| piece.strong_count() > 0);

@@ -65,7 +65,7 @@ async fn together(
     // Dropped, as when nobody waits any more, it gives them up.
     let mut running = JoinSet::new();
     for _ in 0..tasks {
-        running.spawn(some(link, all.clone(), next.clone()));
+        running.spawn(fetch_ranges(link, all.clone(), next.clone()));
     }
     let mut outcome = Ok(());
     while let Some(done) = running.join_next().await {
@@ -75,7 +75,7 @@ async fn together(
 }
 
 /// Takes range after range until none is left, or one cannot be had.
-async fn some(link: &'static Link, all: Arc<Vec<Wanted>>, next: Arc<AtomicUsize>) -> io::Result<()> {
+async fn fetch_ranges(link: &'static Link, all: Arc<Vec<Wanted>>, next: Arc<AtomicUsize>) -> io::Result<()> {
     while let Some(Wanted { object, bucket, range }) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
         let asked = object.asked(&get_verb(range), bucket);
         let (key, stall) = (&object.address.key, link.limits.stall);

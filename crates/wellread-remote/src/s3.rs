@@ -8,7 +8,7 @@ use crate::attempts::{Asked, attempts};
 use crate::aws_files::Profile;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
-use crate::credentials::told;
+use crate::credentials::explained;
 use crate::environment::{credential, first_of, is_anonymous, is_on, metadata_limit, once, said, variable};
 use crate::failure::{Fault, retry_after};
 use crate::link::Link;
@@ -76,7 +76,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     let at = region.as_deref().unwrap_or("us-east-1");
     let endpoint = endpoint.unwrap_or_else(|| format!("https://s3.{at}.amazonaws.com"));
     let built = builder.clone().build();
-    let built = built.and_then(|store| builder.with_credentials(told(store.credentials())).build());
+    let built = built.and_then(|store| builder.with_credentials(explained(store.credentials())).build());
     Bucket::of(built, address, who, (&endpoint, region))
 }
 

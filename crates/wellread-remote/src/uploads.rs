@@ -14,26 +14,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The values needed to remove an upload.
 #[derive(Clone)]
-pub(crate) struct Begun {
+pub(crate) struct UnfinishedUpload {
     pub(crate) store: Arc<dyn MultipartStore>,
     pub(crate) key: Key,
     pub(crate) id: String,
 }
 
-impl fmt::Debug for Begun {
+impl fmt::Debug for UnfinishedUpload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Begun").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("UnfinishedUpload").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
-static BEGUN: Mutex<Vec<Begun>> = Mutex::new(Vec::new());
+static BEGUN: Mutex<Vec<UnfinishedUpload>> = Mutex::new(Vec::new());
 
-fn all() -> MutexGuard<'static, Vec<Begun>> {
+fn all() -> MutexGuard<'static, Vec<UnfinishedUpload>> {
     BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Notes an upload.
-pub(crate) fn note(begun: Begun) {
+pub(crate) fn note(begun: UnfinishedUpload) {
     all().push(begun);
 }
 

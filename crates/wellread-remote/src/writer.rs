@@ -35,7 +35,7 @@ const AT_ONCE: usize = 4;
 const PARTS: usize = 10_000;
 
 /// Parts that are on their way.
-struct Begun {
+struct MultipartUpload {
     id: String,
     store: Arc<dyn MultipartStore>,
     running: VecDeque<(usize, JoinHandle<io::Result<PartId>>)>,
@@ -55,7 +55,7 @@ pub(crate) struct Upload {
     current: Vec<u8>,
     position: u64,
     length: u64,
-    begun: Option<Begun>,
+    begun: Option<MultipartUpload>,
     /// Whether something was written since it was there last.
     dirty: bool,
     /// Whether it was completed in parts, so that nothing can be changed any more.
@@ -130,7 +130,7 @@ impl Upload {
         Ok(())
     }
 
-    fn begin(&self) -> io::Result<Begun> {
+    fn begin(&self) -> io::Result<MultipartUpload> {
         let Some(store) = self.bucket.parts.clone() else {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
@@ -149,8 +149,8 @@ impl Upload {
         })?;
         let (id, before) = (id?, before.map_err(|e| e.kind()));
         let key = self.object.address.key.clone();
-        uploads::note(uploads::Begun { store: store.clone(), key, id: id.clone() });
-        Ok(Begun { id, store, running: VecDeque::new(), done: vec![], next: 1, before })
+        uploads::note(uploads::UnfinishedUpload { store: store.clone(), key, id: id.clone() });
+        Ok(MultipartUpload { id, store, running: VecDeque::new(), done: vec![], next: 1, before })
     }
 
     /// All of it in one request.
@@ -224,7 +224,7 @@ fn is_ours(before: &Result<Head, io::ErrorKind>, now: &Head, length: u64) -> boo
     now.length == length && is_another
 }
 
-impl Begun {
+impl MultipartUpload {
     /// Waits for the part that is on its way longest.
     fn settle_one(&mut self, link: &'static Link) -> io::Result<()> {
         let Some((number, task)) = self.running.pop_front() else { return Ok(()) };

@@ -156,24 +156,26 @@ impl<'t> Delimited<'t> {
 
     /// Looks at each byte as the `csv` crate does: a quote opens at the beginning of a field alone.
     fn check(&self) -> Result<(), String> {
-        let (mut at, mut line, mut opened) = (At::Begin, 1 + self.before, 1);
+        let (mut at, mut line, mut opened) = (FieldState::Begin, 1 + self.before, 1);
         let (mut columns, mut in_header, mut is_blank) = (1usize, true, true);
         for &byte in self.text {
             let ends_line = matches!(byte, b'\n' | b'\r');
             let ends_field = ends_line || byte == self.delimiter;
             at = match at {
-                At::Quoted if byte == b'"' => At::Closed,
-                At::Quoted => At::Quoted,
-                At::Closed if byte == b'"' => At::Quoted,
-                At::Closed if !ends_field => return Err(format!("line {line} goes on behind a quote")),
-                At::Begin if byte == b'"' => {
-                    opened = line;
-                    At::Quoted
+                FieldState::Quoted if byte == b'"' => FieldState::Closed,
+                FieldState::Quoted => FieldState::Quoted,
+                FieldState::Closed if byte == b'"' => FieldState::Quoted,
+                FieldState::Closed if !ends_field => {
+                    return Err(format!("line {line} goes on behind a quote"));
                 }
-                _ if ends_field => At::Begin,
-                _ => At::Plain,
+                FieldState::Begin if byte == b'"' => {
+                    opened = line;
+                    FieldState::Quoted
+                }
+                _ if ends_field => FieldState::Begin,
+                _ => FieldState::Plain,
             };
-            if in_header && at != At::Quoted {
+            if in_header && at != FieldState::Quoted {
                 // Empty lines in front are none.
                 in_header = !ends_line || is_blank;
                 columns += usize::from(byte == self.delimiter);
@@ -184,7 +186,7 @@ impl<'t> Delimited<'t> {
             is_blank = is_blank && ends_line;
             line += usize::from(byte == b'\n');
         }
-        if at == At::Quoted { Err(format!("a quote of line {opened} is not closed")) } else { Ok(()) }
+        if at == FieldState::Quoted { Err(format!("a quote of line {opened} is not closed")) } else { Ok(()) }
     }
 }
 
@@ -209,7 +211,7 @@ fn outside_quotes(line: &[u8], wanted: u8) -> usize {
 
 /// Where in a field a byte stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
+enum FieldState {
     /// At its beginning.
     Begin,
     /// In it, without quotes.

@@ -65,7 +65,7 @@ impl Default for Hints<'_> {
 impl Hints<'_> {
     /// Bytes of decoded pixels that the store itself keeps at most for later reads.
     pub fn page_cache(self) -> usize {
-        self.pages.map_or(0, PageCache::most)
+        self.pages.map_or(0, PageCache::max_bytes)
     }
 
     /// Makes the store keep no more than `bytes` of decoded pixels from now on, for all who read it.
@@ -107,7 +107,7 @@ impl Hints<'_> {
 /// Decoded pixels that a store keeps for later reads.
 pub trait PageCache: Send + Sync {
     /// Bytes that are kept at most: see [`Hints::page_cache`].
-    fn most(&self) -> usize;
+    fn max_bytes(&self) -> usize;
 
     /// Keeps no more from now on: see [`Hints::limit_page_cache`].
     fn keep_at_most(&self, bytes: usize);

@@ -13,7 +13,7 @@ use std::fmt;
 use wellread_image::ImageMetadata;
 
 /// Images that a command which reads all of a set looks at, at most: a small part of the time that it takes.
-pub const MOST: usize = 10_000;
+pub const MAX_IMAGES: usize = 10_000;
 
 /// Sets whose first images are looked at, at most: of some storage each look is a request.
 const MAX_SETS: usize = 64;

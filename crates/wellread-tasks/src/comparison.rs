@@ -51,7 +51,7 @@ pub fn all(pairs: &[(Named<'_>, Named<'_>)], seed: u64) -> Vec<Comparison> {
     correct(tables.iter_mut().flatten());
     let compared = pairs.iter().zip(tables).map(|(((baseline, a), (candidate, b)), phases)| {
         let differs = differences(a, b);
-        let runs = [a.good().count(), b.good().count()];
+        let runs = [a.successful().count(), b.successful().count()];
         Comparison {
             experiment: b.experiment.clone(),
             baseline: (*baseline).to_owned(),
@@ -80,7 +80,7 @@ fn correct<'p>(phases: impl Iterator<Item = &'p mut PhaseComparison>) {
 fn names(a: &Entry, b: &Entry) -> Vec<(String, bool)> {
     let of = |entry: &Entry| -> Vec<(String, bool)> {
         let mut names: Vec<(String, bool)> = Vec::new();
-        for said in entry.good().map(|repeat| &repeat.said) {
+        for said in entry.successful().map(|repeat| &repeat.said) {
             names.extend(said.samples.iter().map(|(name, _)| (name.clone(), true)));
             names.extend(said.phases.iter().map(|(name, _)| (name.clone(), false)));
         }
@@ -106,7 +106,7 @@ fn values(entry: &Entry, name: &str, repeated: bool) -> Vec<(usize, f64)> {
         (false, "process") => repeat.wall_seconds,
         (false, _) => Some(repeat.said.phase(name)?.elapsed_seconds),
     };
-    entry.good().filter_map(|repeat| Some((repeat.repeat, of(repeat)?))).collect()
+    entry.successful().filter_map(|repeat| Some((repeat.repeat, of(repeat)?))).collect()
 }
 
 fn phase(

@@ -200,7 +200,7 @@ fn findings(outcome: &Outcome, compared: &[Comparison]) -> Vec<Finding> {
             found.push(Finding::new(Severity::Bad, what, error.clone()));
         }
         let silent = |repeat: &&Repeat| repeat.said.is_silent();
-        if entry.good().any(|repeat| silent(&repeat)) {
+        if entry.successful().any(|repeat| silent(&repeat)) {
             let what = format!("{} of {} reports no phases.", entry.experiment, task.label);
             let detail = "Only its wall time and the peak memory of its processes are known.";
             found.push(Finding::new(Severity::Info, what, detail));
@@ -236,15 +236,15 @@ fn phases(outcome: &Outcome) -> Table {
     let mut table = Table::new("tasks");
     for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
         let keys = || row![("experiment", &entry.experiment), ("branch", &task.label)];
-        if entry.good().next().is_none() {
+        if entry.successful().next().is_none() {
             let Some(error) = &entry.error else { continue };
             let mut failed = keys();
-            failed.extend(row![("status", "failed"), ("reason", results::brief(error))]);
+            failed.extend(row![("status", "failed"), ("reason", results::first_sentence(error))]);
             failed.extend(summary::node(entry));
             table.push(failed);
             continue;
         }
-        for repeat in entry.good() {
+        for repeat in entry.successful() {
             let mut push = |phase: &str, seconds: Option<f64>, more: Row| {
                 let mut measured = keys();
                 measured.extend(row![("phase", phase), ("run", repeat.repeat), ("seconds", seconds)]);
@@ -270,7 +270,7 @@ fn phases(outcome: &Outcome) -> Table {
 fn samples(outcome: &Outcome) -> Samples {
     let mut samples = Samples::new("tasks");
     for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
-        for repeat in entry.good() {
+        for repeat in entry.successful() {
             for (phase, of) in repeat.said.samples.iter().filter(|(_, of)| !of.seconds.is_empty()) {
                 samples.push(
                     row![
@@ -299,7 +299,7 @@ fn interval(entry: &Entry, name: &str) -> Row {
 fn losses(outcome: &Outcome) -> Table {
     let mut table = Table::new("tasks_loss");
     for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
-        let Some(repeat) = entry.good().next() else { continue };
+        let Some(repeat) = entry.successful().next() else { continue };
         for artifact in repeat.said.artifacts.iter().filter(|a| a.kind == "loss_curve") {
             // A file that is damaged is no reason to have no report.
             let Some(curve) = curve(Path::new(&artifact.path)) else { continue };
@@ -347,7 +347,7 @@ fn curve(path: &Path) -> Option<Vec<Row>> {
 
 /// The pictures that the first good run of a task has drawn.
 fn overlays(label: &str, entry: &Entry) -> Vec<Thumbnail> {
-    let Some(repeat) = entry.good().next() else { return Vec::new() };
+    let Some(repeat) = entry.successful().next() else { return Vec::new() };
     let shown = repeat.said.artifacts.iter().filter(|artifact| artifact.kind == "overlay");
     shown
         .filter_map(|artifact| {

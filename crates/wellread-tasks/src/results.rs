@@ -167,7 +167,7 @@ impl Entry {
     }
 
     /// The runs that ended well.
-    pub fn good(&self) -> impl Iterator<Item = &Repeat> {
+    pub fn successful(&self) -> impl Iterator<Item = &Repeat> {
         self.repeats.iter().filter(|repeat| repeat.success)
     }
 
@@ -185,7 +185,7 @@ impl Entry {
         });
         self.success = self.error.is_none();
         let mode = self.task_config.mode;
-        let mut good: Vec<&Repeat> = self.good().collect();
+        let mut good: Vec<&Repeat> = self.successful().collect();
         good.sort_by(|a, b| a.total(mode).unwrap_or(0.0).total_cmp(&b.total(mode).unwrap_or(0.0)));
         let middle = good.get(good.len().saturating_sub(1) / 2).copied().or(self.repeats.last());
         let metrics = middle.map(|repeat| repeat.metrics.clone()).unwrap_or_default();
@@ -242,7 +242,7 @@ fn statistics(good: &[&Repeat], seed: u64) -> Map<String, Value> {
 const QUOTED: &str = "the last lines of its log:";
 
 /// An error without the log: its first sentence, for tables.
-pub fn brief(error: &str) -> &str {
+pub fn first_sentence(error: &str) -> &str {
     let first = error.lines().next().unwrap_or_default();
     first.split(QUOTED).next().unwrap_or(first).trim_end_matches([' ', ';'])
 }

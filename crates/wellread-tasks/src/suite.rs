@@ -226,7 +226,7 @@ impl Suite<'_> {
             entry.node.clone_from(&self.config.node);
             if let Some(old) = known {
                 // Where they were measured; the state of the machine is with every run.
-                if old.good().next().is_some() {
+                if old.successful().next().is_some() {
                     entry.environment = old.environment.clone();
                 }
                 // Failed runs are tried again.
@@ -274,7 +274,7 @@ impl Suite<'_> {
                         format!("{} · {}, run {}", planned[at].row.experiment, planned[at].label, round + 1);
                     tell(&Event::Begin { what: &what, done: self.done, of });
                     let turn = labelled(Kind::Turn, || what.clone()).with(round as u64 + 1, 0);
-                    let repeat = self.one(&planned[at], at, round);
+                    let repeat = self.run_once(&planned[at], at, round);
                     drop(turn);
                     self.done += 1;
                     tell(&Event::End { what: &what, repeat: &repeat });
@@ -292,7 +292,7 @@ impl Suite<'_> {
 
     /// One run of a task in a process of its own. An error that keeps it from being started is its error,
     /// too.
-    fn one(&self, planned: &Planned, at: usize, round: usize) -> Repeat {
+    fn run_once(&self, planned: &Planned, at: usize, round: usize) -> Repeat {
         let mut repeat = Repeat {
             repeat: round,
             timestamp: results::now(),

@@ -2,7 +2,7 @@
 //! compared.
 
 use crate::comparison::Comparison;
-use crate::results::{Entry, brief};
+use crate::results::{Entry, first_sentence};
 use crate::suite::Outcome;
 use serde_json::{Map, Value};
 use wellread_measure::samples::median;
@@ -32,14 +32,16 @@ pub struct Figures {
 impl Figures {
     /// Those of a task.
     pub fn of(entry: &Entry) -> Self {
-        let good = entry.good().count();
+        let good = entry.successful().count();
         let metric = |path: &[&str]| number(&entry.metrics, path);
         let steady = |names: &[&str]| {
             names.iter().find_map(|name| number(&entry.statistics, &[name, "steady", "p50"]))
         };
-        let peaks: Vec<f64> =
-            entry.good().filter_map(|run| number(&run.metrics, &["process", "peak_memory_mb"])).collect();
-        let phases = entry.good().flat_map(|repeat| &repeat.said.phases);
+        let peaks: Vec<f64> = entry
+            .successful()
+            .filter_map(|run| number(&run.metrics, &["process", "peak_memory_mb"]))
+            .collect();
+        let phases = entry.successful().flat_map(|repeat| &repeat.said.phases);
         Self {
             good,
             failed: entry.repeats.len() - good,
@@ -77,7 +79,7 @@ pub fn tasks(outcome: &Outcome) -> Table {
         let of = Figures::of(entry);
         let mut cells = row![("experiment", &entry.experiment), ("branch", &task.label)];
         cells.extend(match (of.good, &entry.error) {
-            (0, Some(error)) => row![("status", "failed"), ("reason", brief(error))],
+            (0, Some(error)) => row![("status", "failed"), ("reason", first_sentence(error))],
             (0, None) => row![("status", "unavailable"), ("reason", "not run")],
             (good, _) => row![
                 ("runs", good),

@@ -2,7 +2,7 @@
 
 use crate::comparison::{Comparison, PhaseComparison};
 use crate::plan::Planned;
-use crate::results::brief;
+use crate::results::first_sentence;
 use crate::suite::Outcome;
 use crate::summary::Figures;
 use wellread_report::number::Unit;
@@ -59,7 +59,7 @@ pub fn summary(outcome: &Outcome) -> String {
         let mut line = vec![short(&entry.experiment, most), short(&task.label, most)];
         if of.good == 0 {
             let why = entry.error.as_deref().unwrap_or("not run");
-            line.push(format!("failed: {}", short(brief(why), 60)));
+            line.push(format!("failed: {}", short(first_sentence(why), 60)));
         } else {
             let failed = of.failed;
             line.push(if failed > 0 {

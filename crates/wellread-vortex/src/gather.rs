@@ -27,7 +27,7 @@ use wellread_store::table::arrow_schema::{DataType, Field, FieldRef};
 
 /// Bytes of values above which memory is asked for before the library takes it, which ends the process where it is
 /// refused.
-const MUCH: usize = 64 << 20;
+const LARGE_ALLOCATION: usize = 64 << 20;
 
 /// Some rows of a piece.
 pub(crate) struct Part<'a> {
@@ -170,7 +170,7 @@ impl Gather<'_> {
         }
         let Some((first, rows)) = leaves.first() else { return Ok(new_empty_array(of.field.data_type())) };
         let bytes = leaves.iter().map(|(leaf, rows)| rows.len().saturating_mul(leaf.width)).sum::<usize>();
-        if bytes > MUCH && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+        if bytes > LARGE_ALLOCATION && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
             return Err(format!("not enough memory for {bytes} bytes").into());
         }
         if let Some(array) = plain_values(&leaves, bytes, of.field.data_type(), self.pool) {
@@ -257,7 +257,7 @@ fn plain_values(
 fn in_place<T: ArrowNativeType>(leaves: &[(&Leaf, &Range<usize>)]) -> Option<ScalarBuffer<T>> {
     let [(Leaf { plain: Some(Plain::Each(_, values)), width, .. }, rows)] = leaves else { return None };
     let bytes = rows.start * width..rows.end * width;
-    if bytes.len() < BufferPool::LARGE || bytes.end > values.len() || *width != size_of::<T>() {
+    if bytes.len() < BufferPool::MIN_KEPT_BYTES || bytes.end > values.len() || *width != size_of::<T>() {
         return None;
     }
     let buffer = Buffer::from(values.slice_unaligned(bytes).into_bytes());
@@ -310,13 +310,13 @@ pub(crate) struct BufferPool {
 
 impl BufferPool {
     /// Bytes from which on a buffer is kept; the allocator has smaller ones at hand.
-    const LARGE: usize = 4 << 10;
+    const MIN_KEPT_BYTES: usize = 4 << 10;
     /// Bytes of a buffer that is kept, at most.
     const KEPT: usize = 8 << 20;
 
     /// An empty buffer for so many bytes.
     fn take(&mut self, bytes: usize) -> MutableBuffer {
-        let kept = if bytes < Self::LARGE { None } else { self.free.pop() };
+        let kept = if bytes < Self::MIN_KEPT_BYTES { None } else { self.free.pop() };
         let mut out = kept.unwrap_or_else(|| MutableBuffer::with_capacity(bytes));
         out.clear();
         out.reserve(bytes);
@@ -325,7 +325,7 @@ impl BufferPool {
 
     /// The buffer's bytes, for a batch.
     fn lend(&mut self, filled: MutableBuffer) -> Buffer {
-        let large = (Self::LARGE..=Self::KEPT).contains(&filled.len());
+        let large = (Self::MIN_KEPT_BYTES..=Self::KEPT).contains(&filled.len());
         let filled = Buffer::from(filled);
         if large {
             self.lent.push(filled.clone());
@@ -364,8 +364,8 @@ mod tests {
     #[test]
     fn large_buffers_come_back_when_their_batch_is_gone() {
         let mut pool = BufferPool::default();
-        let mut filled = pool.take(BufferPool::LARGE);
-        filled.extend_from_slice(&[1u8; BufferPool::LARGE]);
+        let mut filled = pool.take(BufferPool::MIN_KEPT_BYTES);
+        filled.extend_from_slice(&[1u8; BufferPool::MIN_KEPT_BYTES]);
         let batch = pool.lend(filled);
         pool.take_back();
         assert!(pool.free.is_empty(), "it is still in use");
@@ -373,13 +373,13 @@ mod tests {
         pool.take_back();
         assert!(pool.free.is_empty(), "it was given up when it did not come back");
 
-        let mut filled = pool.take(BufferPool::LARGE);
-        filled.extend_from_slice(&[2u8; BufferPool::LARGE]);
+        let mut filled = pool.take(BufferPool::MIN_KEPT_BYTES);
+        filled.extend_from_slice(&[2u8; BufferPool::MIN_KEPT_BYTES]);
         let batch = pool.lend(filled);
         let kept = batch.as_ptr();
         drop(batch);
         pool.take_back();
-        let again = pool.take(BufferPool::LARGE);
+        let again = pool.take(BufferPool::MIN_KEPT_BYTES);
         assert_eq!((again.as_ptr(), again.len()), (kept, 0));
         // Small ones are the allocator's business.
         let small = pool.lend(MutableBuffer::from_len_zeroed(8));

@@ -20,7 +20,7 @@ use vortex::mask::Mask;
 use wellread_store::place;
 
 /// Bytes of values up to which they are decompressed when the piece is opened: coordinates, sizes, flags.
-const SMALL: usize = 64 << 10;
+const MAX_EAGER_BYTES: usize = 64 << 10;
 /// The same, at most, for values whose encoding does not let single rows be decompressed cheaply.
 const SMALL_ENOUGH: usize = 4 << 20;
 /// The assumed size of a value of no fixed size.
@@ -206,7 +206,7 @@ impl Opening<'_> {
         let decode = match self.decode {
             Decode::Nothing => false,
             Decode::UpTo(most) => {
-                bytes <= SMALL || (bytes <= most.min(SMALL_ENOUGH) && is_encoded_by_pages(&values))
+                bytes <= MAX_EAGER_BYTES || (bytes <= most.min(SMALL_ENOUGH) && is_encoded_by_pages(&values))
             }
         };
         if decode {

@@ -20,13 +20,13 @@ use wellread_store::table::{Columns, Numbers};
 const NUMBERS: usize = 8;
 
 /// A piece that is held on to.
-pub(crate) struct Held {
+pub(crate) struct HeldPiece {
     pub piece: Arc<Piece>,
     /// Rows of the table that the piece has.
     span: Range<usize>,
 }
 
-impl Held {
+impl HeldPiece {
     /// The row of the table that is the piece's first one.
     pub fn first_row(&self) -> usize {
         self.span.start
@@ -38,7 +38,7 @@ impl Held {
 pub(crate) struct Located {
     /// Pieces that are held on to, the one of the last row last. Once each: counters of references that several threads
     /// change are as slow as memory.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldPiece>,
     /// Where the rows lie that were looked up: which of the pieces, and which row of it.
     pub found: Vec<(usize, usize)>,
 }
@@ -69,7 +69,7 @@ impl Located {
             // The piece of the last row is likely to have the next one too.
             if !self.held.last().is_some_and(|held| held.span.contains(&row)) {
                 let (piece, span) = series.piece(row, source)?;
-                self.held.push(Held { piece, span });
+                self.held.push(HeldPiece { piece, span });
             }
             let Some(last) = self.held.last() else { continue };
             let at = row - last.span.start;

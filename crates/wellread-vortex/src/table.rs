@@ -41,7 +41,7 @@ const DECODED: usize = 64 << 20;
 
 /// Rows that are looked up together: the data of each of them are asked of memory while the others' are on their
 /// way.
-const AHEAD: usize = 16;
+const ROWS_AHEAD: usize = 16;
 
 /// Sets of columns that are remembered: a loader asks for few.
 const SELECTIONS: usize = 16;
@@ -246,7 +246,7 @@ impl ImageTable for VortexTable {
 }
 
 impl PageCache for Source {
-    fn most(&self) -> usize {
+    fn max_bytes(&self) -> usize {
         self.decoded.load(Ordering::Relaxed)
     }
 
@@ -274,7 +274,7 @@ impl VortexTable {
             return Err(Error::no_such_row(path, row, self.len()));
         }
         let mut rows = (0..rows.len()).map(|i| rows.at(i));
-        let mut next = Vec::with_capacity(AHEAD);
+        let mut next = Vec::with_capacity(ROWS_AHEAD);
         let ReadMemory { pool, .. } = context.get();
         let mut plan = Plan::default();
         let pick = reading(path, "cannot read the columns", || {
@@ -289,7 +289,7 @@ impl VortexTable {
                 while weight < BATCH {
                     if plan.looked_up == plan.taken {
                         next.clear();
-                        next.extend(rows.by_ref().take(AHEAD));
+                        next.extend(rows.by_ref().take(ROWS_AHEAD));
                         plan.look_up(&next, &self.source)?;
                     }
                     let Some(bytes) = plan.add() else { break };
@@ -331,7 +331,7 @@ impl VortexTable {
         located.clear();
         let mut done = 0;
         // Ends with an error, or with none where the rest is left to others.
-        let read = rows.chunks(AHEAD).try_for_each(|rows| {
+        let read = rows.chunks(ROWS_AHEAD).try_for_each(|rows| {
             located.release();
             let found = reading(&self.file.path, "cannot read rows", || {
                 located.look_up(rows, series, wanted, &self.source)

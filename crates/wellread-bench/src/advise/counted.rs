@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_store::place::{
-    self, FetchAhead, File, FileRanges, HEAD, Held, Listing, Metadata, Part, Place, ReadRanges, TAIL, Ticket,
-    note_ranges, requests, window,
+    self, FetchAhead, File, FileRanges, HEAD, Listing, Metadata, Part, Place, ReadRanges, TAIL, Ticket,
+    TicketContent, note_ranges, requests, window,
 };
 
 /// The prefix of the path.
@@ -24,7 +24,7 @@ const SCHEME: &str = "wellread-counted://";
 /// Ends of files that are kept.
 const KEPT: usize = 1 << 10;
 /// Bytes that a reader's requests ahead hold, as a link's do if nothing else is said.
-pub(super) const MOST: u64 = 256 << 20;
+pub(super) const MAX_BYTES_AHEAD: u64 = 256 << 20;
 
 #[derive(Debug)]
 struct Counted;
@@ -70,7 +70,7 @@ impl Place for Counted {
     }
 
     fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
-        let most = most.map_or(MOST, |most| most.min(MOST));
+        let most = most.map_or(MAX_BYTES_AHEAD, |most| most.min(MAX_BYTES_AHEAD));
         Some(Box::new(Asking { most, held: Arc::default() }))
     }
 }
@@ -163,7 +163,7 @@ struct Asked {
     held: Arc<AtomicU64>,
 }
 
-impl Held for Asked {
+impl TicketContent for Asked {
     fn give_up(&mut self) {
         let mut held = lock(&HELD);
         for path in self.files.drain(..) {

@@ -24,7 +24,7 @@ use wellread_store::{Scratch, Store, read_region};
 const SINGLE: usize = 8;
 
 /// Differences between one or two rounds that may be chance.
-const FEW: f64 = 0.1;
+const CHANCE_DIFFERENCE: f64 = 0.1;
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,7 @@ impl Series {
     }
 
     /// Whether an alternative is worse than the best by more than `negligible` and beyond doubt. With too few rounds
-    /// for an interval, it is where it was so in each of them. With one or two rounds, by more than [`FEW`]. Where some
+    /// for an interval, it is where it was so in each of them. With one or two rounds, by more than [`CHANCE_DIFFERENCE`]. Where some
     /// of many rounds say "never", of which there is no ratio, it is where it was so in all but [`exceptions`].
     pub fn is_clearly_worse(&self, one: usize, negligible: f64) -> bool {
         let Some(best) = self.best().filter(|_| !self.values[one].is_empty()) else { return true };
@@ -115,7 +115,7 @@ impl Series {
             Verdict::Faster | Verdict::NoDifference => false,
             Verdict::TooFewData => {
                 let pairs = || self.values[one].iter().zip(&self.values[best]);
-                let most = 1.0 + if pairs().count() < 3 { FEW } else { negligible };
+                let most = 1.0 + if pairs().count() < 3 { CHANCE_DIFFERENCE } else { negligible };
                 let worse = pairs().filter(|(this, of_best)| **this > most * **of_best).count();
                 worse + exceptions(pairs().count()) >= pairs().count()
             }

@@ -21,7 +21,7 @@ use wellread_store::subset::Subset;
 
 /// The requests, bytes and seconds of an image.
 #[derive(Clone, Copy, Debug)]
-struct Each {
+struct ImageRequests {
     requests: f64,
     bytes: f64,
     /// Images per second that this machine reads and decodes of its own files.
@@ -45,7 +45,7 @@ pub(super) fn predict(
         match asked(study, candidate) {
             Ok(asked) => {
                 let (requests, bytes) = asked.of_all(study.sample.of as u64);
-                let each = Each { requests, bytes, local };
+                let each = ImageRequests { requests, bytes, local };
                 predictions.push(of(name, each, &link, study.sample.of, study.settings.price_per_1000));
             }
             Err(why) => notes.push(format!("{name}: its time over the link is not known: {why:#}")),
@@ -55,7 +55,13 @@ pub(super) fn predict(
     Ok(Some(LinkAdvice { link, predictions }))
 }
 
-fn of(name: String, each: Each, link: &LinkSpeed, images: usize, price: Option<f64>) -> LinkPrediction {
+fn of(
+    name: String,
+    each: ImageRequests,
+    link: &LinkSpeed,
+    images: usize,
+    price: Option<f64>,
+) -> LinkPrediction {
     let seconds = [
         ("latency", each.requests * link.latency_s / link.in_flight.max(1) as f64),
         ("bandwidth", each.bytes / link.bytes_per_s),
@@ -89,8 +95,8 @@ impl Asked {
     fn of_all(self, images: u64) -> (f64, f64) {
         let each = |sum: u64| sum as f64 / self.images.max(1) as f64;
         let all = (each(self.bytes) * images as f64).ceil();
-        let is_short = self.bytes < place::GAP * self.requests;
-        if is_short && self.files * 2 <= self.images && all <= (counted::MOST / 2) as f64 {
+        let is_short = self.bytes < place::MAX_GAP * self.requests;
+        if is_short && self.files * 2 <= self.images && all <= (counted::MAX_BYTES_AHEAD / 2) as f64 {
             let requests = (all / place::STRIDE as f64).ceil().max(self.files as f64);
             return (requests / images.max(1) as f64, each(self.bytes));
         }
@@ -141,7 +147,7 @@ mod tests {
         assert_eq!(table.of_all(1_000_000), (0.9, 4500.0), "it is larger than half of a loader's room");
         let files = Asked { files: 100, ..table };
         assert_eq!(files.of_all(2000), (0.9, 4500.0));
-        let long = Asked { bytes: 90 * place::GAP, ..table };
+        let long = Asked { bytes: 90 * place::MAX_GAP, ..table };
         assert_eq!(long.of_all(20).0, 0.9);
     }
 
@@ -157,7 +163,7 @@ mod tests {
             at_once: 32,
         };
         let predicted = |requests, bytes, local| {
-            of("tiff".into(), Each { requests, bytes, local }, &link, 2000, Some(0.0004))
+            of("tiff".into(), ImageRequests { requests, bytes, local }, &link, 2000, Some(0.0004))
         };
         let one = predicted(1.0, 1e4, 1e6);
         assert_eq!((one.bound_by, one.images_per_s.round()), ("latency", 2500.0));

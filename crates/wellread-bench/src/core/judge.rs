@@ -95,7 +95,7 @@ impl Judge {
     /// Why nothing is advised from figures of this noise; `None` where it is small enough.
     pub(crate) fn too_noisy(&self) -> Option<String> {
         let noise = self.noise.filter(|noise| *noise > TOO_NOISY)?;
-        Some(format!("{}: measure again on an idle machine", twice(noise)))
+        Some(format!("{}: measure again on an idle machine", noise_in_words(noise)))
     }
 
     /// How a sentence begins that would else be read as advice, where nothing can be advised from the figures; empty where they
@@ -103,7 +103,7 @@ impl Judge {
     pub(crate) fn in_this_run(&self) -> String {
         let noise = self.noise.filter(|noise| *noise > TOO_NOISY);
         noise.map_or(String::new(), |noise| {
-            format!("In this run, which is too noisy for conclusions ({}): ", twice(noise))
+            format!("In this run, which is too noisy for conclusions ({}): ", noise_in_words(noise))
         })
     }
 
@@ -137,7 +137,7 @@ impl Judge {
 }
 
 /// A noise floor in words.
-fn twice(noise: f64) -> String {
+fn noise_in_words(noise: f64) -> String {
     format!("one variant measured twice differed by up to {:.0} %", 100.0 * noise)
 }
 
@@ -207,7 +207,7 @@ impl Comparison {
             // The other one may be the larger, beyond doubt.
             Verdict::Unclear if self.ratio.high < 1.0 => "; the interval is below 1".to_owned(),
             Verdict::Unclear => "; the interval holds 1".to_owned(),
-            Verdict::Noise(noise) => format!("; but {}", twice(noise)),
+            Verdict::Noise(noise) => format!("; but {}", noise_in_words(noise)),
             Verdict::TooFew(n) => format!("; {}", too_few(n, &self.hint)),
         }
     }

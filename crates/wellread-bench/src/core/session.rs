@@ -57,7 +57,7 @@ const MIN_TIME_LEFT: f64 = 0.25;
 pub(crate) const MIN_ROUNDS: usize = 3;
 
 /// A benchmark is late from so much of its time on.
-const LATE: f64 = 1.25;
+const LATE_SHARE: f64 = 1.25;
 
 /// The progress of a run, and the time of its benchmarks.
 pub struct TimeBudget {
@@ -125,7 +125,7 @@ impl Session<'_> {
     /// Whether the running benchmark has taken more than that: figures that only stand beside its own are left out
     /// then.
     pub fn is_late(&self) -> bool {
-        self.pace.since.get().elapsed() > self.budget().mul_f64(LATE)
+        self.pace.since.get().elapsed() > self.budget().mul_f64(LATE_SHARE)
     }
 
     /// The same in seconds.

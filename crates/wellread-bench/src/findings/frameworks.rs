@@ -6,7 +6,7 @@ use crate::core::judge::Judge;
 use crate::core::series::{Series, by_median, in_python, series, telling_batch_size};
 use crate::core::words::workers;
 use crate::core::words::{number, percent};
-use crate::model_loop::thresholds::LITTLE;
+use crate::model_loop::thresholds::SMALL_SHARE;
 use std::collections::BTreeMap;
 use wellread_report::{Cell, Finding, Severity, Table};
 
@@ -173,7 +173,7 @@ fn waiting(table: &Table, judge: &Judge) -> Vec<Finding> {
         );
         // Good news is what the interval of the slowest says too.
         let (severity, few) = match judge.median(&worst.values) {
-            Some(interval) if interval.high < LITTLE => (Severity::Good, String::new()),
+            Some(interval) if interval.high < SMALL_SHARE => (Severity::Good, String::new()),
             Some(_) => (Severity::Info, String::new()),
             None => (Severity::Caution, format!("; {}", judge.too_few(worst.values.len()))),
         };

@@ -1,10 +1,10 @@
 //! Shares of waiting and of computing that upstream and MLPerf Storage call small or large, and the words for them.
 
 /// Share of a step below which loading is no bottleneck, as upstream has it.
-pub(crate) const LITTLE: f64 = 0.3;
+pub(crate) const SMALL_SHARE: f64 = 0.3;
 
 /// Share of a step above which it is one.
-pub(super) const MUCH: f64 = 0.5;
+pub(super) const LARGE_SHARE: f64 = 0.5;
 
 /// Shares of computing that MLPerf Storage asks for, and the words for a run that reaches them.
 pub const UTILISATION_MARKS: [(f64, &str); 2] = [(0.9, "reaches 90 %"), (0.7, "reaches 70 %")];

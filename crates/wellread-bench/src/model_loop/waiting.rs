@@ -7,7 +7,7 @@
 //! A share is small for two reasons: loading is fast, or the loader had read the batches before the first step was counted.
 //! Rows tell them apart: `steps` that do not outnumber `batches_ahead` measured no loading. Such a share is a lower bound.
 
-use super::thresholds::{LITTLE, MUCH, advice, utilisation_mark};
+use super::thresholds::{LARGE_SHARE, SMALL_SHARE, advice, utilisation_mark};
 use crate::choices::Mode;
 use crate::core::judge::Judge;
 use crate::core::series::{Series, series};
@@ -37,8 +37,8 @@ impl Bottleneck {
     /// The limit by a share of waiting alone.
     fn of(share: f64) -> Self {
         match share {
-            share if share < LITTLE => Self::Model,
-            share if share <= MUCH => Self::Both,
+            share if share < SMALL_SHARE => Self::Model,
+            share if share <= LARGE_SHARE => Self::Both,
             _ => Self::Loading,
         }
     }
@@ -120,7 +120,7 @@ fn binds(shares: &Series, interval: Option<&Interval>, ahead: Option<String>, ju
         Some(why) if low != Bottleneck::Loading => Bottleneck::Unclear(why),
         _ if low == high => low,
         _ => {
-            let limit = if low == Bottleneck::Model { LITTLE } else { MUCH };
+            let limit = if low == Bottleneck::Model { SMALL_SHARE } else { LARGE_SHARE };
             Bottleneck::Unclear(format!("the interval reaches beyond {:.0} % {}", 100.0 * limit, MORE_ROUNDS))
         }
     }

@@ -15,17 +15,17 @@ use wellread_loader::{Dataset, Loader};
 use wellread_store::place::{Link, Recording};
 use wellread_store::subset::Subset;
 
-/// Most images of the epoch, and bytes of their pixels unless there are fewer than [`FEW`].
+/// Most images of the epoch, and bytes of their pixels unless there are fewer than [`MIN_IMAGES`].
 const IMAGES: usize = 2048;
 const BYTES: usize = 256 << 20;
-const FEW: usize = 32;
+const MIN_IMAGES: usize = 32;
 
 /// Images per second that the link to a set gives at best; `None` where nothing went over it.
 pub(super) fn limit(session: &Session<'_>, set: &FormatSet, link: &dyn Link) -> Result<Option<f64>> {
     let store = session.open(set)?;
     let info = store.row_info(0)?;
     let each = (info.shape.pixels() * info.dtype.size()).max(1);
-    let images = store.len().min(IMAGES).min((BYTES / each).max(FEW));
+    let images = store.len().min(IMAGES).min((BYTES / each).max(MIN_IMAGES));
     let config = session.config;
     let order = Permutation::new(store.len(), config.seed, 0);
     let mut rows: Vec<usize> = (0..images).map(|i| order.at(i)).collect();

@@ -17,7 +17,7 @@ use std::time::Duration;
 use wellread_measure::page_cache;
 
 /// How often more pages are dropped that stayed.
-const DROPS: usize = 3;
+const MAX_DROPS: usize = 3;
 
 /// The sets whose pages were dropped, with their files.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Pages {
     pub(super) fn drop_of(&self, set: &Path, files: Vec<PathBuf>) -> Result<()> {
         let mut report = page_cache::drop_pages(&files);
         // Pages that are being written or read at this moment stay; soon after they can go.
-        for _ in 0..DROPS {
+        for _ in 0..MAX_DROPS {
             if report.complete {
                 break;
             }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// The recipe that is being run, for those that record what they were asked.
 #[derive(Clone)]
-pub struct Current {
+pub struct RunningRecipe {
     /// The command as it would be typed.
     pub command: String,
     /// The whole recipe.
@@ -20,11 +20,11 @@ pub struct Current {
 
 thread_local! {
     /// Runs of a recipe follow one another on the thread that began it.
-    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<RunningRecipe>> = const { RefCell::new(None) };
 }
 
 /// Does `work`, a run of a recipe.
-pub fn with_current<T>(recipe: Current, work: impl FnOnce() -> T) -> T {
+pub fn with_current<T>(recipe: RunningRecipe, work: impl FnOnce() -> T) -> T {
     CURRENT.set(Some(recipe));
     let result = work();
     CURRENT.set(None);
@@ -32,7 +32,7 @@ pub fn with_current<T>(recipe: Current, work: impl FnOnce() -> T) -> T {
 }
 
 /// The recipe that is being run, if one is.
-pub fn current() -> Option<Current> {
+pub fn current() -> Option<RunningRecipe> {
     CURRENT.with_borrow(Clone::clone)
 }
 

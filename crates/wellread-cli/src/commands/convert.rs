@@ -22,7 +22,7 @@ use check::{Check, Checked};
 use complete::bytes_of_pixels;
 use features::{Features, JoinUnmatched, Joining, features_of, parse_join_unmatched};
 use layouts::LayoutArg;
-use left_behind::{LeftBehind, warn_of_surprises};
+use left_behind::{LeftBehind, warn_of_unlike_channels};
 use on_cluster::OnValues;
 use std::path::{Path, PathBuf};
 use target::{check_files, check_paths, refuse_ignored, target_format};
@@ -131,7 +131,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     source.hints().complete(0..source.len())?;
     check_paths(&args.source, &args.target)?;
     let types = checked_types(&*source, args)?;
-    warn_of_surprises(&*source, args.open.cells.adds_mask(), ui);
+    warn_of_unlike_channels(&*source, args.open.cells.adds_mask(), ui);
     let left_behind = LeftBehind::of(&*source, args.open.sites.missing);
     left_behind.say(&*source, ui);
     let mut options = args.write.options();

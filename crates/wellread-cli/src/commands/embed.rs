@@ -211,7 +211,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     }
     if args.input.takes_by_number()
         && let Some(mixed) =
-            mixed_channels::find(&*store, None, args.input.numbers().as_deref(), mixed_channels::MOST)
+            mixed_channels::find(&*store, None, args.input.numbers().as_deref(), mixed_channels::MAX_IMAGES)
     {
         ui.warn(format!("note: {mixed}"));
     }

@@ -17,7 +17,9 @@
 //!
 //! `{out}` in a value stands for the results folder of the study, `{recipe}` for the folder that the recipe is in.
 
-use super::command_line::{Current, joined, remove, replace, split, value, with_current, working_folder};
+use super::command_line::{
+    RunningRecipe, joined, remove, replace, split, value, with_current, working_folder,
+};
 use super::program::{Parse, Program, Run};
 use super::result_file::local_folder;
 use super::{distinct, is_same_file, recorded_paths};
@@ -80,7 +82,7 @@ pub fn run(path: &Path, out: &Path, program: &Program, ui: Ui) -> Outcome {
     for (i, step) in steps.into_iter().enumerate() {
         let command = joined(step.words);
         ui.say(format!("\n[{} of {of}] {}: {command}", i + 1, step.name));
-        let current = Current { command: command.clone(), text: recipe.clone() };
+        let current = RunningRecipe { command: command.clone(), text: recipe.clone() };
         let result = with_current(current, || (step.run)(program.start.clone(), ui.nested()));
         let error = match result {
             Ok(()) => None,
@@ -238,8 +240,9 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
     let run = (program.parse)(&words)
         .map_err(|e| failed(format!("this version does not take its command: {e}")))?;
     let text = old.detail("/configuration/recipe").cloned().unwrap_or_default();
-    let done =
-        with_current(Current { command: command.clone(), text }, || run(program.start.clone(), ui.nested()));
+    let done = with_current(RunningRecipe { command: command.clone(), text }, || {
+        run(program.start.clone(), ui.nested())
+    });
     let with_hint = |why: String| lost.iter().fold(why, |why, hint| format!("{why} {hint}"));
     done.map_err(|failure| match failure {
         Failure::Failed(why) => Failure::Failed(with_hint(why)),

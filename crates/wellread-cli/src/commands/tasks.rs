@@ -182,7 +182,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
                     from the results";
         return Err(Failure::Failed(format!("{why}\n{hint}")));
     }
-    if outcome.entries.iter().all(|entry| entry.good().next().is_none()) {
+    if outcome.entries.iter().all(|entry| entry.successful().next().is_none()) {
         let first = outcome.entries.iter().find_map(|entry| entry.error.clone()).unwrap_or_default();
         return Err(Failure::Failed(format!("every task failed; the first: {first}")));
     }

@@ -21,7 +21,7 @@ use wellread_store::direct::Fault::{self, Irregular};
 use wellread_store::direct::little_endian;
 
 /// Bytes of a segment that is kept whole.
-const SMALL: usize = 16 << 10;
+const MAX_WHOLE_BYTES: usize = 16 << 10;
 /// Bytes of an entry in the table of groups.
 const ENTRY: usize = 4;
 /// Bytes of a run's length.
@@ -168,7 +168,7 @@ impl Segment {
         let room = blocks.room().saturating_sub(self.offset);
         let head = blocks.read(self.block, self.offset, HEAD.min(room), raw)?;
         let length = self.length(blocks, head, stored)?;
-        let made = if length <= SMALL {
+        let made = if length <= MAX_WHOLE_BYTES {
             Kept::Whole(blocks.read(self.block, self.offset, length, raw)?.into())
         } else {
             let head = head.into();

@@ -5,7 +5,7 @@
 //! ```
 
 use super::fingerprint::ModelRecord;
-use super::making::{Making, check_out, complete, summary};
+use super::making::{UnfinishedTable, check_out, complete, summary};
 use super::options::EmbedOptions;
 use super::outcome::{Event, Summary};
 use super::ready::{Described, dataset_of};
@@ -17,7 +17,7 @@ use wellread_store::{Error, Store};
 
 /// The work that is left.
 #[derive(Debug)]
-pub enum Left {
+pub enum RemainingWork {
     /// Nothing: the table is there, and is what would be written.
     Nothing(Summary),
     /// Parts, by their numbers.
@@ -39,7 +39,7 @@ pub struct Gatherer<'a> {
 }
 
 struct Begun {
-    making: Making,
+    making: UnfinishedTable,
     model: ModelRecord,
     resumed: usize,
     begin: Stopwatch,
@@ -59,7 +59,7 @@ impl<'a> Gatherer<'a> {
     ///
     /// # Errors
     /// The node has another set. A table is there. There are parts of something else.
-    pub fn begin(&mut self, opened: &Described, tell: &dyn Fn(&Event<'_>)) -> Result<Left> {
+    pub fn begin(&mut self, opened: &Described, tell: &dyn Fn(&Event<'_>)) -> Result<RemainingWork> {
         let (options, images) = (self.options, self.dataset.len());
         let store = self.dataset.store();
         if opened.images != images || opened.part == 0 {
@@ -75,12 +75,12 @@ impl<'a> Gatherer<'a> {
             backend: opened.backend.clone(),
         };
         if let Some(found) = complete(options, &opened.made_of, store)? {
-            return Ok(Left::Nothing(Summary {
+            return Ok(RemainingWork::Nothing(Summary {
                 complete: true,
                 ..summary(found, &model, options, images, 0.0)
             }));
         }
-        let making = Making::begin(options, &opened.made_of, [images, opened.part], tell)?;
+        let making = UnfinishedTable::begin(options, &opened.made_of, [images, opened.part], tell)?;
         let parts = making.left(store);
         let left: usize = parts.iter().map(|&part| making.images_of(part)).sum();
         let resumed = images - left;
@@ -89,7 +89,7 @@ impl<'a> Gatherer<'a> {
         }
         let folder = making.folder.clone();
         self.begun = Some(Begun { making, model, resumed, begin: Stopwatch::start() });
-        Ok(Left::Parts { parts, images: left, folder })
+        Ok(RemainingWork::Parts { parts, images: left, folder })
     }
 
     /// Notes that a part is whole.

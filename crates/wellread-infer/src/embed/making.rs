@@ -1,7 +1,7 @@
 //! The table while it is made: parts in a folder beside its place, then one file.
 //!
 //! ```text
-//!  check_out, complete ─▶ Making::begin ─▶ which parts are left ─▶ … completed(part) … ─▶ finish: joined, moved to its place
+//!  check_out, complete ─▶ UnfinishedTable::begin ─▶ which parts are left ─▶ … completed(part) … ─▶ finish: joined, moved to its place
 //!                                                                                      └▶ give_up: kept for --resume
 //! ```
 
@@ -101,7 +101,7 @@ pub(super) fn summary(
 }
 
 /// The table while it is made.
-pub(super) struct Making {
+pub(super) struct UnfinishedTable {
     staged: Staged,
     /// Where the parts are.
     pub folder: PathBuf,
@@ -111,7 +111,7 @@ pub(super) struct Making {
     part: usize,
 }
 
-impl Making {
+impl UnfinishedTable {
     /// Begins it, or goes on with what a run of the same line has left. `part` is the number of images of a part.
     ///
     /// # Errors

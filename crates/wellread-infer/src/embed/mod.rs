@@ -44,7 +44,7 @@ mod table;
 mod work;
 
 pub use features::Pool;
-pub use gather::{Gatherer, Left};
+pub use gather::{Gatherer, RemainingWork};
 pub use node::PartWorker;
 pub use options::{EmbedOptions, ModelName};
 pub use outcome::{Event, Summary};

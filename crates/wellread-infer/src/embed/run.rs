@@ -1,6 +1,6 @@
 //! All of it in order, on this machine: images to features, parts, the table.
 
-use super::making::{Making, check_out, complete, summary};
+use super::making::{UnfinishedTable, check_out, complete, summary};
 use super::options::EmbedOptions;
 use super::outcome::{Event, Summary};
 use super::ready::{Ready, dataset_of};
@@ -24,7 +24,7 @@ pub fn run(store: Box<dyn Store>, options: &EmbedOptions, tell: &dyn Fn(&Event<'
     if let Some(found) = complete(options, &made_of, dataset.store())? {
         return Ok(Summary { complete: true, ..summary(found, &model, options, images, 0.0) });
     }
-    let making = Making::begin(options, &made_of, [images, part], tell)?;
+    let making = UnfinishedTable::begin(options, &made_of, [images, part], tell)?;
     let first = making.first_left(dataset.store());
     let resumed = making.images_of_first(first);
     if resumed > 0 {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use wellread_store::place::Wanted;
 
 /// Bytes that are fetched together, at most; more is read chunk by chunk.
-const MOST: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Position and length in a file.
 pub(super) type Extent = (u64, u64);
@@ -47,7 +47,7 @@ impl Ahead {
         self.0.dedup_by_key(|chunk| chunk.position());
         let bytes = self.0.iter().fold(0, |sum: u64, chunk| sum.saturating_add(chunk.extent.1));
         // One alone is read when it is wanted.
-        if self.0.len() < 2 || bytes > MOST || !self.read() {
+        if self.0.len() < 2 || bytes > MAX_BYTES || !self.read() {
             self.0.clear();
         }
     }

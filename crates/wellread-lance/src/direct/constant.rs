@@ -6,7 +6,7 @@ use lance_encoding::decoder::{ColumnInfo, PageEncoding};
 use lance_encoding::format::metadata::page_layout::Layout;
 
 /// Bytes of a value that is looked at, at most.
-const MOST: u64 = 4096;
+const MAX_VALUE_BYTES: u64 = 4096;
 
 /// The one value, as it is stored, of a column outside of lists that has it in all its `rows` rows. It is `None` where there are
 /// others or nulls.
@@ -19,7 +19,9 @@ pub(crate) fn only_value(input: &Input, column: &ColumnInfo, rows: usize) -> Opt
         // Levels in buffers of their own would tell of nulls.
         let value = match (&constant.inline_value, &*page.buffer_offsets_and_sizes) {
             (Some(value), []) => value.to_vec(),
-            (None, &[(at, length)]) if length <= MOST => input.read(at, length, &mut room).ok()?.to_vec(),
+            (None, &[(at, length)]) if length <= MAX_VALUE_BYTES => {
+                input.read(at, length, &mut room).ok()?.to_vec()
+            }
             _ => return None,
         };
         if null_level(&constant.layers, 0) != Some(0) || only.as_ref().is_some_and(|only| *only != value) {

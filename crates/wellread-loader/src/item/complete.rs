@@ -24,7 +24,7 @@ use wellread_store::Result;
 
 /// Where the image's floats are.
 #[derive(Clone, Copy, PartialEq)]
-enum At {
+enum FloatsAt {
     /// In the batch: they are what it holds, or will be when no step is left.
     Out,
     /// In the intermediate buffer.
@@ -50,16 +50,16 @@ impl PostReadBuffers {
         // Floats that are not yet what the batch holds need memory of their own.
         let is_half = matches!(compiled.output, Output::F16 | Output::BF16);
         let (read, mut at) = match item.destination {
-            PixelDestination::Out { .. } => (&mut [][..], At::Out),
+            PixelDestination::Out { .. } => (&mut [][..], FloatsAt::Out),
             PixelDestination::Turned { start } | PixelDestination::Stored { start } => {
-                (&mut intermediate[start..start + item.intermediate], At::Intermediate)
+                (&mut intermediate[start..start + item.intermediate], FloatsAt::Intermediate)
             }
             PixelDestination::Straight { start } | PixelDestination::Maximum { start } => {
                 let read = &mut intermediate[start..start + item.intermediate];
                 let to = match (item.resampled, compiled.post_process.is_some() && is_half) {
-                    (true, _) => At::Turned,
-                    (false, true) => At::Own,
-                    (false, false) => At::Out,
+                    (true, _) => FloatsAt::Turned,
+                    (false, true) => FloatsAt::Own,
+                    (false, false) => FloatsAt::Out,
                 };
                 self.turn(job, item, affine, read, out, to)?;
                 (read, to)
@@ -68,8 +68,8 @@ impl PostReadBuffers {
         if item.resampled {
             let images = out.len() / compiled.output.dtype(item.info.dtype).size();
             let Self { turned, floats, resized, resampler, .. } = self;
-            let source = if at == At::Turned { &turned[..] } else { &*read };
-            at = if is_half { At::Own } else { At::Out };
+            let source = if at == FloatsAt::Turned { &turned[..] } else { &*read };
+            at = if is_half { FloatsAt::Own } else { FloatsAt::Out };
             let target = if is_half {
                 grow(floats, images, job.dataset)?;
                 &mut floats[..images]
@@ -123,13 +123,13 @@ impl PostReadBuffers {
                 finish.run(level, item.draws, floats, size, last, (&mut *percentiles, origin));
             }
         };
-        if at == At::Out {
+        if at == FloatsAt::Out {
             if compiled.post_process.is_some() {
                 finish(bytemuck::cast_slice_mut(&mut *out));
             }
         } else {
             let halves: &mut [u16] = bytemuck::cast_slice_mut(&mut *out);
-            let floats = if at == At::Own { &mut floats[..halves.len()] } else { read };
+            let floats = if at == FloatsAt::Own { &mut floats[..halves.len()] } else { read };
             finish(floats);
             narrow(level, compiled.output, floats, halves);
         }
@@ -145,7 +145,7 @@ impl PostReadBuffers {
         affine: &[Affine],
         read: &mut [f32],
         out: &mut [u8],
-        to: At,
+        to: FloatsAt,
     ) -> Result<()> {
         let (compiled, level) = (&job.arrays[item.array].compiled, Level::detect());
         let (height, width) = (item.placement.height, item.placement.width);
@@ -193,15 +193,15 @@ impl PostReadBuffers {
             }
         }
         let (target, output) = match to {
-            At::Turned => {
+            FloatsAt::Turned => {
                 grow(turned, pixels, job.dataset)?;
                 (bytes_of(&mut turned[..pixels]), Output::F32)
             }
-            At::Own => {
+            FloatsAt::Own => {
                 grow(floats, pixels, job.dataset)?;
                 (bytes_of(&mut floats[..pixels]), Output::F32)
             }
-            At::Out | At::Intermediate => (out, compiled.output),
+            FloatsAt::Out | FloatsAt::Intermediate => (out, compiled.output),
         };
         let source: &[u8] = &bytes_of(source)[..pixels * dtype.size()];
         let planes = source.chunks_exact(plane * dtype.size());

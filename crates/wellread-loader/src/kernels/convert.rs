@@ -7,7 +7,7 @@
 use super::affine::Affine;
 use super::patch::Patch;
 use super::reorient::Reorient;
-use super::write::{Floats, Halves, Same};
+use super::write::{Floats, Halves, UnchangedBytes};
 use crate::dtype::Output;
 use crate::orientation::{Orientation, Turn};
 use crate::simd::{Level, dispatch};
@@ -94,10 +94,10 @@ pub(crate) fn convert_patch(
                     }
                 )*
                 (Output::Stored, dtype) => match dtype.size() {
-                    1 => reorient!([u8; 1], Same),
-                    2 => reorient!([u8; 2], Same),
-                    4 => reorient!([u8; 4], Same),
-                    _ => reorient!([u8; 8], Same),
+                    1 => reorient!([u8; 1], UnchangedBytes),
+                    2 => reorient!([u8; 2], UnchangedBytes),
+                    4 => reorient!([u8; 4], UnchangedBytes),
+                    _ => reorient!([u8; 8], UnchangedBytes),
                 },
             }
         };

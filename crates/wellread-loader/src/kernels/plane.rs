@@ -123,7 +123,7 @@ pub(crate) struct FieldPart<'a> {
 
 /// `(v - dark) * gain` for a plane of rows of `width` pixels.
 pub(crate) fn correct(level: Level, field: FieldPart<'_>, width: usize, plane: &mut [f32]) {
-    dispatch(level, Correct { field, width, plane });
+    dispatch(level, FieldCorrection { field, width, plane });
 }
 
 /// Makes the pixels of a plane 0 that a mask did not leave in: those of which `own` has 0.
@@ -133,13 +133,13 @@ pub(crate) fn zero_others(own: &[u8], plane: &mut [f32]) {
     }
 }
 
-struct Correct<'a> {
+struct FieldCorrection<'a> {
     field: FieldPart<'a>,
     width: usize,
     plane: &'a mut [f32],
 }
 
-impl Kernel for Correct<'_> {
+impl Kernel for FieldCorrection<'_> {
     #[inline(always)]
     fn run(self) {
         let FieldPart { dark, gain, stride } = self.field;

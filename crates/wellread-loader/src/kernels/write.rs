@@ -21,9 +21,9 @@ pub(super) trait Write<R> {
 }
 
 /// The bytes themselves.
-pub(super) struct Same;
+pub(super) struct UnchangedBytes;
 
-impl<R: Raw> Write<R> for Same {
+impl<R: Raw> Write<R> for UnchangedBytes {
     type Out = R;
 
     #[inline(always)]

@@ -29,7 +29,7 @@ pub(super) const ALIGNMENT: usize = 64;
 
 /// Bytes from which on a buffer is asked for in large pages. For smaller ones, a part of a page or the rounding
 /// would weigh.
-pub(super) const LARGE: usize = 8 << 20;
+pub(super) const MIN_LARGE_PAGE_BYTES: usize = 8 << 20;
 /// Bytes of a large page, or a multiple of its.
 #[cfg(any(test, all(target_os = "linux", not(miri))))]
 pub(super) const LARGE_PAGE: usize = 2 << 20;
@@ -80,7 +80,7 @@ enum Owner {
 impl AlignedBytes {
     pub(super) fn new(len: usize) -> Option<Self> {
         #[cfg(all(target_os = "linux", not(miri)))]
-        if len >= LARGE {
+        if len >= MIN_LARGE_PAGE_BYTES {
             return Self::mapped(len);
         }
         // Not `Layout` with an alignment of 64: the system allocator can give zeroed pages for free only at

@@ -18,7 +18,7 @@ pub use aligned::BatchMemory;
 pub(crate) use buffer::{BatchBuffer, Fill, PartMemory};
 pub(crate) use layout::{ArrayLayout, RowMemory, lay_out};
 
-use aligned::{AlignedBytes, ForkInheritance, LARGE};
+use aligned::{AlignedBytes, ForkInheritance, MIN_LARGE_PAGE_BYTES};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ impl BufferPool {
 
     /// Whether the next buffer would be a new one although `expected` are in use, and is worth waiting for one of those.
     pub(crate) fn should_wait_for_buffer(&self, expected: usize) -> bool {
-        if self.bytes < LARGE || self.source.is_some() {
+        if self.bytes < MIN_LARGE_PAGE_BYTES || self.source.is_some() {
             return false;
         }
         let state = self.lock();

@@ -13,7 +13,12 @@ fn one(shape: Shape) -> Arc<[ArrayLayout]> {
 
 #[test]
 fn large_buffers_are_zero_and_can_be_written_to() {
-    for len in [LARGE - 1, LARGE, LARGE + 1, LARGE + LARGE_PAGE + 4097] {
+    for len in [
+        MIN_LARGE_PAGE_BYTES - 1,
+        MIN_LARGE_PAGE_BYTES,
+        MIN_LARGE_PAGE_BYTES + 1,
+        MIN_LARGE_PAGE_BYTES + LARGE_PAGE + 4097,
+    ] {
         let mut buffer = AlignedBytes::new(len).unwrap();
         assert_eq!(buffer.as_slice().len(), len);
         assert!(buffer.as_slice().iter().all(|&byte| byte == 0));
@@ -25,17 +30,17 @@ fn large_buffers_are_zero_and_can_be_written_to() {
 #[cfg(all(target_os = "linux", not(miri)))]
 #[test]
 fn what_a_forked_process_lacks_is_not_taken_apart_there() {
-    let buffer = AlignedBytes::new(LARGE).unwrap();
+    let buffer = AlignedBytes::new(MIN_LARGE_PAGE_BYTES).unwrap();
     // SAFETY: the child maps, drops, asks and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let place = buffer.start.as_ptr().cast();
         let (access, kind) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: where the buffer was there is nothing; another mapping may lie there, as this one is asked to.
-        let other = unsafe { libc::mmap(place, LARGE, access, kind, -1, 0) };
+        let other = unsafe { libc::mmap(place, MIN_LARGE_PAGE_BYTES, access, kind, -1, 0) };
         drop(buffer);
         // SAFETY: it asks whether pages are mapped, which an error would deny.
-        let there = unsafe { libc::msync(other, LARGE, libc::MS_ASYNC) } == 0;
+        let there = unsafe { libc::msync(other, MIN_LARGE_PAGE_BYTES, libc::MS_ASYNC) } == 0;
         // SAFETY: it ends the process without what the parent has registered.
         unsafe { libc::_exit(i32::from(!(there && other == place))) };
     }
@@ -69,7 +74,7 @@ fn memory_is_aligned_reused_and_bounded() {
 #[test]
 fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
     let (minute, go_on) = (Duration::from_mins(1), AtomicBool::new(false));
-    let pool = Arc::new(BufferPool::new(LARGE, 1, 2, None));
+    let pool = Arc::new(BufferPool::new(MIN_LARGE_PAGE_BYTES, 1, 2, None));
     let first = pool.take().unwrap();
     assert!(!pool.should_wait_for_buffer(2), "one is in use");
     let second = pool.take().unwrap();
@@ -96,7 +101,7 @@ fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
     assert!(pool.should_wait_for_buffer(2), "twice as many are in use");
     pool.give(second);
     assert!(!pool.should_wait_for_buffer(2));
-    let small = BufferPool::new(LARGE - 1, 1, 2, None);
+    let small = BufferPool::new(MIN_LARGE_PAGE_BYTES - 1, 1, 2, None);
     let _one = small.take();
     assert!(!small.should_wait_for_buffer(1), "a new one is there sooner");
 }
@@ -104,8 +109,8 @@ fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
 #[cfg(all(target_os = "linux", not(miri)))]
 #[test]
 fn a_forked_process_has_what_was_delivered_and_nothing_else() {
-    let pool = Arc::new(BufferPool::new(LARGE, 1, 4, None));
-    let shape = Shape::plane(LARGE / 4096, 1024);
+    let pool = Arc::new(BufferPool::new(MIN_LARGE_PAGE_BYTES, 1, 4, None));
+    let shape = Shape::plane(MIN_LARGE_PAGE_BYTES / 4096, 1024);
     let batch = |filled: u8| {
         let mut buffer = pool.take().unwrap();
         buffer.pixels.as_mut_slice().fill(filled);

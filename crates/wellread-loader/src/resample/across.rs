@@ -17,7 +17,7 @@ const BLOCK: usize = 16;
 
 /// The weights of an [`Axis`], laid out for rows.
 #[derive(Debug, Default)]
-pub(super) struct Across {
+pub(super) struct RowWeights {
     /// Weights of each output pixel: 2, 4 or a multiple of 8.
     lanes: usize,
     /// Whether the first source pixels of 16 neighbouring outputs lie within 16 pixels.
@@ -35,7 +35,7 @@ pub(super) struct Across {
     masks: Vec<u32>,
 }
 
-impl Across {
+impl RowWeights {
     /// Lays the weights of `axis` out.
     pub(super) fn prepare(&mut self, axis: &Axis) {
         let Self { lanes, is_dense, first, low, weights, masks } = self;

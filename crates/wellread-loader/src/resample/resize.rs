@@ -1,4 +1,4 @@
-//! Resize of planes: along columns, where whole rows are mixed, and along rows ([`Across`]).
+//! Resize of planes: along columns, where whole rows are mixed, and along rows ([`RowWeights`]).
 //!
 //! ```text
 //!   fewer rows:  source rows ─mixed─▶ line ─across─▶ out row              each output row goes across once
@@ -7,7 +7,7 @@
 //!
 //! Going across is what costs more, so it is done on whichever has fewer rows.
 
-use super::across::Across;
+use super::across::RowWeights;
 use super::axis::Axis;
 use crate::simd::{Kernel, Level, dispatch};
 use crate::transform::Resize;
@@ -17,7 +17,7 @@ use crate::transform::Resize;
 pub(crate) struct Resampler {
     rows: Axis,
     columns: Axis,
-    across: Across,
+    across: RowWeights,
     line: Vec<f32>,
 }
 
@@ -47,7 +47,7 @@ const LINE: usize = 16;
 struct ResizePlanes<'a> {
     level: Level,
     rows: &'a Axis,
-    across: &'a Across,
+    across: &'a RowWeights,
     line: &'a mut Vec<f32>,
     planes: &'a [f32],
     /// Height and width of the source, width of the output.

@@ -29,7 +29,7 @@ fn are_named(names: &[String]) -> bool {
 /// How many rows have names of channels, of some all over them. One that cannot be read is passed over: reading its pixels tells
 /// of it.
 fn named(store: &dyn Store, rows: &[usize]) -> usize {
-    let most = if store.remote_path().is_some() { MAX_REMOTE } else { mixed_channels::MOST };
+    let most = if store.remote_path().is_some() { MAX_REMOTE } else { mixed_channels::MAX_IMAGES };
     let rows: Vec<usize> = rows.iter().copied().step_by(rows.len().div_ceil(most).max(1)).collect();
     let mut ahead = RowsAhead::of_heads(store, rows.len(), |i| rows.get(i).copied());
     let mut found = 0;

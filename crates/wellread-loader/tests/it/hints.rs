@@ -32,7 +32,7 @@ struct Pages {
 }
 
 impl PageCache for Pages {
-    fn most(&self) -> usize {
+    fn max_bytes(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
     fn keep_at_most(&self, bytes: usize) {
@@ -173,7 +173,7 @@ fn check(store: &dyn Store, pages: &Pages, images: &[usize]) {
     assert_eq!(hints.page_cache(), 12_345);
     hints.limit_page_cache(99);
     hints.forget_pages();
-    assert_eq!((hints.page_cache(), pages.most(), pages.forgotten.load(Ordering::Relaxed)), (99, 99, 1));
+    assert_eq!((hints.page_cache(), pages.max_bytes(), pages.forgotten.load(Ordering::Relaxed)), (99, 99, 1));
     for (row, &image) in images.iter().enumerate() {
         let hints = store.row_hints(row).unwrap();
         assert_eq!(hints.position(), 1000 - 10 * image as u64);

@@ -46,7 +46,7 @@ pub fn page(input: &ReportInput) -> String {
         nav.push((section_id(table), name));
     }
     sections += &notes(input);
-    sections += &again(input);
+    sections += &commands_and_files(input);
     nav.extend([("notes".into(), "Notes".into()), ("again".into(), "Run it again".into())]);
     let nav: Vec<_> = nav
         .iter()
@@ -286,7 +286,7 @@ fn command(line: &str) -> String {
 }
 
 /// Commands and files.
-fn again(input: &ReportInput) -> String {
+fn commands_and_files(input: &ReportInput) -> String {
     let mut body: String = input.commands.iter().map(|line| command(line)).collect();
     if input.commands.is_empty() {
         body += "<p>No commands were recorded with these results.</p>\n";

@@ -13,7 +13,7 @@ use std::path::Path;
 use wellread_image::{PixelType, Shape};
 
 /// Positions on a label that are enough to tell.
-const ENOUGH: usize = 10;
+const ENOUGH_POSITIONS: usize = 10;
 /// Label images that are read at most.
 const MOST_IMAGES: usize = 4;
 /// Positions on labels of others that are no chance, as of a cell that is bent around another.
@@ -68,7 +68,7 @@ pub(super) fn check(cells: &PlacedCells<'_>, images: &LabelImages<'_>) -> Result
                 first.get_or_insert((row, of_table, number, label));
             }
         }
-        if seen >= ENOUGH {
+        if seen >= ENOUGH_POSITIONS {
             break;
         }
     }

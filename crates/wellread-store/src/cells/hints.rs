@@ -41,7 +41,7 @@ impl PartTable for CellsStore {
 }
 
 impl PageCache for CellsStore {
-    fn most(&self) -> usize {
+    fn max_bytes(&self) -> usize {
         self.images.hints().page_cache().saturating_add(self.mask_hints().page_cache())
     }
 

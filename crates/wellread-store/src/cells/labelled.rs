@@ -146,7 +146,7 @@ impl Store for LabelledMasks {
 }
 
 impl PageCache for LabelledMasks {
-    fn most(&self) -> usize {
+    fn max_bytes(&self) -> usize {
         self.masks.hints().page_cache().saturating_add(self.kept().most)
     }
 

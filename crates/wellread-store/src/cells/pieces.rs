@@ -13,7 +13,7 @@ use wellread_image::{PixelType, Shape};
 const LEAST_SHARE: u64 = 4;
 
 /// Values of a set of label images at most that may be a mask's: one, and strays beside it, or classes of pixels.
-const FEW: usize = 3;
+const MAX_MASK_VALUES: usize = 3;
 
 /// So many pieces for each value of an image are cells without numbers. Fewer may be cells that are cut up.
 const PIECES_PER_VALUE: usize = 4;
@@ -41,12 +41,12 @@ pub(super) struct ScatteredLabels {
 impl FewValues {
     /// Takes the labels of the label image in `row` into account; `pieces` counts its pieces, and is asked as seldom as can be.
     pub fn observe(&mut self, row: usize, labels: impl Iterator<Item = i64>, pieces: impl FnOnce() -> usize) {
-        if self.values.len() > FEW {
+        if self.values.len() > MAX_MASK_VALUES {
             return;
         }
-        let values: Vec<i64> = labels.take(FEW + 1).collect();
+        let values: Vec<i64> = labels.take(MAX_MASK_VALUES + 1).collect();
         self.values.extend(&values);
-        if values.is_empty() || self.values.len() > FEW || self.many.is_some() {
+        if values.is_empty() || self.values.len() > MAX_MASK_VALUES || self.many.is_some() {
             return;
         }
         let apart = ScatteredLabels { row, pieces: pieces(), values };
@@ -62,7 +62,7 @@ impl FewValues {
     pub fn binary(&self) -> Option<&ScatteredLabels> {
         match self.values.len() {
             0 | 1 => self.several.as_ref(),
-            n if n <= FEW => self.many.as_ref(),
+            n if n <= MAX_MASK_VALUES => self.many.as_ref(),
             _ => None,
         }
     }

@@ -28,7 +28,7 @@ use std::sync::{Mutex, PoisonError};
 /// Threads that open parts, at most: each waits for its disk more than it computes.
 const THREADS: usize = 8;
 /// Files of a list whose first bytes are asked for at once.
-const AHEAD: usize = 1024;
+const FILES_AHEAD: usize = 1024;
 
 /// Opens a set of images for reading: a file or folder in any format, recognised by its content unless `options.format`
 /// names it. A folder of tables, or a pattern such as `plates/*.parquet`, opens as one set.
@@ -296,7 +296,7 @@ fn images(
 /// Asks for the first bytes of those that are remote: what tells whether they are there, and what their images are.
 fn ask_for<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<Ticket> {
     let remote: Vec<&Path> =
-        paths.map(PathBuf::as_path).filter(|path| place::is_remote(path)).take(AHEAD).collect();
+        paths.map(PathBuf::as_path).filter(|path| place::is_remote(path)).take(FILES_AHEAD).collect();
     let fetching = remote.first().and_then(|first| Fetching::of(first, None));
     fetching.map_or_else(Vec::new, |mut fetching| fetching.first_bytes(remote))
 }

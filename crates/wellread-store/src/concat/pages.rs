@@ -4,7 +4,7 @@ use super::store::Concat;
 use crate::PageCache;
 
 impl PageCache for Concat {
-    fn most(&self) -> usize {
+    fn max_bytes(&self) -> usize {
         self.parts().iter().map(|part| part.store.hints().page_cache()).fold(0, usize::saturating_add)
     }
 

@@ -24,7 +24,7 @@ const COUNT: &str = "wellread-disk-cache";
 const EVICTING: &str = "wellread-evicting";
 const KIND: &[u8; 8] = b"WRDISK01";
 /// Bytes of a cache at least: a few blocks.
-pub(super) const LEAST: u64 = 4 << 20;
+pub(super) const MIN_CACHE_BYTES: u64 = 4 << 20;
 
 /// The folder.
 #[derive(Debug)]
@@ -38,9 +38,9 @@ pub(super) struct CacheFolder {
 
 /// Bytes that are counted, and the right to write them: no room is made until it is dropped.
 #[derive(Debug)]
-pub(super) struct Room(File);
+pub(super) struct Reservation(File);
 
-impl Drop for Room {
+impl Drop for Reservation {
     fn drop(&mut self) {
         // A process that was forked meanwhile has the file open too, and would keep the lock.
         let _ = self.0.unlock();
@@ -60,7 +60,7 @@ impl CacheFolder {
     /// # Errors
     /// The cache cannot be made or written to. Its disk has no room for `limit`. Another release made it.
     pub(super) fn open(folder: &Path, limit: u64) -> Result<Self> {
-        if limit < LEAST {
+        if limit < MIN_CACHE_BYTES {
             let cause = format_args!("a cache of {} is too small", bytes_text(limit));
             return Err(Error::new(folder, cause).hint("give 4MiB or more"));
         }
@@ -122,7 +122,7 @@ impl CacheFolder {
     }
 
     /// Counts `bytes` that are going to be written, and makes room for them; `None` where there is none at the moment.
-    pub(super) fn take(&self, bytes: u64) -> io::Result<Option<Room>> {
+    pub(super) fn take(&self, bytes: u64) -> io::Result<Option<Reservation>> {
         for attempt in 0..2 {
             let Some(room) = self.writing()? else { return Ok(None) };
             let mut fits = false;
@@ -143,11 +143,11 @@ impl CacheFolder {
 
     /// Keeps those out that make room; `None` where somebody does. Each has the file open for itself, as locks are those of an open
     /// file.
-    fn writing(&self) -> io::Result<Option<Room>> {
+    fn writing(&self) -> io::Result<Option<Reservation>> {
         let file = File::open(self.folder.join(EVICTING))?;
         // A file system without locks keeps nobody out.
         let is_kept_out = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-        Ok((!is_kept_out).then_some(Room(file)))
+        Ok((!is_kept_out).then_some(Reservation(file)))
     }
 
     /// Removes what was not used for longest, until a tenth of the bound is free and `bytes` have cache. `false` where another thread or
@@ -268,8 +268,8 @@ mod tests {
     fn bytes_are_counted_by_all_and_those_used_last_stay() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("a/b");
-        let cache = CacheFolder::open(&folder, LEAST).unwrap();
-        let other = CacheFolder::open(&folder, LEAST).unwrap();
+        let cache = CacheFolder::open(&folder, MIN_CACHE_BYTES).unwrap();
+        let other = CacheFolder::open(&folder, MIN_CACHE_BYTES).unwrap();
         assert!(cache.take(1 << 20).unwrap().is_some() && other.take(1 << 20).unwrap().is_some());
         assert_eq!((cache.used(), other.used()), (2 << 20, 2 << 20));
         let start = SystemTime::now();
@@ -303,8 +303,8 @@ mod tests {
     #[test]
     fn bytes_that_are_being_written_stay_counted() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = CacheFolder::open(dir.path(), LEAST).unwrap();
-        let other = CacheFolder::open(dir.path(), LEAST).unwrap();
+        let cache = CacheFolder::open(dir.path(), MIN_CACHE_BYTES).unwrap();
+        let other = CacheFolder::open(dir.path(), MIN_CACHE_BYTES).unwrap();
         let writing = cache.take(3 << 20).unwrap().unwrap();
         // There is no file yet, so that all would seem to be free.
         assert!(other.take(2 << 20).unwrap().is_none() && cache.take(2 << 20).unwrap().is_none());
@@ -324,8 +324,8 @@ mod tests {
         assert!(said(dir.path(), 1 << 59).contains("MiB left"), "{}", said(dir.path(), 1 << 59));
         let file = dir.path().join("file");
         std::fs::write(&file, b"").unwrap();
-        assert!(said(&file.join("x"), LEAST).contains("cannot keep a cache there"));
+        assert!(said(&file.join("x"), MIN_CACHE_BYTES).contains("cannot keep a cache there"));
         std::fs::write(dir.path().join(COUNT), b"WRDISK99........").unwrap();
-        assert!(said(dir.path(), LEAST).contains("another release"));
+        assert!(said(dir.path(), MIN_CACHE_BYTES).contains("another release"));
     }
 }

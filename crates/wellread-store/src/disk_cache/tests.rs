@@ -46,7 +46,7 @@ fn ranges_are_kept_over_blocks_and_by_version() {
 #[test]
 fn the_bound_holds_whatever_is_kept() {
     let dir = tempfile::tempdir().unwrap();
-    let small = cache(dir.path(), cache_folder::LEAST);
+    let small = cache(dir.path(), cache_folder::MIN_CACHE_BYTES);
     for i in 0..20u64 {
         let object = CachedObject::new(&["s3", &i.to_string()], BLOCK);
         small.keep(&object, 0, &bytes(BLOCK));

@@ -39,7 +39,7 @@ pub static FORMAT: Format = Format {
 };
 
 /// Bytes of the smallest header of a picture. Where there are fewer, there is none that could be lost.
-const LEAST: u64 = 8;
+const MIN_HEADER_BYTES: u64 = 8;
 
 /// The role of a file in a folder of pictures. Those written here have their name in a text chunk, the first bytes of
 /// which are read; the others may be the only copy.
@@ -50,7 +50,7 @@ fn belongs(entry: &Entry) -> EntryRole {
     if !NAMING.has_ending(&entry.name) {
         return EntryRole::No;
     }
-    let is_short = || place::metadata(&entry.path).is_ok_and(|there| there.length < LEAST);
+    let is_short = || place::metadata(&entry.path).is_ok_and(|there| there.length < MIN_HEADER_BYTES);
     if is_short() || text_chunk::is_in(&entry.path) { EntryRole::Yes } else { EntryRole::OfOthers }
 }
 

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Time between two writes.
-const BETWEEN: Duration = Duration::from_secs(1);
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 /// The cause for a journal that does not fit.
 pub(super) const OTHER: &str = "an interrupted run left a part of it that was made of other images, with other options or by another release";
 const BY: &str = "by ";
@@ -119,7 +119,7 @@ impl Notes {
         self.others.insert(row);
         self.close_gap();
         self.changed = true;
-        if self.written.elapsed() < BETWEEN { Ok(()) } else { self.write() }
+        if self.written.elapsed() < WRITE_INTERVAL { Ok(()) } else { self.write() }
     }
 
     /// Strikes out image `row` and all after it.

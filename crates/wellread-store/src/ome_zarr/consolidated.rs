@@ -30,10 +30,10 @@ const FIELD: &str = "consolidated_metadata";
 /// Bytes of the longest file that is read as one: a text of JSON takes several times as much while it is parsed.
 pub(super) const LONGEST: u64 = 64 << 20;
 /// Bytes of metadata that are written into one file: of about 8,000 images. A reader takes all of it, whichever images it wants.
-const MOST: usize = 16 << 20;
+const MAX_METADATA_BYTES: usize = 16 << 20;
 
 /// Images whose files are asked for at once.
-const TOGETHER: usize = 256;
+const IMAGES_AT_ONCE: usize = 256;
 
 /// Metadata files below a folder, as one file tells them.
 #[derive(Debug, Default)]
@@ -135,7 +135,7 @@ impl Collected {
         let mut images = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         images.bytes =
             images.bytes.saturating_add(texts.iter().map(|(file, text)| file.len() + text.len()).sum());
-        if images.bytes > MOST {
+        if images.bytes > MAX_METADATA_BYTES {
             images.of.clear();
         } else {
             images.of.insert(row, texts.to_vec());
@@ -145,14 +145,14 @@ impl Collected {
     /// Adds those of images in `folder` that an interrupted run has written: `files` of each group.
     pub fn add_written(&self, folder: &Path, groups: &[String], files: &[&str]) {
         let images = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_too_much = images.bytes > MOST;
+        let is_too_much = images.bytes > MAX_METADATA_BYTES;
         let missing: Vec<usize> = (0..groups.len()).filter(|row| !images.of.contains_key(row)).collect();
         drop(images);
         if is_too_much {
             return;
         }
         let path = |row: usize, file: &str| folder.join(&groups[row]).join(file);
-        for rows in missing.chunks(TOGETHER) {
+        for rows in missing.chunks(IMAGES_AT_ONCE) {
             let paths: Vec<PathBuf> =
                 rows.iter().flat_map(|&row| files.iter().map(move |file| path(row, file))).collect();
             let _held = Fetching::of(folder, None)
@@ -296,7 +296,7 @@ mod tests {
             all.iter().map(|(file, _)| file.as_str()).collect::<Vec<_>>(),
             ["0/zarr.json", "1/zarr.json"]
         );
-        collected.add(2, &[("zarr.json".into(), " ".repeat(MOST))]);
+        collected.add(2, &[("zarr.json".into(), " ".repeat(MAX_METADATA_BYTES))]);
         assert_eq!(collected.all(&groups), None);
         collected.add(0, &small);
         collected.add(1, &small);

@@ -21,7 +21,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// How many numbers without a group are named.
-const GONE: usize = 3;
+const MAX_NAMED: usize = 3;
 /// Subfolders that are looked into to tell whether a folder holds images.
 const LOOKED_INTO: usize = 16;
 
@@ -283,13 +283,13 @@ fn numbered(path: &Path) -> Result<(Vec<String>, Vec<String>)> {
         let is_one = is_zarr(&folder)
             && (is_next || Group::load(&folder).is_ok_and(|group| group.ome.multiscales.is_some()));
         if is_one {
-            gone.extend((next..number).take(GONE + 1 - gone.len().min(GONE + 1)));
+            gone.extend((next..number).take(MAX_NAMED + 1 - gone.len().min(MAX_NAMED + 1)));
             names.push(number.to_string());
             next = number + 1;
         }
     }
-    let more = if gone.len() > GONE { " …" } else { "" };
-    let some: Vec<String> = gone.iter().take(GONE).map(ToString::to_string).collect();
+    let more = if gone.len() > MAX_NAMED { " …" } else { "" };
+    let some: Vec<String> = gone.iter().take(MAX_NAMED).map(ToString::to_string).collect();
     let lack = format!("groups of the series, whose numbers follow each other: {}{more}", some.join(", "));
     Ok((names, if gone.is_empty() { vec![] } else { vec![lack] }))
 }

@@ -18,7 +18,7 @@ use std::sync::RwLock;
 /// Parts of the files, each with a lock of its own.
 const PARTS: usize = 16;
 /// Files of a part that are known: about 10 MB in all parts together. Further files are not checked.
-const MOST: usize = 1 << 14;
+const MAX_FILES: usize = 1 << 14;
 
 /// The stamps of files at their first read, by row and number of the chunk.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl ChunkStamps {
             drop(known);
             return Stamp::of(file).is_some_and(|now| self.state.hash_one(now) != first);
         }
-        let has_room = known.len() < MOST;
+        let has_room = known.len() < MAX_FILES;
         drop(known);
         // The system told it on opening: a first read, which is compared with nothing, asks no more.
         if has_room

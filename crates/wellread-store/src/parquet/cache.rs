@@ -294,7 +294,7 @@ impl Cache {
 }
 
 impl PageCache for Cache {
-    fn most(&self) -> usize {
+    fn max_bytes(&self) -> usize {
         self.capacity()
     }
 

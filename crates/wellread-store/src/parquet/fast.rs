@@ -38,7 +38,7 @@ use wellread_image::{PixelType, Region};
 const MAX_WHOLE_PAGE_BYTES: usize = 8 << 20;
 
 /// Most bytes of a page that are decoded at once into scratch memory where it is kept as it is stored.
-const BAND: usize = 1 << 20;
+const BAND_BYTES: usize = 1 << 20;
 
 /// Bytes of a band that stays in the processor's cache until the sink has taken it.
 const CACHED_BAND: usize = 128 << 10;
@@ -145,7 +145,7 @@ impl FastReader<'_> {
                     sink.put(request, &Block { region: block, data, dtype })?;
                     y += lines;
                 } else {
-                    let lines = lines.min((BAND / (nx * size)).max(1));
+                    let lines = lines.min((BAND_BYTES / (nx * size)).max(1));
                     block.size[3] = lines;
                     self.decode_part(&entry, page, from, lines * nx, dtype, 0, scratch)?;
                     let data = &scratch.pixels[..lines * nx * size];

@@ -17,7 +17,7 @@ use crate::place::{Ticket, Wanted};
 use parquet::file::metadata::ColumnChunkMetaData;
 
 /// Bytes of columns that are asked for whole, at most.
-const SMALL: u64 = 16 << 20;
+const MAX_WHOLE_BYTES: u64 = 16 << 20;
 
 /// Asks for whole columns that are going to be read, as many of them as are small together. Keep the result until they are.
 pub(super) fn columns<'c>(
@@ -28,7 +28,7 @@ pub(super) fn columns<'c>(
     let (mut wanted, mut sum) = (Wanted::default(), 0u64);
     for chunk in chunks {
         sum = sum.saturating_add(u64::try_from(chunk.compressed_size()).unwrap_or(0));
-        if sum > SMALL {
+        if sum > MAX_WHOLE_BYTES {
             break;
         }
         push_column(file, chunk, &mut wanted);

@@ -14,7 +14,7 @@ use crate::{Request, Result, Store};
 use std::sync::atomic::Ordering;
 
 /// Most bytes of a column beside the pixels that is asked for before it is read.
-const SMALL: i64 = 1 << 20;
+const MAX_AHEAD_BYTES: i64 = 1 << 20;
 
 impl ParquetStore {
     /// Whether the layout of a row group is known, or the footer tells it.
@@ -45,7 +45,7 @@ impl ParquetStore {
             if !self.knows_layout(group) {
                 let columns = self.layout_leaves().map(|&leaf| self.chunk(group, leaf));
                 columns
-                    .filter(|chunk| chunk.compressed_size() <= SMALL)
+                    .filter(|chunk| chunk.compressed_size() <= MAX_AHEAD_BYTES)
                     .for_each(|chunk| pages_ahead::push_column(&self.file, chunk, wanted));
             }
             for source in [CHUNKS, PLANES] {

@@ -77,10 +77,10 @@ impl Wanted {
 pub type FileRanges<'a> = (&'a Path, &'a [Range<u64>]);
 
 /// Requested bytes, kept until they are read. Dropping it gives up what is still on its way.
-pub type Ticket = Box<dyn Held>;
+pub type Ticket = Box<dyn TicketContent>;
 
 /// The content of a [`Ticket`].
-pub trait Held: Send + Debug {
+pub trait TicketContent: Send + Debug {
     /// Gives up what is on its way, also for those who wait for it: they get an error. For the end of reading; dropped instead, those
     /// who wait ask by themselves.
     fn give_up(&mut self);

@@ -35,13 +35,13 @@ mod requests;
 mod stopping;
 
 pub use address::{refused, shown};
-pub use ahead::{FetchAhead, FileRanges, HEAD, Held, TAIL, Ticket, Wanted};
+pub use ahead::{FetchAhead, FileRanges, HEAD, TAIL, Ticket, TicketContent, Wanted};
 pub use file::{Changed, File, LocalFile, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
 pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
 pub use link::{
     FileRange, Link, LinkAbout, LinkUse, Recording, count_received, count_request, count_waited, note_ranges,
 };
-pub use requests::{GAP, PIECE, STRIDE, is_read_whole, requests, strides, window};
+pub use requests::{MAX_GAP, PIECE, STRIDE, is_read_whole, requests, strides, window};
 pub use stopping::{stop, to_its_end, until};
 
 use std::io::{self, Write as _};

@@ -12,7 +12,7 @@ use super::ahead::HEAD;
 use std::ops::Range;
 
 /// Gaps that cost less to fetch than a request: 64 KiB take 1 ms at 0.5 Gbit/s.
-pub const GAP: u64 = 64 << 10;
+pub const MAX_GAP: u64 = 64 << 10;
 /// Bytes of a request at most. One connection is slower than the link, so more of them share a long range.
 pub const PIECE: u64 = 8 << 20;
 
@@ -26,7 +26,7 @@ pub fn requests(wanted: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut runs: Vec<Range<u64>> = vec![];
     for range in wanted {
         match runs.last_mut() {
-            Some(run) if range.start <= run.end.saturating_add(GAP) => run.end = run.end.max(range.end),
+            Some(run) if range.start <= run.end.saturating_add(MAX_GAP) => run.end = run.end.max(range.end),
             _ => runs.push(range),
         }
     }
@@ -48,7 +48,7 @@ fn cut(run: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 /// requests are shorter than a gap that is fetched along.
 pub fn is_read_whole(length: u64, asked: &[Range<u64>], batches: usize) -> bool {
     let bytes: u64 = asked.iter().map(|range| range.end - range.start).sum();
-    let is_short = asked.len() > 1 && bytes / (asked.len() as u64) < GAP;
+    let is_short = asked.len() > 1 && bytes / (asked.len() as u64) < MAX_GAP;
     is_short && bytes < length / 2 && bytes.saturating_mul(batches as u64) >= length / 2
 }
 
@@ -75,8 +75,8 @@ mod tests {
     #[test]
     fn near_ranges_are_joined_and_far_ones_are_not() {
         assert_eq!(requests(&[10..20, 0..5, 18..30]), [0..30]);
-        assert_eq!(requests(&[0..5, 5 + GAP..6 + GAP]), [0..6 + GAP]);
-        assert_eq!(requests(&[0..5, 6 + GAP..7 + GAP]), [0..5, 6 + GAP..7 + GAP]);
+        assert_eq!(requests(&[0..5, 5 + MAX_GAP..6 + MAX_GAP]), [0..6 + MAX_GAP]);
+        assert_eq!(requests(&[0..5, 6 + MAX_GAP..7 + MAX_GAP]), [0..5, 6 + MAX_GAP..7 + MAX_GAP]);
         assert_eq!(requests(&[3..3]), []);
         assert_eq!(requests(&[]), []);
     }
@@ -98,7 +98,7 @@ mod tests {
         assert!(!is_read_whole(length, &short, 30), "an epoch reads less than half of it");
         assert!(!is_read_whole(length, &short[..1], 1000), "a file of each image");
         assert!(!is_read_whole(140_000, &short, 60), "one batch reads it");
-        let long: Vec<_> = (0..16).map(|i| i * 300_000..i * 300_000 + GAP).collect();
+        let long: Vec<_> = (0..16).map(|i| i * 300_000..i * 300_000 + MAX_GAP).collect();
         assert!(!is_read_whole(length, &long, 60));
         assert_eq!(
             strides(2 * STRIDE + 1).collect::<Vec<_>>(),

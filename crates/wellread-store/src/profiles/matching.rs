@@ -19,7 +19,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 /// Values of a side that a message shows.
-const SHOWN: usize = 3;
+const MAX_SHOWN: usize = 3;
 
 /// For those who join a table of cells, where no column tells its rows apart by image.
 fn for_cells() -> String {
@@ -85,7 +85,7 @@ pub(crate) fn some_keys<'k>(keys: impl Iterator<Item = &'k String>) -> String {
         if shown.contains(&words) {
             continue;
         }
-        if shown.len() == SHOWN {
+        if shown.len() == MAX_SHOWN {
             return format!("{} …", shown.join(", "));
         }
         shown.push(words);

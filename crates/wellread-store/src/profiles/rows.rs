@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 /// Images whose names a message shows.
-const SHOWN: usize = 3;
+const MAX_SHOWN: usize = 3;
 
 /// The rows of a table that are of the images of a set.
 pub(crate) struct RowsOfImages {
@@ -157,7 +157,7 @@ fn not_compared(source: &dyn Store, on: &[String]) -> String {
         [name] => format!(". The images have a column {name:?}: give that of the table this name"),
         several => format!(
             ". The images have columns {}: give that of the table the name of one of them",
-            first_few(several, SHOWN)
+            first_few(several, MAX_SHOWN)
         ),
     }
 }
@@ -178,7 +178,7 @@ fn no_row(
     keys: Option<&[Option<String>]>,
 ) -> Result<Error> {
     let images: Vec<String> =
-        (0..source.len().min(SHOWN)).map(|row| source.name(row)).collect::<Result<_>>()?;
+        (0..source.len().min(MAX_SHOWN)).map(|row| source.name(row)).collect::<Result<_>>()?;
     let beside =
         keys.map_or_else(String::new, |keys| format!(" and have {} there", some_keys(keys.iter().flatten())));
     let near = match not_compared(source, on) {

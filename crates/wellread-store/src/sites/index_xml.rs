@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The file has an entry for each image, 90 MB for a plate of 384 wells, and the first entries name every channel. No
-//! more than [`MOST`] bytes and [`MOST_IMAGES`] entries are read. Text that cannot be parsed counts as unknown: the
+//! more than [`MAX_BYTES`] bytes and [`MOST_IMAGES`] entries are read. Text that cannot be parsed counts as unknown: the
 //! pixels can be read without it.
 
 use super::layout::Details;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use wellread_image::{Channel, PhysicalSize, ome_xml};
 
 /// Most of the file that is read.
-const MOST: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 /// Images that are looked at: time points and planes of one field may come before its next channel.
 const MOST_IMAGES: usize = 2000;
@@ -24,7 +24,7 @@ const MOST_IMAGES: usize = 2000;
 pub(super) fn details(folder: &Path) -> Option<Details> {
     let (file, length) = places(folder).find_map(|path| place::open(&path).ok())?;
     let mut bytes = vec![];
-    file.peek_after(0, length.min(MOST), &mut bytes).ok()?;
+    file.peek_after(0, length.min(MAX_BYTES), &mut bytes).ok()?;
     let found = parse(&String::from_utf8_lossy(&bytes));
     (found != Details::default()).then_some(found)
 }

@@ -1,7 +1,7 @@
 //! The outputs that this process has begun and not finished, and their removal when the process is
 //! interrupted.
 
-use super::remove::{LOOKS, remove_any};
+use super::remove::{MAX_LOOKS, remove_any};
 use crate::place;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ fn remove_made() {
 fn remove_all(paths: &mut Vec<PathBuf>) -> bool {
     for path in paths.drain(..) {
         // Threads that are still writing to a folder may put something there while it is being emptied.
-        for _ in 0..5 * LOOKS {
+        for _ in 0..5 * MAX_LOOKS {
             remove_any(&path);
             if path.symlink_metadata().is_err() {
                 break;

@@ -1,7 +1,7 @@
 //! Finished output moved in a place where files are moved one by one: the files that make a set of a folder go
 //! last.
 
-use super::remote::{self, Left};
+use super::remote::{self, RemovalError};
 use super::remove::remove_any;
 use super::{Existing, Staged};
 use crate::{Error, Result, place};
@@ -23,7 +23,7 @@ impl Staged {
     ///
     /// # Errors
     /// Not all of the output is at its place.
-    pub(super) fn place_remotely(&mut self, from: &Path, last: Option<&Path>) -> Result<Left> {
+    pub(super) fn place_remotely(&mut self, from: &Path, last: Option<&Path>) -> Result<RemovalError> {
         let move_new = || match last {
             Some(last) => self.move_in_order(last),
             None => place::rename(from, &self.target).map_err(|e| self.cannot_move(&e)),

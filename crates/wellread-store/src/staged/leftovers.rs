@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use wellread_trace::process::{ProcessState, state_of_id, state_of_mark};
 
 /// How long nobody has written to what is named: a process that is not seen here may write to it.
-const QUIET: Duration = Duration::from_hours(1);
+const MIN_IDLE_TIME: Duration = Duration::from_hours(1);
 
 /// The kind of left output, which decides what can be done with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ fn target_of(path: &Path, short: &str) -> PathBuf {
 
 /// Whether it is an hour since something was written. A time to come is that of another machine, which may be writing.
 fn is_quiet(written: SystemTime) -> bool {
-    written.elapsed().is_ok_and(|since| since >= QUIET)
+    written.elapsed().is_ok_and(|since| since >= MIN_IDLE_TIME)
 }
 
 /// Bytes of a file, or of all files in a folder, and when one of them was last written. A file that cannot be looked at
@@ -165,7 +165,7 @@ mod tests {
     fn what_is_called_otherwise_is_named_once_its_process_is_gone_and_an_hour_has_passed() {
         let dir = tempfile::tempdir().unwrap();
         let own = std::process::id().to_string();
-        let long_ago = SystemTime::now() - 2 * QUIET;
+        let long_ago = SystemTime::now() - 2 * MIN_IDLE_TIME;
         for name in ["x-4294967294", &format!("x-{own}"), "other-4294967294"] {
             std::fs::write(dir.path().join(name), [0; 3]).unwrap();
         }
@@ -200,7 +200,7 @@ mod tests {
         let kept = of(&resumable, 3, LeftoverKind::Resumable);
         // Somebody who is not seen here may still write to it.
         assert_eq!(leftovers(dir.path()), std::slice::from_ref(&kept));
-        let long_ago = SystemTime::now() - 2 * QUIET;
+        let long_ago = SystemTime::now() - 2 * MIN_IDLE_TIME;
         for place in
             [partial.join("inner/a.tif"), partial.join("b.tif"), partial.join("inner"), partial.clone()]
         {
@@ -244,7 +244,7 @@ mod tests {
         // Somebody may be writing another target; this one ignores it.
         assert!(leftovers(dir.path()).is_empty() && leftovers_beside(&dir.path().join("other")).is_empty());
         for place in &places {
-            let long_ago = SystemTime::now() - 2 * QUIET;
+            let long_ago = SystemTime::now() - 2 * MIN_IDLE_TIME;
             std::fs::File::open(place).unwrap().set_modified(long_ago).unwrap();
         }
         assert_eq!(leftovers(dir.path()), both);

@@ -61,7 +61,7 @@ fn free(target: &Path, error: &io::Error) -> Result<()> {
 
 /// The files of a set that is replaced which go.
 #[derive(Debug, Default)]
-struct Old {
+struct ObsoleteFiles {
     /// Those that tell how files below them make images. They go first.
     heads: Vec<PathBuf>,
     /// The others that the new set has not. They go last.
@@ -70,7 +70,7 @@ struct Old {
     listed: Option<String>,
 }
 
-impl Old {
+impl ObsoleteFiles {
     /// Sorts all the files of a set, which those of another replace.
     fn new(files: Vec<PathBuf>, new: &[PathBuf]) -> Self {
         let above: HashSet<PathBuf> =
@@ -100,14 +100,14 @@ impl Old {
 ///
 /// # Errors
 /// Something is there that was not, and is [`Existing::Kept`]. One of both cannot be looked at.
-fn to_go(from: &Path, target: &Path, existing: Existing) -> Result<Old> {
+fn obsolete_files(from: &Path, target: &Path, existing: Existing) -> Result<ObsoleteFiles> {
     if existing == Existing::Kept {
         // An earlier look does not show files that others have put there since.
         place::look_anew(target);
         return match place::metadata(target) {
             Ok(_) => Err(Error::new(target, "was put there by another process meanwhile, and is kept")
                 .hint(overwrite_hint())),
-            Err(e) => free(target, &e).map(|()| Old::default()),
+            Err(e) => free(target, &e).map(|()| ObsoleteFiles::default()),
         };
     }
     let files = |path: &Path| {
@@ -116,9 +116,9 @@ fn to_go(from: &Path, target: &Path, existing: Existing) -> Result<Old> {
     };
     let old = files(target)?;
     if old.is_empty() {
-        return Ok(Old::default());
+        return Ok(ObsoleteFiles::default());
     }
-    Ok(Old::new(old, &files(from)?))
+    Ok(ObsoleteFiles::new(old, &files(from)?))
 }
 
 /// Begins to put the output that has `from` in the place of a set. An image whose files are replaced one by one would be of both: so it
@@ -126,7 +126,7 @@ fn to_go(from: &Path, target: &Path, existing: Existing) -> Result<Old> {
 ///
 /// # Errors
 /// A file of the old set cannot be removed.
-fn begin_to_replace(from: &Path, target: &Path, old: &Old) -> Result<()> {
+fn begin_to_replace(from: &Path, target: &Path, old: &ObsoleteFiles) -> Result<()> {
     keep_on_signals(from);
     if let Some(listed) = &old.listed {
         let list = target.join(LISTED);
@@ -140,7 +140,7 @@ fn begin_to_replace(from: &Path, target: &Path, old: &Old) -> Result<()> {
 ///
 /// # Errors
 /// The list cannot be removed.
-fn end_replacing(target: &Path, old: &Old) -> Result<()> {
+fn end_replacing(target: &Path, old: &ObsoleteFiles) -> Result<()> {
     old.listed.as_ref().map_or(Ok(()), |_| remove_old(target, &[LISTED.into()]))
 }
 
@@ -173,14 +173,14 @@ pub(super) fn keep_on_signals(from: &Path) {
 }
 
 /// The error of a file of the old set that cannot be removed, where all of the new output is at its place.
-pub(super) type Left = Option<Error>;
+pub(super) type RemovalError = Option<Error>;
 
 /// Runs `work`, all the steps that replace a set. After the first the old one is no set, and before the last the new one is none. So
 /// the end of the process waits for them.
 ///
 /// # Errors
 /// The process is ending already, and nothing is run; the error of `work`.
-fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<Left>) -> Result<Left> {
+fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<RemovalError>) -> Result<RemovalError> {
     let (mut work, mut done) = (Some(work), Ok(None));
     let mut run = || {
         if let Some(work) = work.take() {
@@ -200,10 +200,10 @@ fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<Left>) -> Resu
 fn replace(
     from: &Path,
     target: &Path,
-    old: &Old,
+    old: &ObsoleteFiles,
     last: Option<&Path>,
     move_new: impl FnOnce() -> Result<()>,
-) -> Result<Left> {
+) -> Result<RemovalError> {
     finish_before_end(target, || {
         begin_to_replace(from, target, old)?;
         move_new()?;
@@ -226,8 +226,8 @@ pub(super) fn put_in_place(
     existing: Existing,
     last: Option<&Path>,
     move_new: impl FnOnce() -> Result<()>,
-) -> Result<Left> {
-    let old = to_go(from, target, existing)?;
+) -> Result<RemovalError> {
+    let old = obsolete_files(from, target, existing)?;
     match existing {
         Existing::Replaced => replace(from, target, &old, last, move_new),
         Existing::Kept => move_new().map(|()| None),
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn what_lies_above_other_files_tells_what_they_are() {
-        let old = |files: &[&str]| Old::new(files.iter().map(PathBuf::from).collect(), &[]);
+        let old = |files: &[&str]| ObsoleteFiles::new(files.iter().map(PathBuf::from).collect(), &[]);
         let zarr = old(&["a/.zgroup", "a/0/.zarray", "a/0/0/0", "b/.zgroup", "b/0/.zarray", "b/0/0/0"]);
         assert_eq!(zarr.heads, ["a/.zgroup", "a/0/.zarray", "b/.zgroup", "b/0/.zarray"].map(PathBuf::from));
         assert_eq!(zarr.rest, ["a/0/0/0", "b/0/0/0"].map(PathBuf::from));

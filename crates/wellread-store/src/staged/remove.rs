@@ -4,7 +4,7 @@ use crate::place;
 use std::path::Path;
 
 /// How often a folder is looked at again before it is said not to be replaceable.
-pub(super) const LOOKS: usize = 10;
+pub(super) const MAX_LOOKS: usize = 10;
 
 /// Removes a file, or a folder with all that is in it, as far as the system lets it. It is waited for also in a thread
 /// that is to stop.

@@ -6,7 +6,7 @@
 //!  target ──Probe──▶ the format that recognises it ──▶ does that format write whatever lies in the folder?
 //! ```
 
-use super::remove::LOOKS;
+use super::remove::MAX_LOOKS;
 use crate::entries::{self, Entry};
 use crate::format::formats;
 use crate::probe::Probe;
@@ -20,7 +20,7 @@ pub(super) fn may_be_replaced(target: &Path) -> Result<()> {
     let look = || target.symlink_metadata().map_or(Ok(()), |there| is_replaceable(target, there.file_type()));
     // A refused folder may be half of one set and half of another that other processes put there: it is looked at
     // again.
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_LOOKS {
         if look().is_ok() {
             return Ok(());
         }

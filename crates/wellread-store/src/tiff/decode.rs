@@ -25,7 +25,7 @@ use std::path::Path;
 use wellread_trace::{Kind, span};
 
 /// Unneeded bytes between two pieces that are read along rather than skipped.
-const GAP: u64 = 4 << 10;
+const MAX_GAP_BYTES: u64 = 4 << 10;
 
 /// Decoded bytes between a place of an LZW strip and the wanted ones from which on a nearer one is looked for.
 const WORTH_SKIMMING: usize = 32 << 10;
@@ -83,7 +83,8 @@ impl PageDecoder<'_> {
             let mut last = next + 1;
             while let Some(piece) = pieces.get(last).filter(|p| !p.segment.is_empty()) {
                 let offset = piece.segment.offset;
-                if offset < end || offset - end > GAP || offset - start + piece.segment.len > GROUP {
+                if offset < end || offset - end > MAX_GAP_BYTES || offset - start + piece.segment.len > GROUP
+                {
                     break;
                 }
                 end = self.end(piece)?;

@@ -13,7 +13,7 @@ use std::path::Path;
 /// The beginning of `Software` in files of this crate.
 const SOFTWARE: &[u8] = b"wellread ";
 /// Bytes of the smallest header. Where there are fewer, there is no image that could be lost.
-const LEAST: u64 = 8;
+const MIN_HEADER_BYTES: u64 = 8;
 
 /// The role of a file in a folder of TIFF files.
 pub(super) fn belongs(entry: &Entry) -> EntryRole {
@@ -32,7 +32,7 @@ pub(super) fn belongs(entry: &Entry) -> EntryRole {
 /// It cannot be read, or is damaged.
 fn is_own(path: &Path) -> Result<bool> {
     let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-    if length < LEAST {
+    if length < MIN_HEADER_BYTES {
         return Ok(true);
     }
     let mut window = vec![];

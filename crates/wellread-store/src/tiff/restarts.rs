@@ -11,14 +11,14 @@
 //!
 //! Reading finds the places. The first read of a strip follows its codes from its start to the wanted rows, without
 //! decoding them ([`super::lzw`], `skim`). A later one that goes farther follows them from the last known place; both
-//! add places. They are at least [`SPACING`] apart, and a store keeps at most [`MEMORY`] bytes of them, of the strips
+//! add places. They are at least [`RESTART_SPACING`] apart, and a store keeps at most [`MEMORY`] bytes of them, of the strips
 //! that were read last.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// Decoded bytes between two places that are kept.
-const SPACING: usize = 16 << 10;
+const RESTART_SPACING: usize = 16 << 10;
 /// Bytes of places, and of the tables that find them, that a store keeps.
 const MEMORY: usize = 64 << 20;
 /// Bytes that a strip's places take beside themselves, about.
@@ -65,7 +65,7 @@ impl StripRestarts {
     /// Notes a place, unless it is near to the last one, or before it.
     pub(super) fn note(&mut self, bit: usize, pos: usize) {
         let last = self.new.last().or(self.known.last()).map_or(0, |place| place.pos as usize);
-        if pos >= last.saturating_add(SPACING)
+        if pos >= last.saturating_add(RESTART_SPACING)
             && let (Ok(bit), Ok(pos)) = (u32::try_from(bit), u32::try_from(pos))
         {
             self.new.push(Restart { bit, pos });
@@ -188,7 +188,7 @@ mod tests {
         let restarts = Restarts::default();
         let mut places = StripRestarts::default();
         for i in 1..=1000 {
-            places.note(i, i * SPACING);
+            places.note(i, i * RESTART_SPACING);
         }
         // All of one shard, several times what that may keep.
         let strips = 5 * MEMORY / SHARDS / 8000;

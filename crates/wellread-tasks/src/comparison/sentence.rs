@@ -47,7 +47,7 @@ pub(super) fn sentence(
     phases: &[PhaseComparison],
     entries: [&Entry; 2],
 ) -> String {
-    let failed = |entry: &Entry| entry.good().next().is_none();
+    let failed = |entry: &Entry| entry.successful().next().is_none();
     match entries.map(failed) {
         [true, _] => {
             return format!(

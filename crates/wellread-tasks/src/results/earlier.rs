@@ -47,7 +47,7 @@ impl Earlier {
     ) -> Result<(Vec<Entry>, Option<String>)> {
         let (planned, others): (Vec<Entry>, Vec<Entry>) = self.0.into_iter().partition(is_planned);
         let measured: Vec<Entry> =
-            planned.into_iter().filter(|entry| entry.good().next().is_some()).collect();
+            planned.into_iter().filter(|entry| entry.successful().next().is_some()).collect();
         if measured.is_empty() {
             return Ok((others, None));
         }

@@ -84,8 +84,8 @@ fn failures_say_how_and_the_last_lines() {
     let error = entry.error.clone().unwrap();
     assert!(!entry.success && error.starts_with("1 of 2 runs failed: took longer than 5 s"), "{error}");
     assert!(error.ends_with("last words"), "{error}");
-    assert!(brief(&error).ends_with("(--timeout allows more)"), "{}", brief(&error));
-    assert_eq!(brief("exit code 3; its log is empty"), "exit code 3; its log is empty");
+    assert!(first_sentence(&error).ends_with("(--timeout allows more)"), "{}", first_sentence(&error));
+    assert_eq!(first_sentence("exit code 3; its log is empty"), "exit code 3; its log is empty");
     assert_eq!(entry.metrics["total_training"]["elapsed_seconds"], 1.0);
     let mut own = repeat(0, ExitReason::Success, 1.0);
     own.said.error = Some("no images in /data".into());

@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Rows and columns of the largest plate there is, 1536 wells.
-const MOST: [usize; 2] = [32, 48];
+const LARGEST_PLATE: [usize; 2] = [32, 48];
 
 /// Rows and columns of wells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,15 +63,15 @@ impl FromStr for PlateSize {
             "24" => [4, 6],
             "96" => [8, 12],
             "384" => [16, 24],
-            "1536" => MOST,
+            "1536" => LARGEST_PLATE,
             other => other
                 .split_once(['x', 'X'])
                 .and_then(|(rows, columns)| Some([number(rows)?, number(columns)?]))
-                .filter(|[rows, columns]| *rows <= MOST[0] && *columns <= MOST[1])
+                .filter(|[rows, columns]| *rows <= LARGEST_PLATE[0] && *columns <= LARGEST_PLATE[1])
                 .ok_or_else(|| {
                     format!(
                         "{text:?} is no plate: give 6, 24, 96, 384 or 1536 wells, or ROWSxCOLUMNS up to {}x{}",
-                        MOST[0], MOST[1]
+                        LARGEST_PLATE[0], LARGEST_PLATE[1]
                     )
                 })?,
         };

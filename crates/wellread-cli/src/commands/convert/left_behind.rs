@@ -63,8 +63,8 @@ impl LeftBehind {
 }
 
 /// Warns of what is converted and may be taken for something else: channels that differ from image to image, and a mask among stains.
-pub(super) fn warn_of_surprises(source: &dyn Store, adds_mask: bool, ui: Ui) {
-    if let Some(mixed) = mixed_channels::find(source, None, None, mixed_channels::MOST) {
+pub(super) fn warn_of_unlike_channels(source: &dyn Store, adds_mask: bool, ui: Ui) {
+    if let Some(mixed) = mixed_channels::find(source, None, None, mixed_channels::MAX_IMAGES) {
         ui.warn(format!("note: {mixed}"));
     }
     if adds_mask {

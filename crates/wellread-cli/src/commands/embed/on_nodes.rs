@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
-use wellread_infer::embed::{Described, EmbedOptions, Event, Gatherer, Left, PartWorker, Summary};
+use wellread_infer::embed::{Described, EmbedOptions, Event, Gatherer, PartWorker, RemainingWork, Summary};
 use wellread_store::Store;
 
 /// The option that makes this command one of a node; behind the command's name.
@@ -210,11 +210,11 @@ pub fn run(
             .map_err(|e| Failure::Failed(format!("--on ray: the answer of a node is damaged: {e}")))?;
         let left = gatherer.begin(&opened, &|event| print(event, bar)).map_err(|error| failure_of(&error))?;
         Ok(Some(match left {
-            Left::Nothing(summary) => {
+            RemainingWork::Nothing(summary) => {
                 complete = Some(summary);
                 json!({ "parts": [], "images": 0, "folder": "" })
             }
-            Left::Parts { parts, images, folder } => {
+            RemainingWork::Parts { parts, images, folder } => {
                 let folder = folder.to_str().ok_or_else(|| not_utf8(&folder))?;
                 json!({ "parts": parts, "images": images, "folder": folder })
             }

@@ -171,7 +171,7 @@ fn count_distinct(store: &dyn Store, columns: &[&str]) -> Outcome<Option<usize>>
 }
 
 /// The rows of a set that were looked at.
-struct Looked {
+struct SampledRows {
     rows: usize,
     /// Images of each shape and pixel type among them.
     counts: BTreeMap<([usize; 5], PixelType), usize>,
@@ -182,7 +182,7 @@ struct Looked {
     pixel_sizes: PixelSizes,
 }
 
-impl Looked {
+impl SampledRows {
     /// The shape and the pixel type of all of them, if there is one.
     fn single(&self) -> Option<([usize; 5], PixelType)> {
         (self.counts.len() == 1).then(|| self.counts.keys().next().copied()).flatten()
@@ -211,7 +211,7 @@ impl Looked {
 }
 
 /// Looks at the first rows of a set, whose first image has the metadata `own`.
-fn look_at(store: &dyn Store, rows: usize, own: &ImageMetadata) -> Outcome<Looked> {
+fn look_at(store: &dyn Store, rows: usize, own: &ImageMetadata) -> Outcome<SampledRows> {
     let mut counts: BTreeMap<([usize; 5], PixelType), usize> = BTreeMap::new();
     let (mut pixels, mut bytes_of_pixels) = (0u128, 0u128);
     let (mut others, mut pixel_sizes) = (Others::beside(&own.channels), PixelSizes::of(own));
@@ -231,11 +231,16 @@ fn look_at(store: &dyn Store, rows: usize, own: &ImageMetadata) -> Outcome<Looke
         pixels = pixels * store.len() as u128 / rows as u128;
         bytes_of_pixels = bytes_of_pixels * store.len() as u128 / rows as u128;
     }
-    Ok(Looked { rows, counts, pixels, bytes_of_pixels, others, pixel_sizes })
+    Ok(SampledRows { rows, counts, pixels, bytes_of_pixels, others, pixel_sizes })
 }
 
 /// Bytes of the pieces of whole images in these files, with and without their codec.
-fn pieces(store: &dyn Store, files: &[PathBuf], layout: &StoreLayout, looked: &Looked) -> Outcome<Pieces> {
+fn pieces(
+    store: &dyn Store,
+    files: &[PathBuf],
+    layout: &StoreLayout,
+    looked: &SampledRows,
+) -> Outcome<Pieces> {
     let in_chunks = looked
         .counts
         .iter()
@@ -303,6 +308,6 @@ pub(super) fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described>
         columns_renamed: renamed.map(|Renamed { from, to }| [from, to]).collect(),
         notes: vec![],
     };
-    let Looked { others, pixel_sizes, .. } = looked;
+    let SampledRows { others, pixel_sizes, .. } = looked;
     Ok(Described { info: info.with_notes(pieces), labels, others, pixel_sizes })
 }

@@ -22,7 +22,7 @@ static IS_ENDING: AtomicBool = AtomicBool::new(false);
 /// So long a process that was asked to end may take: longer than the Python waits for tasks that it gives up.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(40);
 /// Between two looks whether it has ended.
-const PAUSE: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 fn running() -> MutexGuard<'static, Option<Child>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
@@ -46,7 +46,7 @@ pub fn interrupt() {
         if asked.elapsed() > SHUTDOWN_TIMEOUT {
             return kill();
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -83,7 +83,7 @@ fn wait() -> io::Result<ExitStatus> {
         {
             return Ok(status);
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -34,7 +34,7 @@ fn is_same(a: &TaskConfig, b: &TaskConfig) -> bool {
 /// A task of a part that ended in this way. Results of a part that failed may be of an earlier run, and fewer than are asked
 /// for. The failure is the error of the task then.
 fn ended(mut entry: Entry, repeats: usize, end: Option<&str>) -> Entry {
-    let is_whole = entry.good().count() >= repeats;
+    let is_whole = entry.successful().count() >= repeats;
     if !is_whole
         && entry.error.is_none()
         && let Some(why) = end

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 const NUMBERS: [&str; 6] = ["INT", "REAL", "FLOA", "DOUB", "NUM", "DEC"];
 
 /// Rows that are looked at. Bytes behind them are an error with their row when the column is read.
-const MOST: usize = 10_000;
+const MAX_SAMPLED_ROWS: usize = 10_000;
 
 /// The columns of a table whose first value is bytes. A declared type does not tell: any column may hold any value. Columns that are
 /// declared as numbers are not looked at: there may be thousands.
@@ -21,7 +21,7 @@ pub(super) fn columns(connection: &Connection, table: &str) -> rusqlite::Result<
         return Ok(names);
     }
     let types: Vec<String> = names.iter().map(|name| format!("typeof(o.{})", quoted(name))).collect();
-    let sql = format!("SELECT {} FROM {} AS o LIMIT {MOST}", types.join(", "), quoted(table));
+    let sql = format!("SELECT {} FROM {} AS o LIMIT {MAX_SAMPLED_ROWS}", types.join(", "), quoted(table));
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query(())?;
     let mut is_bytes = vec![false; names.len()];

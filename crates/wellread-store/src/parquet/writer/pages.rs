@@ -97,7 +97,7 @@ impl<W: Write + Send> PageWriter<W> {
             for leaf in compute_leaves(field, array)? {
                 columns
                     .next()
-                    .ok_or_else(|| odd("there are more columns than the schema has"))?
+                    .ok_or_else(|| unexpected("there are more columns than the schema has"))?
                     .write(&leaf)?;
             }
         }
@@ -135,7 +135,7 @@ impl<W: Write + Send> PageWriter<W> {
     }
 }
 
-fn odd(why: &str) -> ParquetError {
+fn unexpected(why: &str) -> ParquetError {
     ParquetError::General(why.to_owned())
 }
 
@@ -170,7 +170,7 @@ impl PageStore for Store {
     }
 
     fn take(&mut self, _: PageKey) -> Result<Bytes> {
-        Err(odd("pages are not taken from here"))
+        Err(unexpected("pages are not taken from here"))
     }
 }
 
@@ -189,13 +189,13 @@ impl ChunkReader for Encoded {
     /// All of it: the library asks for nothing else of a chunk that is appended.
     fn get_read(&self, start: u64) -> Result<Pieces> {
         if start != 0 {
-            return Err(odd("a column chunk is copied from its start"));
+            return Err(unexpected("a column chunk is copied from its start"));
         }
         Ok(Pieces(self.0.clone().into_iter(), Bytes::new()))
     }
 
     fn get_bytes(&self, _: u64, _: usize) -> Result<Bytes> {
-        Err(odd("a column chunk is copied as a whole"))
+        Err(unexpected("a column chunk is copied as a whole"))
     }
 }
 
@@ -230,14 +230,15 @@ fn finished(
     let mut grown = 0;
     let mut pieces = pieces.into_iter();
     while let (Some(header), Some(mut bytes)) = (pieces.next(), pieces.next()) {
-        let parsed = PageHeader::parse(&header).map_err(|_| odd("a page's header cannot be parsed"))?;
+        let parsed =
+            PageHeader::parse(&header).map_err(|_| unexpected("a page's header cannot be parsed"))?;
         if let Some(split) = &mut split {
             bytes = compressed(&parsed, &bytes, closed.metadata.column_descr(), split)?;
         }
-        let size = i32::try_from(bytes.len()).map_err(|_| odd("a page exceeds 2 GiB"))?;
+        let size = i32::try_from(bytes.len()).map_err(|_| unexpected("a page exceeds 2 GiB"))?;
         let new = of_bytes(&header, size, checksums.then(|| libdeflater::crc32(&bytes)))
             .map(Bytes::from)
-            .ok_or_else(|| odd("a page's header has another form than expected"))?;
+            .ok_or_else(|| unexpected("a page's header has another form than expected"))?;
         grown += new.len() as i64 - header.len() as i64;
         if parsed.kind == PageKind::Dictionary {
             dictionary = vec![new, bytes];
@@ -250,12 +251,13 @@ fn finished(
     let total = first + sizes.iter().map(|&size| size as i64).sum::<i64>();
     if let Some(index) = &mut closed.offset_index {
         if index.page_locations.len() != sizes.len() {
-            return Err(odd("the offset index has another number of pages than the column"));
+            return Err(unexpected("the offset index has another number of pages than the column"));
         }
         let mut at = first;
         for (location, &size) in index.page_locations.iter_mut().zip(&sizes) {
             location.offset = at;
-            location.compressed_page_size = i32::try_from(size).map_err(|_| odd("a page exceeds 2 GiB"))?;
+            location.compressed_page_size =
+                i32::try_from(size).map_err(|_| unexpected("a page exceeds 2 GiB"))?;
             at += size as i64;
         }
     }
@@ -283,17 +285,17 @@ fn compressed(
     split: &mut Split,
 ) -> Result<Bytes> {
     if !matches!(header.kind, PageKind::V1 { .. }) || header.encoding != Encoding::ByteStreamSplit {
-        return Err(odd("a page of pixels has another form than expected"));
+        return Err(unexpected("a page of pixels has another form than expected"));
     }
     let levels = [column.max_rep_level(), column.max_def_level()];
     let levels = bytes_of_levels(page, levels.into_iter().filter(|&most| most > 0).count())
-        .ok_or_else(|| odd("a page is shorter than its levels"))?;
+        .ok_or_else(|| unexpected("a page is shorter than its levels"))?;
     let streams = match column.physical_type() {
         Physical::INT64 | Physical::DOUBLE => 8,
         _ => 4,
     };
     if !(page.len() - levels).is_multiple_of(streams) {
-        return Err(odd("the byte streams of a page differ in length"));
+        return Err(unexpected("the byte streams of a page differ in length"));
     }
     split.compressor.compress(page, levels, streams).map(Bytes::from)
 }
