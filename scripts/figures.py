@@ -58,7 +58,7 @@ ALONE = "the peer reads in the process that iterates"
 ROWS = (
     ({"pyarrow-binary": f"{OWN}; {KEPT}"}, "wellread:typed.parquet"),
     ({"vortex-bare": OWN}, "wellread:images.vortex"),
-    ({"tensorstore": SAME, "tensorstore-array": ARRAY}, "wellread:ome-zarr"),
+    ({"tensorstore": SAME, "tensorstore-array": ARRAY, "tensorstore-batches": ARRAY}, "wellread:ome-zarr"),
     ({"tifffile-mapped": RAW, "tifffile-mapped-0": f"{RAW}; {ALONE}"}, "wellread:tiff"),
     (
         {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """same-thing-twice.py WELLREAD OUT: how often `compare` gives a verdict where there is nothing to find.
 
-    20 processes of one benchmark ─┬─▶ ten drawn at random, 200 times ─┐
-                                   └─▶ each ten in a row ──────────────┴─▶ compare five -- five ─▶ tables, rows, widths
+   20 processes of one benchmark ─┬─▶ ten drawn at random, 200 times ─┐
+                                  └─▶ each ten in a row ──────────────┴─▶ compare five -- five ─▶ tables, rows, widths
 
 Ten in a row are what a user has who measures A before B. At most 5 % of tables should have a verdict. Prints the
 counts, and writes them to OUT/same-thing-twice.json, as docs/results keeps them. A process that OUT has of an earlier
