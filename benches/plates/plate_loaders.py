@@ -166,6 +166,10 @@ LOADERS = {
     "tifffile-imread": (tifffile_imread, 2, ("tifffile",)),
     "tifffile-mapped": (tifffile_mapped, 2, ("tifffile",)),
     "zarr-python": (zarr_python, 2, ("zarr",)),
+    # In the process that iterates: no batch goes from one process to another.
+    "tifffile-0": (tifffile_pages, 0, ("tifffile",)),
+    "tifffile-mapped-0": (tifffile_mapped, 0, ("tifffile",)),
+    "zarr-python-0": (zarr_python, 0, ("zarr",)),
     "tensorstore": (Tensorstore, 0, ("tensorstore",)),
     "pylance": (pylance, 0, ("lance", "imagecodecs")),
     "litdata": (Litdata, 2, ("litdata",)),
