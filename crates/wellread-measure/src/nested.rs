@@ -11,10 +11,11 @@
 //! of one on each side covers 34 %. So the unit is the process (Kalibera and Jones 2013, section 9,
 //! <https://doi.org/10.1145/2464157.2464160>).
 //!
-//! **Why two.** The interval begins at the lower of the two lower ends, and ends at the higher of the two others. The hierarchical bootstrap (Davison and Hinkley, *Bootstrap Methods and their
-//! Application*, 1997, section 3.8) knows no distribution but is too narrow for few processes. With three, it draws the
-//! same one thrice in one of nine cases, and no resample lies beyond the outermost process but for its rounds. Welch's t on the logarithms
-//! of medians has the right width from three processes on where these are spread about evenly. Medians of few skewed
+//! **Why two.** The interval begins at the lower of the two lower ends, and ends at the higher of the two others. The
+//! hierarchical bootstrap (Davison and Hinkley, *Bootstrap Methods and their Application*, 1997, section 3.8) knows
+//! no distribution but is too narrow for few processes. With three, it draws the same one thrice in one of nine
+//! cases, and no resample lies beyond the outermost process but for its rounds. Welch's t on the logarithms of
+//! medians has the right width from three processes on where these are spread about evenly. Medians of few skewed
 //! rounds are not, and two sides of equal size cancel that. The bootstrap widens the interval where rounds within a
 //! process say that its median is not well known. `tests/it/processes.rs` simulates both.
 
