@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """figures.py [--write | --take RESULT …]: tables of README.md, docs/peers*.md and docs/speed.md, and README's first
-picture, from docs/results/*.json alone. Those of docs/results/*.md and of two more pages
+picture, from docs/results/*.json alone. Those of docs/results/*.md and of three more pages
 are of runs by hand.
 
     make bench-peers ─▶ results/peers/peers.json ─ --take ─▶ docs/results/peers.json ─ --write ─▶ README, peers.md
@@ -39,7 +39,7 @@ NAMES = ("peers", "writing", "plates", *REMOTE, "front", "speed")
 # Runs by hand, of which the printed tables alone were kept: a result and its page below docs.
 BY_HAND = {name: f"results/{name}.md" for name in (
     "cyto-dl", "hyperfine", "inference-cpu", "native-segmentation", "python-loaders",
-)} | {name: f"{name}.md" for name in ("trace", "transforms")}  # fmt: skip
+)} | {name: f"{name}.md" for name in ("trace", "transforms")} | {"same-thing-twice": "method.md"}  # fmt: skip
 MOST_BYTES = 200_000
 # The rules by which a result is to be measured, by its kind.
 RULES = {
@@ -58,7 +58,7 @@ ALONE = "the peer reads in the process that iterates"
 ROWS = (
     ({"pyarrow-binary": f"{OWN}; {KEPT}"}, "wellread:typed.parquet"),
     ({"vortex-bare": OWN}, "wellread:images.vortex"),
-    ({"tensorstore": SAME, "tensorstore-array": ARRAY}, "wellread:ome-zarr"),
+    ({"tensorstore": SAME, "tensorstore-array": ARRAY, "tensorstore-batches": ARRAY}, "wellread:ome-zarr"),
     ({"tifffile-mapped": RAW, "tifffile-mapped-0": f"{RAW}; {ALONE}"}, "wellread:tiff"),
     (
         {

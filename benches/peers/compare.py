@@ -37,7 +37,8 @@ PARQUET, ZARR = "upstream's Parquet, untouched", "OME-Zarr folder"
 CACHES = ("ram-cache-0", "ram-cache-2", "float-cache-0")
 TIFF = ("tifffile", "tifffile-0", "tifffile-mapped", "tifffile-mapped-0")
 OF_ZARR = ("zarr-python", "zarr-python-0", "zarr-array", "zarr-array-0", "zarr-batches", "zarr-images",
-           "tensorstore", "tensorstore-array")  # fmt: skip
+           "tensorstore", "tensorstore-array", "tensorstore-batches")  # fmt: skip
+OF_ZARR_KEPT = ("tensorstore-kept", "tensorstore-array-kept", "tensorstore-batches-kept")
 TUNED = ("pyarrow-row-groups", "pyarrow-binary", "annbatch-1", "annbatch-16")
 
 # What wellread reads, as tables say it, and the peers beside it.
@@ -47,7 +48,7 @@ ROWS = {
     "wellread:tiff": ("TIFF folder", (*TIFF, "spdl")),
     "wellread:ome-zarr": (ZARR, OF_ZARR),
     # Kept images stand beside peers that keep them too.
-    "wellread:ome-zarr,kept": (f"{ZARR}, kept", ("tensorstore-kept", "tensorstore-array-kept")),
+    "wellread:ome-zarr,kept": (f"{ZARR}, kept", OF_ZARR_KEPT),
     "wellread:images.ome-arrow-dataset": ("ome-arrow dataset folder", ("ome-arrow",)),
     "wellread:images.lance": ("Lance", ("pylance", "pylance-bare")),
     "wellread:images.vortex": ("Vortex", ("vortex-data", "vortex-bare")),
@@ -79,7 +80,7 @@ KINDS = {
     # it opens one by one: it reads them as one array.
     "20k": Kind("100 x 100 uint8 noise", 20_000, 16, 1, True,
                 (*CACHES, "spdl", "ome-arrow", "vortex-data", "vortex-bare", "duckdb", "zarr-python",
-                 "zarr-python-0", "gather", "tensorstore-kept", "tensorstore-array-kept",
+                 "zarr-python-0", "gather", *OF_ZARR_KEPT,
                  "wellread:ome-zarr,kept", "wellread:images.parquet", "wellread:images.parquet,kept",
                  "wellread:tuned.parquet,kept", "wellread:images.vortex", "wellread:images.ome-arrow-dataset")),
     "1k": Kind("100 x 100 uint8 noise", 1000, 16, 4, False,

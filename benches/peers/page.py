@@ -16,14 +16,23 @@ WITHDRAWN_RULES = (
     "file)."
 )
 # Peers that keep decoded images too. Kept images stand beside no other.
-KEEPING = ("ram-cache-0", "ram-cache-2", "float-cache-0", "gather", "tensorstore-kept", "tensorstore-array-kept")
+KEEPING = ("ram-cache-0", "ram-cache-2", "float-cache-0", "gather", "tensorstore-kept", "tensorstore-array-kept",
+           "tensorstore-batches-kept")  # fmt: skip
+# Peers that read image by image, and the better way for small images: one read for each batch.
+BY_BATCH = {"tensorstore-array": "tensorstore-batches", "tensorstore-array-kept": "tensorstore-batches-kept"}
 # Peers whose file has pixels in nested lists: of 64-bit numbers as upstream writes them, or of the images' own type.
 NESTED, TYPED = ("pylance", "vortex-data", "duckdb"), ("20k",)
+# Sets of small images.
+SMALL = ("20k", "1k")
 # Loaders of ours that keep decoded pages by themselves.
 PAGES = ("wellread:images.parquet", "wellread:tuned.parquet", "wellread:typed.parquet", "wellread:images.vortex")
 WITHDRAWN = (
     "Withdrawn until they are measured again: rows that set images which wellread keeps beside a peer without a "
     "cache of its own."
+)
+WITHDRAWN_BY_IMAGE = (
+    "Withdrawn until it is measured again: tensorstore on one array of small images. This run asked it for each "
+    "image by itself, which takes longer than one read for each batch."
 )
 WITHDRAWN_WRITING = (
     "Withdrawn until it is measured again: both sides did unequal work. In OME-Zarr ome-zarr-py wrote five levels "
@@ -70,6 +79,12 @@ def unequal(row):
     return row["ours"].endswith(",kept") and row["peer"] not in KEEPING
 
 
+def by_image(row, measured):
+    """Whether small images were read one by one by a peer whose better way was not measured."""
+    better = BY_BATCH.get(row["peer"])
+    return better is not None and measured["name"] in SMALL and better not in measured["runs"]
+
+
 def named(row, measured):
     """A row whose peer's name says how pixels lie in its file, where it has to unpack them."""
     if row["peer"] not in NESTED:
@@ -82,7 +97,7 @@ def judged(measured, phase):
     """The rows of a set: what stands in each, the judgement, and rates; those that come closest first."""
     seconds, noise, found = PHASES[phase][1], floor(measured, phase), []
     for row in measured["rows"]:
-        if unequal(row):
+        if unequal(row) or by_image(row, measured):
             continue
         row = named(row, measured)
         peer, ours = measured["runs"][row["peer"]], measured["runs"][row["ours"]]
@@ -246,6 +261,8 @@ def sections(result):
         lines = [facts(result), ""] if known else [f"{of_run(result['facts'])}.", "", WITHDRAWN_RULES]
         if known and any(unequal(row) for measured in result["sets"] for row in measured["rows"]):
             lines += [WITHDRAWN, ""]
+        if known and any(by_image(row, measured) for measured in result["sets"] for row in measured["rows"]):
+            lines += [WITHDRAWN_BY_IMAGE, ""]
         for measured in result["sets"] if known else ():
             lines += of_set(measured)
         parts["peers"] = "\n".join(lines).rstrip()

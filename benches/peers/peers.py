@@ -9,6 +9,7 @@ Long because each peer is a few lines, in one list of all that are compared.
 """
 
 import importlib.util
+import math
 import resource
 import sys
 import threading
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from ahead import AHEAD, AheadOfUse
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader, Sampler, get_worker_info
 
 # Without the package around it, which needs its native module.
 FOLDER = Path(__file__).resolve().parents[2] / "python" / "wellread" / "_bench"
@@ -69,6 +70,14 @@ def as_it_is(batch):
     return batch
 
 
+def room(shape):
+    """Memory of a batch. In a worker it is shared, as that of torch's own collation (`default_collate`): sending it
+    copies nothing."""
+    if get_worker_info() is None:
+        return torch.empty(shape)
+    return torch.empty(0).set_(torch.UntypedStorage._new_shared(4 * math.prod(shape)), 0, shape)
+
+
 class Batches:
     """A dataset that makes a whole batch at once, scaling into its memory: torch then collates nothing."""
 
@@ -81,10 +90,10 @@ class Batches:
         return self.count
 
     def __getitems__(self, rows):
-        batch = np.empty((len(rows), *self.shape), np.float32)
-        for image, row in zip(batch, rows, strict=True):
+        batch = room((len(rows), *self.shape))
+        for image, row in zip(batch.numpy(), rows, strict=True):
             np.multiply(self.read(row).reshape(self.shape), self.scale, out=image)
-        return torch.from_numpy(batch)
+        return batch
 
 
 def in_torch(read, task, workers):
@@ -240,35 +249,55 @@ def tensorstores(task, names, kept=0):
 
 
 class Tensorstore:
-    """The reads of the next batches are under way in tensorstore's threads."""
+    """The reads of the next batches are under way in tensorstore's threads: `ask` begins those of a batch, and `take`
+    waits for them and scales."""
 
-    def __init__(self, task, read):
-        self.task, self.read = task, read
-        self.batches = Batches(None, task)
+    def __init__(self, task, ask, take):
+        self.task, self.ask, self.take = task, ask, take
 
     def epoch(self, e):
         parts = self.task.batches(e)
-        waiting = deque([self.read(row) for row in part] for part in parts[:AHEAD])
+        waiting = deque(self.ask(part) for part in parts[:AHEAD])
         for k in range(len(parts)):
-            reads = waiting.popleft()
+            asked_for = waiting.popleft()
             if k + AHEAD < len(parts):
-                waiting.append([self.read(row) for row in parts[k + AHEAD]])
-            # Only taken out and scaled here.
-            self.batches.read = lambda i, reads=reads: reads[i].result()
-            yield self.batches.__getitems__(range(len(reads)))
+                waiting.append(self.ask(parts[k + AHEAD]))
+            yield self.take(asked_for)
+
+
+def image_by_image(task, read):
+    """A read for each image."""
+    batches = Batches(None, task)
+
+    def take(reads):
+        batches.read = lambda i: reads[i].result()
+        return batches.__getitems__(range(len(reads)))
+
+    return Tensorstore(task, lambda rows: [read(row) for row in rows], take)
 
 
 def tensorstore_folder(task, kept=0):
     """tensorstore on a folder of OME-Zarr: every array opened once, all at a time."""
     level = task.about()["level"]
     arrays = tensorstores(task, [f"{p}/{level}" for p in files(task, "ome-zarr", "*.zarr")], kept)
-    return Tensorstore(task, lambda row: arrays[row][0, 0, 0].read())
+    return image_by_image(task, lambda row: arrays[row][0, 0, 0].read())
 
 
 def tensorstore_array(task, kept=0):
     """tensorstore on one array of all images, a chunk for each."""
     (array,) = tensorstores(task, [task.path("array.zarr")], kept)
-    return Tensorstore(task, lambda row: array[row].read())
+    return image_by_image(task, lambda row: array[row].read())
+
+
+def tensorstore_batches(task, kept=0):
+    """tensorstore on one array of all images: one read for each batch, which spares a call for each image."""
+    (array,) = tensorstores(task, [task.path("array.zarr")], kept)
+    scale = task.scale()
+
+    def take(read):
+        return torch.from_numpy(np.multiply(read.result(), scale, dtype=np.float32))
+
+    return Tensorstore(task, lambda rows: array[list(rows)].read(), take)
 
 
 class Spdl:
@@ -457,7 +486,7 @@ def parquet_binary(task, _):
 
 
 class Gather:
-    """No peer but a ceiling: NumPy takes a batch out of one array in memory, which opening fills; one thread."""
+    """No peer: NumPy takes a batch out of one array in memory, which opening fills; one thread."""
 
     def __init__(self, task):
         import tifffile
@@ -549,6 +578,11 @@ LOADERS = {
                                lambda task, _: tensorstore_folder(task, KEPT_BYTES), False, ("tensorstore",)),
     "tensorstore-array-kept": Loader("tensorstore, all images in one array, `cache_pool` of 512 MiB",
                                      lambda task, _: tensorstore_array(task, KEPT_BYTES), False, ("tensorstore",)),
+    "tensorstore-batches": Loader("tensorstore, all images in one array, a read for each batch",
+                                  lambda task, _: tensorstore_batches(task), False, ("tensorstore",)),
+    "tensorstore-batches-kept": Loader("tensorstore, all images in one array, a read for each batch, `cache_pool` of "
+                                       "512 MiB", lambda task, _: tensorstore_batches(task, KEPT_BYTES), False,
+                                       ("tensorstore",)),
     "ome-arrow": Loader("OMEArrowDataset.read_image, torch DataLoader, 2 workers",
                         of_reader(tables.OmeArrowFolder, "images.ome-arrow-dataset"), True, ("ome_arrow.dataset",)),
     "spdl": Loader("SPDL, threads, tifffile", lambda task, _: Spdl(task), False, ("tifffile", "spdl.pipeline")),
@@ -565,7 +599,7 @@ LOADERS = {
     "pyarrow-binary": Loader("pyarrow, bare pixels as one binary", parquet_binary, False, CACHE),
     "annbatch-1": Loader("annbatch, rows", lambda task, _: Annbatch(task, 1), False, ("annbatch",)),
     "annbatch-16": Loader("annbatch, blocks of 16", lambda task, _: Annbatch(task, 16), False, ("annbatch",)),
-    "gather": Loader("NumPy gather from RAM, one thread (ceiling)", lambda task, _: Gather(task), False,
+    "gather": Loader("NumPy gather from RAM, one thread", lambda task, _: Gather(task), False,
                      ("tifffile",)),
 }  # fmt: skip
 WELLREAD = Loader("wellread", lambda task, _: wellread(task), False, ("wellread",))

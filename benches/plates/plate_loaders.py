@@ -10,7 +10,7 @@ from collections import deque
 import numpy as np
 import torch
 from own_files import Litdata, pylance
-from peers import AHEAD, InTorch, as_it_is, first_page, one_thread_of_zarr
+from peers import AHEAD, InTorch, as_it_is, first_page, one_thread_of_zarr, room
 from plate_sets import CHANNELS, CROP, POSITION, SCALE, plane
 
 
@@ -59,9 +59,9 @@ class OfPlate(torch.utils.data.Dataset):
             for c in range(CHANNELS):
                 pixels = self.read(files, c, part)
                 if batch is None:
-                    batch = np.empty((len(rows), CHANNELS, *pixels.shape), np.float32)
-                np.multiply(pixels, SCALE, out=batch[i, c])
-        return torch.from_numpy(batch)
+                    batch = room((len(rows), CHANNELS, *pixels.shape))
+                np.multiply(pixels, SCALE, out=batch.numpy()[i, c])
+        return batch
 
 
 class OneByOne(OfPlate):
@@ -112,14 +112,14 @@ class OfZarr(OfPlate):
 
     def empty(self, rows):
         """Memory for a batch."""
-        return np.empty((len(rows), CHANNELS, self.size, self.size), np.float32)
+        return room((len(rows), CHANNELS, self.size, self.size))
 
     def __getitems__(self, rows):
         batch = self.empty(rows)
-        for out, row in zip(batch, rows, strict=True):
+        for out, row in zip(batch.numpy(), rows, strict=True):
             array, part = self.place(row)
             np.multiply(array[(0, slice(None), 0, *part)], SCALE, out=out)
-        return torch.from_numpy(batch)
+        return batch
 
 
 def zarr_python(job, workers):
@@ -154,9 +154,9 @@ class Tensorstore:
             if k + AHEAD < len(parts):
                 waiting.append(self.asked(parts[k + AHEAD]))
             batch = self.data.empty(reads)
-            for out, read in zip(batch, reads, strict=True):
+            for out, read in zip(batch.numpy(), reads, strict=True):
                 np.multiply(read.result(), SCALE, out=out)
-            yield torch.from_numpy(batch)
+            yield batch
 
 
 # What makes each, the number of torch's workers, what is imported before the clock starts.
@@ -166,6 +166,10 @@ LOADERS = {
     "tifffile-imread": (tifffile_imread, 2, ("tifffile",)),
     "tifffile-mapped": (tifffile_mapped, 2, ("tifffile",)),
     "zarr-python": (zarr_python, 2, ("zarr",)),
+    # In the process that iterates: no batch goes from one process to another.
+    "tifffile-0": (tifffile_pages, 0, ("tifffile",)),
+    "tifffile-mapped-0": (tifffile_mapped, 0, ("tifffile",)),
+    "zarr-python-0": (zarr_python, 0, ("zarr",)),
     "tensorstore": (Tensorstore, 0, ("tensorstore",)),
     "pylance": (pylance, 0, ("lance", "imagecodecs")),
     "litdata": (Litdata, 2, ("litdata",)),

@@ -3,6 +3,7 @@
 Long because programs of users are written out here, each beside its test.
 """
 
+import subprocess
 import sys
 import time
 
@@ -123,6 +124,50 @@ def test_a_loader_that_is_kept_has_one_first_epoch(bench):
         assert len(found) == 2 and first > 0
         # It has opening in it, and comes before what is measured.
         assert all(row["num_samples"] / first > row["first_batch_s"] > 0 for row in found)
+
+
+OPENS = """
+import sys
+sys.path.insert(0, {bench!r})
+from _wellread_bench import frameworks, peers
+from _wellread_bench.tracks import dataloader
+
+framework = frameworks.create("pytorch", 2, 1)
+about = [peers.describe(entry, "pytorch") for entry in peers.of_formats(["tiff"]) if entry.name == {loader!r}]
+assert about[0]["unavailable"] is None, about
+before = set(sys.modules)
+request = dict(reader={loader!r}, format="tiff", path={path!r}, crop=None, scale=None, dtype=None, files=None,
+               seed=1, batch_size=2, workers=0)
+batches = dataloader.Batches(framework, request)
+batches.shuffle(0)
+assert len(list(batches)) == 2
+names = ("wellread", "pyarrow", "tifffile", "torch.utils")
+print(sorted(name for name in set(sys.modules) - before if name.startswith(names)))
+"""
+
+
+@pytest.mark.parametrize("loader", ["wellread", "wellread-dataset", "tifffile"])
+def test_the_first_epoch_of_a_process_imports_nothing(tmp_path, loader):
+    tifffile = pytest.importorskip("tifffile")
+    import _wellread_bench
+
+    for k in range(4):
+        tifffile.imwrite(tmp_path / f"{k}.tiff", np.full((4, 5), k, np.uint8))
+    (bench,) = _wellread_bench.__path__
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "_wellread_bench").symlink_to(bench)
+    code = OPENS.format(bench=str(folder), loader=loader, path=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
+
+
+def test_readers_that_hand_over_arrow_arrays_import_pyarrow_before_the_clock():
+    from _wellread_bench.peers import READERS
+
+    engines = [entry for entry in READERS if entry.where.startswith("engines:")]
+    assert len(engines) == 4
+    assert all("pyarrow" in dict(entry.packages) for entry in engines)
 
 
 def test_single_images_are_normalised_as_in_rust(bench):

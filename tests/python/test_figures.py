@@ -1,5 +1,6 @@
 """Figures of README.md and docs/peers*.md are those of docs/results (scripts/figures.py)."""
 
+import importlib.util
 import json
 import re
 import shutil
@@ -23,7 +24,7 @@ def copy(tmp_path):
     for folder in ("benches", "docs/results", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "docs" / "images").mkdir()
-    pages = ("peers", "peers-plates", "peers-remote", "speed", "trace", "transforms")
+    pages = ("method", "peers", "peers-plates", "peers-remote", "speed", "trace", "transforms")
     for page in ("README.md", *(f"docs/{name}.md" for name in pages), "docs/images/loaders.svg"):
         shutil.copy(ROOT / page, tmp_path / page)
     return tmp_path
@@ -39,7 +40,7 @@ def test_each_result_is_small_and_says_machine_date_and_command():
     runs = ["front", "peers", "plates", "remote-a", "remote-b", "speed", "writing"]
     # Of runs by hand each page has a result of its own.
     pages = [path.stem for path in (ROOT / "docs" / "results").glob("*.md")]
-    others = ["campaign", "trace", "transforms"]
+    others = ["campaign", "same-thing-twice", "trace", "transforms"]
     assert len(pages) == 5 and [path.stem for path in kept] == sorted([*runs, *pages, *others])
     for path in kept:
         assert path.stat().st_size < 200_000, path.name
@@ -65,6 +66,7 @@ def another(text, start):
         ("docs/results/cyto-dl.md", "| `full_training` | "),
         ("docs/transforms.md", "| uint16 to float32 | "),
         ("docs/trace.md", "| 1080 x 1080 `uint16`, Parquet | "),
+        ("docs/method.md", "| 20 of `dataset` | drawn at random | 200 | "),
     ],
 )
 def test_another_figure_is_found(copy, page, start):
@@ -73,6 +75,26 @@ def test_another_figure_is_found(copy, page, start):
     done = figures(copy)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"{page}: a table is not that of docs/results" in done.stdout
+
+
+def test_the_same_thing_twice_has_a_verdict_in_few_tables():
+    spec = importlib.util.spec_from_file_location("same_thing_twice", ROOT / "scripts" / "same-thing-twice.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    row = {"verdict": "unclear", "low": 0.8, "high": 1.6}
+    tables = [
+        [row, {**row, "verdict": "slower"}],
+        [{**row, "verdict": "same"}] * 2,
+        [{**row, "verdict": "faster"}] * 2,
+    ]
+    assert script.counted(tables) == (3, 2, 6, 3, "2.00")
+    kept = json.loads((ROOT / "docs" / "results" / "same-thing-twice.json").read_text())["tables"]["same-thing-twice"]
+    assert tuple(kept["head"]) == script.HEAD
+    found = {(benchmark, how): (int(tables), int(alarms)) for benchmark, how, tables, alarms, *_ in kept["rows"]}
+    assert set(found) == {(f"20 of `{name}`", how) for name in ("dataset", "dataloader")
+                          for how in ("drawn at random", "one after the other")}  # fmt: skip
+    for (_, how), (tables, alarms) in found.items():
+        assert tables == (200 if how == "drawn at random" else 11) and alarms * 20 <= tables
 
 
 def test_no_table_of_a_run_by_hand_is_without_its_result():

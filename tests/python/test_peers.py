@@ -100,7 +100,9 @@ def task(modules, folder, name, **more):
     return modules.runs.Task(name, str(folder), **given)
 
 
-@pytest.mark.parametrize("name", ["wellread:tiff", "wellread:tiff,kept", "tifffile-mapped-0", "gather"])
+@pytest.mark.parametrize(
+    "name", ["wellread:tiff", "wellread:tiff,kept", "tifffile-mapped-0", "tifffile-mapped", "gather"]
+)
 def test_each_loader_has_the_same_epochs_and_checks(modules, folder, name):
     one = task(modules, folder, name, checked=True)
     assert all(sorted(order) == list(range(COUNT)) for order in one.orders) and len(set(map(tuple, one.orders))) > 1
@@ -111,8 +113,13 @@ def test_each_loader_has_the_same_epochs_and_checks(modules, folder, name):
     assert modules.runs.measure(task(modules, folder, name, batch=COUNT))["compared"] == 3 * COUNT
 
 
-@pytest.mark.parametrize("name", ["zarr-array-0", "zarr-batches", "zarr-images"])
-def test_each_way_to_use_zarr_python_gives_the_rows_that_were_asked_for(modules, folder, name):
+@pytest.mark.parametrize(
+    "name",
+    ["zarr-array-0", "zarr-batches", "zarr-images", "tensorstore-array", "tensorstore-batches",
+     "tensorstore-batches-kept"],
+)  # fmt: skip
+def test_each_way_to_read_one_array_gives_the_rows_that_were_asked_for(modules, folder, name):
+    pytest.importorskip("tensorstore")
     zarr, tifffile = pytest.importorskip("zarr"), pytest.importorskip("tifffile")
     images = np.stack([tifffile.imread(path).reshape(1, 9, 11) for path in sorted((folder / "tiff").glob("*.tiff"))])
     zarr.create_array(str(folder / "array.zarr"), data=images, chunks=(1, 1, 9, 11), zarr_format=2)
@@ -224,6 +231,33 @@ def test_kept_images_stand_beside_peers_that_keep_them(page):
     assert "| Vortex | take, pixels in nested lists of the images' type |" in page.put(PAGE, one)
 
 
+def test_one_array_of_small_images_is_read_by_batches_or_has_no_row(page):
+    one = result()
+    measured = one["sets"][0]
+    measured["runs"]["tensorstore-array"] = measured["runs"]["tifffile"]
+    measured["rows"] += [
+        {"set": "array", "ours": "wellread:tiff", "peer": "tensorstore-array", "about": "image by image"}
+    ]
+    # A large field takes much longer than a call.
+    assert "| array | image by image |" in page.put(PAGE, one) and page.WITHDRAWN_BY_IMAGE not in page.put(PAGE, one)
+    for name in ("1k", "20k"):
+        measured["name"] = name
+        text = page.put(PAGE, one)
+        assert "image by image |" not in text and text.count(page.WITHDRAWN_BY_IMAGE) == 1
+    measured["runs"]["tensorstore-batches"] = measured["runs"]["tifffile"]
+    assert "| array | image by image |" in page.put(PAGE, one) and page.WITHDRAWN_BY_IMAGE not in page.put(PAGE, one)
+
+
+def test_memory_of_a_batch_is_shared_in_workers_alone(modules, monkeypatch):
+    peers = modules.peers
+    assert not peers.room((2, 1, 3, 4)).is_shared()
+    monkeypatch.setattr(peers, "get_worker_info", lambda: "a worker")
+    batch = peers.room((2, 1, 3, 4))
+    batch.numpy()[1, 0, 2] = 5
+    assert batch.is_shared() and batch.shape == (2, 1, 3, 4) and batch.is_contiguous()
+    assert batch.dtype == modules.runs.torch.float32 and batch[1, 0, 2].tolist() == [5.0] * 4
+
+
 def test_the_documentation_has_the_places_for_both(page, modules):
     text = (HERE.parents[1] / "docs" / "peers.md").read_text()
     written = {**result(), "writing": {"rounds": 6, "rows": []}}
@@ -294,7 +328,7 @@ def test_the_plan_has_the_large_fields_first_and_leaves_out_what_was_not_asked_f
     assert list(compare.KINDS)[0] == "1080" and compare.KINDS["20k"].images >= 20_000
     assert all(kind.later >= 1 for kind in compare.KINDS.values())
     peers = {row["peer"] for row in compare.rows_of(compare.KINDS["1k"])}
-    assert {"ram-cache-0", "ram-cache-2", "zarr-python", "tensorstore", "duckdb"} <= peers
+    assert {"ram-cache-0", "ram-cache-2", "zarr-python", "tensorstore", "tensorstore-batches", "duckdb"} <= peers
     # Each way of zarr-python, and bare pixels for who unpacks nested lists.
     ways = {"zarr-python-0", "zarr-array-0", "zarr-batches", "zarr-images", "tifffile-0", "pylance-bare"}
     assert {*ways, "vortex-bare"} <= peers

@@ -1,6 +1,8 @@
 """The comparison of plates and cells (`make bench-plates`): what its tables may say."""
 
 import importlib
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -154,3 +156,32 @@ def test_a_page_takes_six_rounds_and_keeps_what_stands_around(page):
 def test_the_page_of_the_book_has_its_markers(page):
     book = (BENCHES.parent / "docs" / "peers-plates.md").read_text()
     assert page.section(result()) in page.put(book, result())
+
+
+PLAN = """
+import json, sys
+from argparse import Namespace
+from pathlib import Path
+sys.path.insert(0, {benches!r})
+import plates
+from plate_loaders import LOADERS
+
+made = Namespace(images=Path("images"), folder=Path("folder"), table=lambda few: "cells.parquet")
+a = Namespace(threads=2, seconds=1, sites=192, crops=4096, size=1080, data=Path("data"))
+parts = plates.variants_of(a, dict.fromkeys(("lzw", "none", "zarr"), made))
+print(json.dumps({{
+    part: {{name: LOADERS[variant.job.loader][1] for name, variant in variants.items()}}
+    for part, (variants, _) in parts.items()
+}}))
+"""
+
+
+def test_peers_that_decode_little_are_read_without_workers_too():
+    pytest.importorskip("torch")
+    code = PLAN.format(benches=str(BENCHES))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    workers = json.loads(done.stdout)
+    for part, names in (("a", ("tifffile", "tifffile-mapped")), ("b", ("tifffile", "tifffile-mapped"))):
+        assert all((workers[part][f"{name} none"], workers[part][f"{name}-0 none"]) == (2, 0) for name in names)
+    assert (workers["b"]["zarr-python zarr"], workers["b"]["zarr-python-0 zarr"]) == (2, 0)

@@ -3,7 +3,7 @@
 //! ```text
 //!  rounds of each process ─▶ its median ─┬─▶ mean of their logarithms ─▶ ratio of the two sides
 //!                                        ├─▶ Welch's t ────────────────▶ probability, interval ─┐
-//!                                        └─▶ bootstrap over processes, then rounds ─▶ interval ─┴─▶ the wider one
+//!                                        └─▶ bootstrap over processes, then rounds ─▶ interval ─┴─▶ both together
 //! ```
 //!
 //! Rounds of one process share its memory layout, its hash seeds, its hour. An interval over them says how well that
@@ -11,10 +11,11 @@
 //! of one on each side covers 34 %. So the unit is the process (Kalibera and Jones 2013, section 9,
 //! <https://doi.org/10.1145/2464157.2464160>).
 //!
-//! **Why the wider of two.** The hierarchical bootstrap (Davison and Hinkley, *Bootstrap Methods and their
-//! Application*, 1997, section 3.8) knows no distribution but is too narrow for few processes. With three, it draws the
-//! same one thrice in one of nine cases, and no resample lies beyond the outermost process. Welch's t on the logarithms
-//! of medians has the right width from three processes on where these are spread about evenly. Medians of few skewed
+//! **Why two.** The interval begins at the lower of the two lower ends, and ends at the higher of the two others. The
+//! hierarchical bootstrap (Davison and Hinkley, *Bootstrap Methods and their Application*, 1997, section 3.8) knows
+//! no distribution but is too narrow for few processes. With three, it draws the same one thrice in one of nine
+//! cases, and no resample lies beyond the outermost process but for its rounds. Welch's t on the logarithms of
+//! medians has the right width from three processes on where these are spread about evenly. Medians of few skewed
 //! rounds are not, and two sides of equal size cancel that. The bootstrap widens the interval where rounds within a
 //! process say that its median is not well known. `tests/it/processes.rs` simulates both.
 
@@ -23,8 +24,8 @@ use crate::intervals::{Interval, IntervalEstimator, Method};
 use crate::rng::Rng;
 use crate::samples::median;
 
-/// Fewest processes on either side that a verdict may rest on. With two, Student's t is 12.7 standard errors
-/// wide.
+/// Fewest processes on either side that a verdict may rest on. The t of two has one to two degrees of freedom, and reaches
+/// 4.3 to 12.7 standard errors to either side.
 pub const MIN_PROCESSES: usize = 3;
 
 /// Why two sides of so few processes give no verdict. Each side has its name, and a process is called `one` or `several`.

@@ -35,7 +35,7 @@ fn with(mut inner: Vec<Vec<f64>>, mut more: impl FnMut(usize, usize) -> f64) -> 
     inner
 }
 
-/// Every second process slows down by a tenth while it runs.
+/// A process slows down by a tenth while it runs, with a chance of one half.
 fn drift(rng: &mut Rng) -> Vec<Vec<f64>> {
     let slows = rng.below(2) as f64;
     with(log_normal(rng), |round, _| slows * 0.1 * round as f64 / ROUNDS as f64)
@@ -117,6 +117,20 @@ fn compared(dir: &Path, rng: &mut Rng, model: Model, level: f64) -> (i32, serde_
     (done.code, serde_json::from_str(&done.stdout).unwrap())
 }
 
+/// The count that docs/method.md has in the column of this name, below this head of a table.
+fn stated(head: &str, name: &str) -> usize {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/method.md");
+    let page = fs::read_to_string(page).unwrap();
+    let cells = |line: &str| -> Vec<String> { line.split('|').map(|cell| cell.trim().to_owned()).collect() };
+    let mut table = page.lines().skip_while(|line| !line.starts_with(&format!("| {head} |"))).map(cells);
+    let names = table.next().unwrap_or_else(|| panic!("docs/method.md has no table of {head}"));
+    let column = names.iter().position(|other| other == name).unwrap_or_else(|| panic!("{name}: {names:?}"));
+    table.nth(1).unwrap()[column].parse().unwrap()
+}
+
+const SAME: &str = "same thing twice";
+const SLOWER: &str = "a true slow-down";
+
 fn words(document: &serde_json::Value) -> Vec<String> {
     let rows = document["rows"].as_array().unwrap();
     assert_eq!(rows.len(), ROWS);
@@ -124,7 +138,7 @@ fn words(document: &serde_json::Value) -> Vec<String> {
 }
 
 /// When the same thing is measured twice, no more than 5 % of tables have a verdict, for any noise. The bound is the
-/// number that 99 of 100 cases stay within where the share is 5 % exactly.
+/// number that 99 of 100 cases stay within where the share is 5 % exactly. The page on the method states the counts.
 #[test]
 fn the_same_thing_twice_rarely_has_a_verdict() {
     let most = (0.05 * PAIRS as f64 + 2.33 * (0.05 * 0.95 * PAIRS as f64).sqrt()) as usize;
@@ -142,6 +156,7 @@ fn the_same_thing_twice_rarely_has_a_verdict() {
                 }
                 println!("{name}: {alarms} of {PAIRS}");
                 assert!(alarms <= most, "{name}: {alarms} of {PAIRS} tables, {most} at most");
+                assert_eq!(alarms, stated(SAME, name), "{name}: docs/method.md has another count");
             });
         }
     });
@@ -162,6 +177,7 @@ fn a_slow_down_of_five_percent_is_found() {
     }
     println!("{gates} of {PAIRS} pairs, {rows} of {} rows", PAIRS * ROWS);
     assert!(gates * 10 >= PAIRS * 9, "{gates} of {PAIRS}");
+    assert_eq!(gates, stated(SLOWER, "5 %, log-normal"), "docs/method.md has another count");
     assert!(rows * 10 >= PAIRS * ROWS * 9, "{rows} of {}", PAIRS * ROWS);
 }
 
@@ -171,8 +187,8 @@ fn a_slow_down_of_five_percent_is_found() {
 fn a_slow_down_of_two_percent_has_code_three_in_a_bounded_share() {
     let models: [(&str, Model, usize); 3] = [
         ("log-normal", log_normal, 1),
-        ("in common", |rng| in_common(rng, 0.02), 20),
-        ("by row", |rng| by_row(rng, 0.02), 40),
+        ("2 % in common", |rng| in_common(rng, 0.02), 20),
+        ("2 % by row", |rng| by_row(rng, 0.02), 40),
     ];
     std::thread::scope(|scope| {
         for (seed, (name, model, percent)) in models.into_iter().enumerate() {
@@ -190,6 +206,8 @@ fn a_slow_down_of_two_percent_has_code_three_in_a_bounded_share() {
                 }
                 println!("a true 2 %, {name}: code 3 for {gates} of {PAIRS} pairs");
                 assert!(gates * 100 <= PAIRS * percent, "{name}: {gates} of {PAIRS}");
+                let count = stated(SLOWER, &format!("2 %, {name}"));
+                assert_eq!(gates, count, "{name}: docs/method.md has another count");
             });
         }
     });

@@ -18,8 +18,8 @@
 //!
 //! **Medians and percentiles.** Whether a sample lies above the median is the toss of a coin. So the ranks between
 //! which the median lies follow from the binomial distribution alone. The percentile interval of resampled medians
-//! approximates just that, and ends on one of the samples. With seven samples, its ends are the smallest and the
-//! largest, and it covers 98 %. Here the ends stand between two samples, at the requested probability, which gives
+//! approximates just that, and ends on one of the samples. With seven samples, its ends are the second smallest and the
+//! second largest, and it covers 88 %. Here the ends stand between two samples, at the requested probability, which gives
 //! 93-97 % from six samples on, for any tails. The methods are by Hettmansperger and Sheather 1986,
 //! <https://doi.org/10.1016/0167-7152(86)90021-0>, and for other percentiles by Nyblom 1992,
 //! <https://doi.org/10.1016/0167-7152(92)90076-H>. The widest interval is from the smallest to the largest sample, and

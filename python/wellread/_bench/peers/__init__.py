@@ -31,6 +31,8 @@ class Reader:
 
 
 PYARROW = ("pyarrow.parquet", "pip install pyarrow")
+# Engines hand over Arrow arrays.
+ARROW = ("pyarrow", "pip install pyarrow")
 PARQUET = ("parquet", "parquet-default")
 WELLREAD = (("wellread", "pip install . (in a clone of wellread)"),)
 
@@ -45,11 +47,12 @@ READERS = (
     Reader("as-py", PARQUET, "tables:AsPy", (PYARROW,), "Arrow to Python objects in each __getitem__"),
     Reader("ome-arrow", ("ome-arrow-dataset",), "tables:OmeArrowFolder",
            (("ome_arrow.dataset", "pip install ome-arrow"),), "OMEArrowDataset.read_image"),
-    Reader("lance", ("lance",), "engines:LanceTable", (("lance", "pip install pylance"),), "pylance take"),
-    Reader("vortex", ("vortex",), "engines:VortexFile", (("vortex", "pip install vortex-data"),),
+    Reader("lance", ("lance",), "engines:LanceTable", (("lance", "pip install pylance"), ARROW), "pylance take"),
+    Reader("vortex", ("vortex",), "engines:VortexFile", (("vortex.expr", "pip install vortex-data"), ARROW),
            "vortex-data scan by row indices"),
-    Reader("duckdb", ("duckdb",), "engines:DuckTable", (("duckdb", "pip install duckdb"),), "WHERE row_id IN (...)"),
-    Reader("duckdb", ("parquet-duckdb",), "engines:DuckParquet", (("duckdb", "pip install duckdb"),),
+    Reader("duckdb", ("duckdb",), "engines:DuckTable", (("duckdb", "pip install duckdb"), ARROW),
+           "WHERE row_id IN (...)"),
+    Reader("duckdb", ("parquet-duckdb",), "engines:DuckParquet", (("duckdb", "pip install duckdb"), ARROW),
            "the Parquet file, WHERE row_id IN (...)"),
     Reader("tifffile", ("tiff",), "folders:Tifffile", (("tifffile", "pip install tifffile"),), "tifffile.imread"),
     Reader("zarr", ("ome-zarr",), "folders:ZarrPython", (("zarr", "pip install zarr"),),
@@ -72,7 +75,8 @@ def find(name, format_name):
 
 
 def describe(entry, framework):
-    """An entry for the program: importable or why not."""
+    """An entry for the program: importable or why not. All that opening would import is imported, outside of the
+    clocks: a loader that is kept opens once, and its first epoch counts from there."""
     reason = None
     for module, how in entry.packages:
         try:
@@ -81,6 +85,8 @@ def describe(entry, framework):
         except Exception as error:
             reason = f"{module} cannot be imported ({error}); {how}"
     load = None if reason else entry.load()
+    # What depends on the framework.
+    getattr(load, "import_for", lambda _: None)(framework)
     tracks = getattr(load, "tracks", ("dataset", "dataloader", "loop", "conversion"))
     if framework not in getattr(load, "frameworks", (framework,)):
         tracks = ()

@@ -1,6 +1,7 @@
 """wellread itself, as its users in Python call it: the only file here that imports `wellread`."""
 
 import functools
+import importlib
 import time
 
 import numpy as np
@@ -25,9 +26,14 @@ class Images:
         self.images = wellread.Dataset(path, layout=layout)
         self.dataset = self.images
         if framework == "pytorch":
-            import wellread.torch
-
+            self.import_for(framework)
             self.dataset = wellread.torch.Dataset(self.images, transform=TorchFinish(finish), dtype="stored")
+
+    @staticmethod
+    def import_for(framework):
+        """Import the part of the package that is for a framework."""
+        if framework == "pytorch":
+            importlib.import_module("wellread.torch")
 
     def __len__(self):
         return len(self.images)
