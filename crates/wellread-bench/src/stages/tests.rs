@@ -92,7 +92,8 @@ fn a_step_too_long_for_the_time_is_refused_with_the_time_that_it_needs() {
     };
     // Eight steps of a round and its warm-up.
     let refused = study(0.5, 3).unwrap_err().to_string();
-    assert!(refused.starts_with("a step of 4 images takes 0.5"), "{refused}");
+    // As long as it took, which is longer on a busy machine.
+    assert!(refused.starts_with("a step of 4 images takes "), "{refused}");
     assert!(refused.contains("--time-budget is 3") && refused.contains("for 6 rounds"), "{refused}");
     assert_eq!(study(0.01, 60).unwrap().batch_size, 4);
 }
