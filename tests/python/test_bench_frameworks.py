@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from bench_worker import DATASET, of
+from bench_worker import DATASET, SMALL, of
 
 pytest.importorskip("torch")
 pytest.importorskip("jax")
@@ -542,3 +542,13 @@ def test_one_thread_is_in_the_singular():
     from _wellread_bench.words import counted
 
     assert [counted(n, "thread") for n in (0, 1, 2)] == ["0 threads", "1 thread", "2 threads"]
+
+
+def test_a_python_without_numpy_says_what_to_do_and_says_it_once(wellread, tmp_path):
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    bare.chmod(0o755)
+    what = ("dataloader", "--framework", "pytorch,jax", "--formats", "tiff", *SMALL)
+    said = wellread("bench", *what, "--python", bare, "--out", tmp_path / "results", code=1)
+    assert said.count("this Python has no NumPy; pip install numpy for it") == 1, said
+    assert str(bare) in said and "Traceback" not in said

@@ -30,6 +30,8 @@ import sys
 if sys.version_info < (3, 10): sys.exit('Python 3.10 or newer is needed, this is ' + sys.version.split()[0])
 sys.path.extend([sys.argv[1], ''])
 __import__('os').environ.pop('PYTHONSAFEPATH', None)
+if not __import__('importlib.util').util.find_spec('numpy'):
+    sys.exit('this Python has no NumPy; pip install numpy for it, or name another with --python')
 from _wellread_bench.worker import main
 main()
 ";

@@ -125,9 +125,11 @@ impl Frameworks {
         for &framework in config.frameworks.iter().filter(|framework| **framework != Framework::Rust) {
             this.list.push(InPython::start(config, &python, framework, formats)?);
         }
-        let reasons: Vec<&str> =
+        let mut reasons: Vec<&str> =
             this.list.iter().filter_map(|f| f.started.as_ref().err().map(String::as_str)).collect();
         if !config.rust() && !reasons.is_empty() && reasons.len() == this.list.len() {
+            // A reason that all of them share is told once.
+            reasons.dedup();
             bail!("{}", reasons.join("; "));
         }
         if converts && !config.in_python() {
