@@ -26,16 +26,18 @@ pub(super) fn shared_conditions(config: &Config) -> String {
     )
 }
 
-/// The first framework that is asked for by its own name and of which nothing was measured, with the reason.
+/// The frameworks that are asked for by their own names and of which nothing was measured, with the reasons.
 pub(super) fn lacking(asked: &[String], rows: &[&Row]) -> Option<String> {
     let is_own = |name: &&String| Config::parse_framework(name).is_ok_and(|all| all == [name.as_str()]);
-    asked.iter().filter(is_own).find_map(|name| {
+    let why = |name: &String| {
         let mut own = rows.iter().filter(|row| row.framework == *name).peekable();
         let reason = own.peek()?.reason.clone().unwrap_or_default();
-        own.all(|row| row.status == Status::Failed).then(|| {
-            let (all, skip) = (option_as("framework", "all"), option("skip_failed"));
-            format!("nothing was measured of {name}: {reason} (hint: {skip} and {all} take what there is)")
-        })
+        own.all(|row| row.status == Status::Failed).then(|| format!("{name}: {reason}"))
+    };
+    let named: Vec<String> = asked.iter().filter(is_own).filter_map(why).collect();
+    (!named.is_empty()).then(|| {
+        let (all, skip) = (option_as("framework", "all"), option("skip_failed"));
+        format!("nothing was measured of {} (hint: {skip} and {all} take what there is)", named.join("; "))
     })
 }
 
