@@ -104,7 +104,7 @@ impl Ui {
         }
     }
 
-    /// Prints a line about a phase of a long command that has ended, where no progress bar is shown.
+    /// Prints a line about a phase of a long command that has ended or begins, where no progress bar is shown.
     pub fn phase(self, text: &str) {
         if !self.quiet && !console_is_terminal() {
             to_stderr(text);

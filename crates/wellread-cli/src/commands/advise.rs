@@ -8,6 +8,7 @@ use super::result_file::local_folder;
 use super::trace::TraceArgs;
 use super::{OpenArgs, distinct, opening, outside_of, parse_positive, parse_seconds, parse_size};
 use crate::output::{Failure, Outcome, Ui, shown_on};
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
 use wellread_bench::advise::{Advice, CropSource, Settings, candidates, study};
@@ -86,7 +87,16 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     // An error of the path reads as everywhere.
     no_masks(&*args.open.open(&args.path, ui)?)?;
     let bar = ui.progress(0, "reading a sample");
-    let advice = study(|| args.open.open_images_again(&args.path), &settings, &shown_on(&bar))
+    // A study takes a minute: without a bar, a line says what it does now.
+    let now = RefCell::new(String::new());
+    ui.phase("reading a sample");
+    let progress = |what: &str, done: usize, of: usize| {
+        shown_on(&bar)(what, done, of);
+        if now.replace(what.to_owned()) != what {
+            ui.phase(what);
+        }
+    };
+    let advice = study(|| args.open.open_images_again(&args.path), &settings, &progress)
         .map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
     let commands = commands(&advice, args);

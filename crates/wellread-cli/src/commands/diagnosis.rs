@@ -124,9 +124,11 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
     let bar = ui.progress(0, "measuring");
     // With long steps a turn takes so long that a user wants to know where it is.
     let is_slow = args.step_ms.is_some_and(|ms| ms >= LONG_STEP_MS);
-    if is_slow {
-        ui.phase("measuring: a turn takes several steps at least");
-    }
+    ui.phase(&if is_slow {
+        "measuring: a turn takes several steps at least".to_owned()
+    } else {
+        format!("measuring: no further round begins after {} s (--time-budget)", args.time_budget)
+    });
     let progress = |done: usize, of: usize| {
         shown_on(&bar)("measuring", done, of);
         if is_slow {

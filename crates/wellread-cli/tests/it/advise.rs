@@ -88,6 +88,12 @@ fn a_step_that_is_far_longer_than_loading_binds() {
     assert!(found["utilisation"][0][1]["value"].as_f64().unwrap() > 0.5, "{found}");
     let plain = wellread(&[&args[..], &["--time-budget", "3"]].concat());
     assert!(plain.stdout.contains("of memory copy") && plain.stdout.contains("decoding"), "{}", plain.stdout);
+    // Half a minute passes before the answer.
+    assert!(
+        plain.stderr.contains("measuring: no further round begins after 3 s (--time-budget)"),
+        "{}",
+        plain.stderr
+    );
 }
 
 #[test]
@@ -212,6 +218,10 @@ fn advice_without_a_step_time_predicts_several() {
     assert!(waits.windows(2).all(|w| w[0] >= w[1]), "{waits:?}");
     let plain = wellread(&args);
     assert_eq!(plain.code, 0, "{}", plain.stderr);
+    // A minute passes before the answer: without a terminal, each part is a line.
+    let said: Vec<&str> = plain.stderr.lines().collect();
+    assert!(said.starts_with(&["reading a sample", "writing candidates"]), "{}", plain.stderr);
+    assert_eq!(said.iter().filter(|line| **line == "writing candidates").count(), 1, "{}", plain.stderr);
     // Wherever it says from which step on nothing waits, it is one figure.
     let from = |line: &str| line.split_once("no wait for steps from ").map(|(_, from)| from.to_owned());
     let mut from: Vec<String> = plain.stdout.lines().filter_map(from).collect();
