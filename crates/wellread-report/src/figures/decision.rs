@@ -52,6 +52,10 @@ pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. 
                                       too few times. A dashed line is the rate of the model by itself: a format \
                                       that ends left of it makes the model wait.";
 
+/// The note below bars that are the best of some numbers of workers only.
+const TOO_FEW_WORKERS: &str =
+    "Not every number of workers was measured for every format: others may be faster.";
+
 /// How far beyond the longest bar and whisker the axes of all parts reach, so that its label is no reason for another scale.
 const LABEL_ROOM: f64 = 1.2;
 /// A demand of the model beyond this many times the longest bar is told in words: drawn, it would leave no room for the bars.
@@ -139,14 +143,15 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput, least: usize) -> Op
     }
     let workers = sorted(table, "workers", &[]);
     let workers = if workers.is_empty() { vec![Cell::Null] } else { workers };
+    let with = |which: &[(&'static str, Cell)], workers: &Cell| {
+        let which: Vec<_> =
+            which.iter().chain(&common).cloned().chain([("workers", workers.clone())]).collect();
+        if rows(table, &which).is_empty() { Mark::Nothing } else { mark(table, &which, choice.column) }
+    };
     let best = |which: &[(&'static str, Cell)]| {
-        let with = |workers: &Cell| {
-            let which: Vec<_> =
-                which.iter().chain(&common).cloned().chain([("workers", workers.clone())]).collect();
-            if rows(table, &which).is_empty() { Mark::Nothing } else { mark(table, &which, choice.column) }
-        };
         let value = |mark: &Mark| if let Mark::Value(estimate) = mark { estimate.value } else { f64::MIN };
-        workers.iter().map(with).max_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or_default()
+        let marks = workers.iter().map(|workers| with(which, workers));
+        marks.max_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or_default()
     };
     // Rows that were not measured are named below the picture; the benchmark's own figure gives the reason.
     let (measured, left_out): (Vec<_>, Vec<_>) = series(table)
@@ -160,6 +165,10 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput, least: usize) -> Op
     if shown.len() < least {
         return None;
     }
+    let is_tried = |which: &[(&'static str, Cell)]| {
+        workers.iter().all(|workers| matches!(with(which, workers), Mark::Value(_)))
+    };
+    let all_tried = shown.iter().all(|(_, which)| is_tried(which));
     let is_unverified = |(_, which): &&(Series, Vec<(&'static str, Cell)>)| {
         let which: Vec<_> = which.iter().chain(&common).cloned().collect();
         rows(table, &which).into_iter().any(|row| table.cell("verified", row) == Cell::Bool(false))
@@ -193,10 +202,12 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput, least: usize) -> Op
     match &workers[..] {
         [Cell::Null] => {}
         [one] => title += &format!(", with {}", counted(one, "worker")),
-        _ => title += ", with the number of workers that serves it best",
+        _ if all_tried => title += ", with the number of workers that serves it best",
+        _ => title += ", with the best number of workers that was measured",
     }
     let mut notes: Vec<String> =
         unverified.into_iter().chain(whiskers(&intervals).map(str::to_owned)).collect();
+    notes.extend((!all_tried).then(|| TOO_FEW_WORKERS.to_owned()));
     notes.extend(demand);
     notes.extend(not_drawn(table));
     notes.extend(Some(codecs(table)).filter(|_| several));
@@ -257,6 +268,37 @@ mod tests {
         assert_eq!(figure.notes, ["Not measured: lance. The figures of the benchmark say why."]);
         assert!(figure.png(1.0).is_ok());
         assert!(super::figure(&ReportInput::default()).is_none());
+    }
+
+    #[test]
+    fn the_best_of_some_numbers_of_workers_is_not_called_the_best() {
+        let mut table = Table::new("dataloader");
+        for (format, workers, rate) in [
+            ("parquet", 0, Some(10.0)),
+            ("parquet", 2, Some(30.0)),
+            ("tiff", 0, Some(40.0)),
+            ("tiff", 2, None),
+        ] {
+            let mut row = row![
+                ("format", format),
+                ("batch_size", 4),
+                ("workers", workers),
+                ("num_samples", 20),
+                ("status", if rate.is_some() { "ok" } else { "unavailable" })
+            ];
+            match rate {
+                Some(rate) => row.extend(row![("samples_per_sec", rate)]),
+                None => row.extend(row![("reason", "left out for want of time")]),
+            }
+            table.push(row);
+        }
+        let figure = figure(&ReportInput { tables: vec![table], ..ReportInput::default() }).unwrap();
+        assert!(
+            figure.title.ends_with(" in batches of 4, with the best number of workers that was measured"),
+            "{}",
+            figure.title
+        );
+        assert!(figure.notes.contains(&TOO_FEW_WORKERS.to_owned()), "{:?}", figure.notes);
     }
 
     /// Four formats of two codecs, and the loop of a model that takes so many images a second.
