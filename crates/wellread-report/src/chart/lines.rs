@@ -20,6 +20,8 @@ const MAX_NAMES: usize = 24;
 const MAX_REASONS: usize = 24;
 /// Widest name at the end of a line.
 const MAX_NAME: f64 = 130.0;
+/// The dots of a line from the last point to its name.
+const LEADER: &str = "stroke-dasharray=\"1 3\"";
 
 /// Draws the panels of a section at `(x, y)`; returns the height they take.
 pub(super) fn draw(
@@ -217,7 +219,10 @@ impl Plot<'_> {
         for (&(s, x, y), &at) in ends.iter().zip(&heights[behind_note..]) {
             let paint = Paint::Series(series[s].slot);
             svg.of_series(&series[s].name, |svg| {
-                svg.polyline(&[(x + 6.0, y), (right - 4.0, y), (right + 8.0, at)], paint, 0.7);
+                // Dotted: after a point with nothing behind it, a whole line would look like a value that stays.
+                let (bend, end) = ((right - 4.0, y), (right + 8.0, at));
+                svg.line((x + 6.0, y), bend, paint, 0.7, LEADER);
+                svg.line(bend, end, paint, 0.7, LEADER);
                 let name = LABEL.fit(&series[s].name, self.names - 14.0);
                 svg.text(right + 11.0, at + 4.0, &name, LABEL, Anchor::Start, Paint::Ink);
             });
@@ -366,6 +371,15 @@ mod tests {
         let mut svg = Svg::default();
         let height = draw(&mut svg, &section, &series, &xs, "workers", 0.0, 0.0, 800.0);
         (height, svg.finish("f", 800.0, height, "", ""))
+    }
+
+    #[test]
+    fn the_way_to_a_name_is_no_line_of_values() {
+        let (_, svg) = drawn(2, Better::Higher, |line| Mark::Value(Estimate::exact(1.0 + line as f64)));
+        // Two pieces for each name; the values themselves are joined by whole lines.
+        assert_eq!(svg.lines().filter(|line| line.contains(LEADER)).count(), 4, "{svg}");
+        let mut values = svg.lines().filter(|line| line.contains("<polyline"));
+        assert!(values.all(|line| !line.contains("dasharray")), "{svg}");
     }
 
     #[test]
