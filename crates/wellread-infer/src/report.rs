@@ -86,12 +86,16 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
         ("All samples", run.json.display().to_string()),
     ];
     let noise = noise(run);
+    // One framework alone, or others that failed, leave nothing to compare with.
+    let compared = run.rows().any(|row| row.max_difference.is_some());
     ReportInput {
         title: title(&run.records),
-        description: "All frameworks run the same weights on the same images, each in a process of its own, in turns in random \
-             order. A figure is the median over rounds, with six rounds and more its 95 % interval is that of the medians of rounds. \
-             Outputs were compared."
-            .to_owned(),
+        description: format!(
+            "All frameworks run the same weights on the same images, each in a process of its own, in turns in random order. A \
+             figure is the median over rounds, with six rounds and more its 95 % interval is that of the medians of rounds. \
+             {} compared.",
+            if compared { "Outputs were" } else { "No outputs were" }
+        ),
         generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         findings: findings(run),
         configuration: configuration.into_iter().map(Fact::from).collect(),

@@ -167,6 +167,16 @@ fn one_half_of_the_rounds_is_the_noise_of_the_other() {
 }
 
 #[test]
+fn outputs_of_one_framework_alone_were_not_compared() {
+    let mut records = vec![record("candle", 1, 10.0), record("pytorch", 1, 10.0)];
+    let said = |records: &[Record]| input(&run(records.to_vec()), vec![], String::new()).description;
+    assert!(said(&records).ends_with(" rounds. Outputs were compared."), "{}", said(&records));
+    records.truncate(1);
+    records[0].row.max_difference = None;
+    assert!(said(&records).ends_with(" rounds. No outputs were compared."), "{}", said(&records));
+}
+
+#[test]
 fn a_report_is_written_beside_the_table() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = run([1, 4]
