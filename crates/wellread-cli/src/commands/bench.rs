@@ -13,7 +13,7 @@ use wellread_bench::data::Source;
 use wellread_bench::{Config, RunObserver, WrongUsage, suite};
 use wellread_measure::compare::MAX_DETECTABLE;
 use wellread_measure::to_stderr;
-use wellread_report::{ReportInput, Severity, Table};
+use wellread_report::{ReportInput, Severity, Table, summary};
 use wellread_store::surface::{option, option_as};
 
 /// Processes of a comparison at most.
@@ -39,6 +39,14 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
         if let Ok(store) = wellread_store::open(path, &options) {
             note_unmatched_names(&*store, &options, ui);
         }
+    }
+    // Said while it can still be stopped: the first benchmark that ends removes what is there.
+    if config.out.join(summary::FILE_NAME).is_file() {
+        ui.hint(format!(
+            "note: the results of an earlier run in {} will be replaced ({} keeps both)",
+            config.out.display(),
+            option_as("out", "ANOTHER")
+        ));
     }
     let bar = ui.progress(0, "preparing images");
     let left = TimeLeft::default();

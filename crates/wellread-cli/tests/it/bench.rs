@@ -315,6 +315,24 @@ fn caches_of_the_loader_tell_what_they_keep() {
     assert_eq!(refused.code, 2, "{}", refused.stderr);
 }
 
+/// Both runs write to `results` where nothing else is said: the second must not take the first away without a word.
+#[test]
+fn results_of_an_earlier_run_are_not_replaced_without_a_word() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let run = |what: &str| {
+        let images = ["--images", "4", "--size", "24x20", "--formats", "tiff", "--repeats", "1"];
+        let done = wellread(&[&["bench", what, "--out", arg(&out)][..], &images].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stderr
+    };
+    let note = format!("note: the results of an earlier run in {} will be replaced", out.display());
+    assert!(!run("dataset").contains("will be replaced"));
+    let said = run("storage");
+    assert!(said.starts_with(&note), "{said}");
+    assert!(!out.join("dataset.parquet").exists() && out.join("storage.parquet").exists());
+}
+
 /// A crop that no image has room for is wrong usage, and says nothing of damage.
 #[test]
 fn a_crop_larger_than_the_images_is_wrong_usage() {
