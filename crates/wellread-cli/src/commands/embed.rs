@@ -23,7 +23,7 @@ use wellread_infer::embed::{self, EmbedOptions, Event, FeatureLayout, ModelName,
 use wellread_measure::path_text::text;
 use wellread_store::features::left_out_in_words;
 use wellread_store::words::counted;
-use wellread_store::{LeftOut, Store, mixed_channels, staged};
+use wellread_store::{LeftOut, Store, masks, mixed_channels, staged};
 
 /// Images of a batch.
 const BATCH_SIZE: usize = 64;
@@ -220,6 +220,14 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
         ui.warn(format!(
             "note: a mask by its name is scaled like a stain: {} (--channels takes others)",
             scaled.join(", ")
+        ));
+    }
+    // Those of cells name their masks themselves.
+    if args.open.cells.source().is_none()
+        && let Some((mask, image)) = masks::among_files(&*store)
+    {
+        ui.warn(format!(
+            "note: {mask} is a mask of {image} by its name, and gets features like an image (the folder of one kind has no masks)"
         ));
     }
     let others = if args.columns.is_none() { store.hints().columns_left_out() } else { vec![] };

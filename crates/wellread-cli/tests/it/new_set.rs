@@ -54,6 +54,12 @@ fn masks_of_the_images_own_type_are_refused_unless_wanted() {
     assert_eq!(refused.code, 1, "{}", refused.stdout);
     let doctor = wellread(&["doctor", "--data", arg(&set), "--time-budget", "1"]);
     assert!(doctor.stderr.contains("images and masks are two sets"), "{}", doctor.stderr);
+    // Features of masks may be wanted, but nobody should get them unknowingly.
+    let (table, models) = (dir.path().join("features.parquet"), dir.path().join("models"));
+    let embed =
+        ["embed", arg(&set), "--model", "resnet50", "--out", arg(&table), "--model-dir", arg(&models)];
+    let said = wellread(&embed).stderr;
+    assert!(said.contains("is a mask of") && said.contains("gets features like an image"), "{said}");
     for done in [&refused, &doctor, &wellread(&["stats", arg(&set)])] {
         assert!(
             done.code == 1 && done.stderr.contains("is a mask of") && done.stderr.contains("masks/"),
