@@ -15,7 +15,7 @@ use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
 use wellread_store::colors::Colors;
 use wellread_store::words::counted;
-use wellread_store::{Error, OpenOptions, RowInfo, Store};
+use wellread_store::{Error, OpenOptions, RowInfo, Store, masks};
 
 /// The share of the shorter side that is left.
 const CENTER_CROP_SHARE: f32 = 224.0 / 256.0;
@@ -102,10 +102,12 @@ impl Source {
     /// Opens it.
     ///
     /// # Errors
-    /// Images that cannot be opened, or none.
+    /// Images that cannot be opened, or none; images and masks in one folder.
     pub fn open(config: &Config) -> Result<Self> {
         let Some(path) = &config.data else { return Ok(Self::Synthetic) };
         let mut store = images(config, path)?;
+        masks::none_in_folder(&*store)
+            .map_err(|error| error.hint("images and masks are two sets: give the folder of one of them"))?;
         // Among pictures, grey ones may lie among coloured ones.
         if store.format() == "image-folder" && config.channels.is_none() {
             store = Box::new(Colors::new(store));

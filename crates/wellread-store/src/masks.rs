@@ -8,7 +8,7 @@
 use crate::each_row;
 use crate::features::stem;
 use crate::file_names;
-use crate::{Error, Result, Store, place};
+use crate::{Error, Result, Store, place, registry};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -25,6 +25,17 @@ pub fn none_beside_images(source: &dyn Store) -> Result<()> {
     let names: Vec<String> = each_row::names(source).flatten().collect();
     let Some((mask, image)) = find(&names) else { return Ok(()) };
     Err(Error::new(source.path(), format_args!("{mask} is a mask of {image} by its name")))
+}
+
+/// The same of folders of images alone: in a table masks are among images because somebody put them there.
+///
+/// # Errors
+/// As [`none_beside_images`].
+pub fn none_in_folder(source: &dyn Store) -> Result<()> {
+    if registry::format_named(source.format()).is_ok_and(|format| format.keeps_features) {
+        return Ok(());
+    }
+    none_beside_images(source)
 }
 
 /// A mask among the images of a folder of TIFF, PNG or JPEG files, and its image, by the names of folders and files

@@ -8,7 +8,7 @@ use wellread_image::{PixelType, Shape};
 use wellread_store::cells::{CellOptions, CellsStore};
 use wellread_store::convert::one_pixel_type;
 use wellread_store::sites::SiteOptions;
-use wellread_store::{Store, masks, registry};
+use wellread_store::{Store, masks};
 
 /// A synthetic set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -107,15 +107,12 @@ impl SourceCells {
 const TWO_SETS: &str = "images and masks are two sets: give the folder of one of them; or put both types into one set: wellread \
                         convert --mixed";
 
-/// Checks that no files of a folder of images are masks of others. In a table masks are among images because somebody put them there.
+/// Checks that no files of a folder of images are masks of others.
 ///
 /// # Errors
-/// As [`masks::none_beside_images`].
+/// As [`masks::none_in_folder`].
 pub fn no_masks(store: &dyn Store) -> wellread_store::Result<()> {
-    if registry::format_named(store.format()).is_ok_and(|format| format.keeps_features) {
-        return Ok(());
-    }
-    masks::none_beside_images(store).map_err(|error| error.hint(TWO_SETS))
+    masks::none_in_folder(store).map_err(|error| error.hint(TWO_SETS))
 }
 
 /// Opens a set that was looked at before ([`open_checked`]), or its cells, as planes where that said so: nothing but opening.

@@ -60,7 +60,22 @@ fn masks_of_the_images_own_type_are_refused_unless_wanted() {
         ["embed", arg(&set), "--model", "resnet50", "--out", arg(&table), "--model-dir", arg(&models)];
     let said = wellread(&embed).stderr;
     assert!(said.contains("is a mask of") && said.contains("gets features like an image"), "{said}");
-    for done in [&refused, &doctor, &wellread(&["stats", arg(&set)])] {
+    let infer = wellread(&[
+        "infer",
+        "--framework",
+        "candle",
+        "--model",
+        "resnet50",
+        "--iterations",
+        "1",
+        "--data-source",
+        arg(&set),
+        "--output-dir",
+        arg(dir.path()),
+        "--model-dir",
+        arg(dir.path()),
+    ]);
+    for done in [&refused, &doctor, &wellread(&["stats", arg(&set)]), &infer] {
         assert!(
             done.code == 1 && done.stderr.contains("is a mask of") && done.stderr.contains("masks/"),
             "{}",
