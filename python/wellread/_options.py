@@ -318,13 +318,21 @@ def tell_mixed(
     )
 
 
-def tell_drawn_once(what: str, given: Any) -> None:
-    """Warns where rows are of a sampler of torch that may draw others in each epoch: a loader asks it once."""
+def tell_drawn_once(what: str, given: Any, order: str) -> None:
+    """Warns where rows are of a sampler of torch that may draw others in each epoch: a loader asks it once. One that
+    draws all of its rows differs by their order alone, which the loader draws anew unless it is "sequential"."""
     samplers = sys.modules.get("torch.utils.data")
     if samplers is None or not isinstance(given, samplers.Sampler):
         return
     # The one in order, and torch's DistributedSampler where it keeps the order.
     if isinstance(given, samplers.SequentialSampler) or getattr(given, "shuffle", None) is False:
+        return
+    takes_all = type(given) is samplers.SubsetRandomSampler or (
+        type(given) is samplers.RandomSampler
+        and not given.replacement
+        and given.num_samples == len(given.data_source)
+    )
+    if takes_all and order != "sequential":
         return
     warnings.warn(
         f"{what} is a {type(given).__name__}, which is asked for its rows once, when the loader is made: every epoch "

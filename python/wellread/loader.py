@@ -379,7 +379,7 @@ class DataLoader(LoaderBase[B_co]):
             raise TypeError(f"targets must be a wellread.Dataset or a path, not {type(targets).__name__}")
         self._targets = targets
         asked = _choices.checked(self._arguments, dataset)
-        _options.tell_drawn_once(asked.rows, self._arguments[asked.rows])
+        _options.tell_drawn_once(asked.rows, self._arguments[asked.rows], asked.native["order"]["kind"])
         _options.tell_mixed(dataset, asked.native["rows"], asked.native["transform"])
         _options.tell_scaled_masks(dataset, asked.native["transform"], asked.scales_later)
         about_targets = asked.native["targets"]

@@ -35,6 +35,15 @@ def test_samplers_that_draw_in_each_epoch_are_told_of(parquet):
             wr.DataLoader(parquet, 4, sampler=same)
         wr.DataLoader(parquet, 4, sampler=list(of_torch.RandomSampler(rows)))
         wr.DataLoader(parquet, 4, shuffle=True, rows=[1, 2, 4])
+        # Every draw has all of their rows, and the loader's own order differs in each epoch.
+        subset = of_torch.SubsetRandomSampler(range(30))
+        for order in ({"shuffle": True}, {"order": "block"}, {"weights": [1.0] * 40}):
+            mixed = wr.DataLoader(parquet, 4, rows=subset, **order)
+            assert mixed.rows(0) != mixed.rows(1)
+        wr.DataLoader(parquet, 4, sampler=of_torch.RandomSampler(rows), shuffle=True)
+    for part in (of_torch.RandomSampler(rows, num_samples=9), of_torch.RandomSampler(rows, replacement=True)):
+        with pytest.warns(UserWarning, match="every epoch has those"):
+            wr.DataLoader(parquet, 4, rows=part, shuffle=True)
 
 
 @pytest.mark.parametrize("as_", ["numpy", "jax"])

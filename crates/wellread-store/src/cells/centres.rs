@@ -5,10 +5,12 @@
 use super::components::labelled;
 use super::edge::CellBox;
 use super::placement::Placement;
+use super::sums::sums;
 use super::table::CellTable;
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{Error, Result, Scratch, Store, read_region};
+use std::collections::BTreeMap;
 use std::path::Path;
 use wellread_image::{PixelType, Shape};
 
@@ -18,6 +20,8 @@ const ENOUGH_POSITIONS: usize = 10;
 const MOST_IMAGES: usize = 4;
 /// Positions on labels of others that are no chance, as of a cell that is bent around another.
 const FEWEST_OTHERS: usize = 3;
+/// So many pixels from the centroid of a label, in rows and in columns, a position is that label's.
+const MAX_FROM_CENTROID: f64 = 1.0;
 
 /// The cells that are in images, and their table.
 pub(super) struct PlacedCells<'a> {
@@ -45,28 +49,36 @@ struct Labels {
     pixels: Vec<u8>,
 }
 
-/// Checks that most of the cells of the first images lie on the label of their own number, as far as they lie on one.
+/// Checks that most of the cells of the first images lie on the label of their own number. Those on no label, nor in the hole
+/// of one, do not count. The centroid of a cell that is bent around others may lie on those, and is its own nevertheless.
 ///
 /// # Errors
 /// Most of them lie on labels of other cells.
 pub(super) fn check(cells: &PlacedCells<'_>, images: &LabelImages<'_>) -> Result<()> {
     let placement = cells.placement;
     let Some((column, _)) = &placement.labels else { return Ok(()) };
-    let (mut seen, mut others, mut first) = (0, 0, None);
+    let (mut seen, mut others, mut first, mut is_one_label) = (0, 0, None, true);
     for image in first_images(cells.boxes) {
         // One that cannot be read is an error where its cells are read.
         let Some(row) = images.rows[image] else { continue };
         let Ok(labels) = Labels::read(images, row) else { continue };
+        let mut centres: Option<BTreeMap<i64, [f64; 2]>> = None;
         let of_image = (0..cells.boxes.len()).filter(|&cell| cells.boxes[cell].image == image);
         for cell in of_image {
             let (number, of_table) = (cells.ids[cell], cells.rows[cell]);
             let position = [placement.y[of_table], placement.x[of_table]];
             let Some(label) = labels.at(position, number) else { continue };
             seen += 1;
-            if label != number as f64 {
-                others += 1;
-                first.get_or_insert((row, of_table, number, label));
+            if label == number as f64 {
+                continue;
             }
+            let own = centres.get_or_insert_with(|| labels.centres()).get(&number);
+            if own.is_some_and(|own| is_near(*own, position)) {
+                continue;
+            }
+            others += 1;
+            let (_, _, _, one) = *first.get_or_insert((row, of_table, number, label));
+            is_one_label &= label == one;
         }
         if seen >= ENOUGH_POSITIONS {
             break;
@@ -81,13 +93,27 @@ pub(super) fn check(cells: &PlacedCells<'_>, images: &LabelImages<'_>) -> Result
          and at its position is label {label}",
         counted(seen, "cell")
     );
+    let binary = if is_one_label && others == seen && !images.are_binary {
+        format!(
+            "where binary masks have that value for all cells, have their pieces numbered ({}); else ",
+            option_as("cells.label_masks", "true")
+        )
+    } else {
+        String::new()
+    };
     Err(Error::new(images.path, cause).row(row).choice().hint(format_args!(
-        "name the column of label numbers ({}), and check those of positions ({}, {}); {} takes cells as they are",
+        "{binary}name the column of label numbers ({}), and check those of positions ({}, {}); {} takes cells as they \
+         are",
         option("cells.label"),
         option("cells.x"),
         option("cells.y"),
         option_as("cells.unmatched", "skip")
     )))
+}
+
+/// Whether a position is at a centroid.
+fn is_near(centroid: [f64; 2], position: [f64; 2]) -> bool {
+    centroid.iter().zip(position).all(|(own, at)| (own - at).abs() <= MAX_FROM_CENTROID)
 }
 
 /// The first images that have cells.
@@ -119,26 +145,43 @@ impl Labels {
         Ok(Self { shape: info.shape, dtype: PixelType::U32, pixels: numbered })
     }
 
+    /// The centroid of each label; none where it is no label image, which is an error where its cells are read.
+    fn centres(&self) -> BTreeMap<i64, [f64; 2]> {
+        let found = sums(self.shape, self.dtype, &self.pixels).unwrap_or_default();
+        found.into_iter().map(|(number, label)| (number, label.centre())).collect()
+    }
+
     /// The label at a position in the image: that of this number where a plane has it there, else the first one.
     fn at(&self, position: [f64; 2], number: i64) -> Option<f64> {
         let [y, x] = position.map(|at| (at + 0.5).floor() as usize);
-        let (height, width) = (self.shape.y(), self.shape.x());
-        if y >= height || x >= width {
+        if y >= self.shape.y() || x >= self.shape.x() {
             return None;
         }
-        let plane = height * width;
-        let planes = 0..self.shape.planes();
-        let values = planes
-            .map(|p| self.dtype.value_at(&self.pixels, p * plane + y * width + x))
-            .filter(|v| *v != 0.0);
         let mut found = None;
-        for value in values {
+        for value in (0..self.shape.planes()).filter_map(|plane| self.of_plane(plane, y, x)) {
             if value == number as f64 {
                 return Some(value);
             }
             found.get_or_insert(value);
         }
         found
+    }
+
+    /// The label at a pixel of a plane, or the one that surrounds it: a nucleus lies in the hole of its cytoplasm. Negative
+    /// numbers are background, as 0 is.
+    fn of_plane(&self, plane: usize, y: usize, x: usize) -> Option<f64> {
+        let (height, width) = (self.shape.y(), self.shape.x());
+        let label = |y: usize, x: usize| {
+            let value = self.dtype.value_at(&self.pixels, (plane * height + y) * width + x);
+            (value > 0.0).then_some(value)
+        };
+        label(y, x).or_else(|| {
+            let left = (0..x).rev().find_map(|x| label(y, x))?;
+            let is_left = |value: &f64| *value == left;
+            (x + 1..width).find_map(|x| label(y, x)).filter(is_left)?;
+            (0..y).rev().find_map(|y| label(y, x)).filter(is_left)?;
+            (y + 1..height).find_map(|y| label(y, x)).filter(is_left)
+        })
     }
 }
 
@@ -157,5 +200,17 @@ mod tests {
         assert_eq!(at(0.0, 0.0, 5), None);
         // Beyond the edge.
         assert_eq!((at(1.7, 0.0, 5), at(0.0, 1.5, 5)), (None, None));
+    }
+
+    #[test]
+    fn a_hole_is_of_the_label_around_it_and_negative_numbers_are_background() {
+        let rows = [[0, 5, 5, 5, -1], [0, 5, -1, 5, -1], [0, 5, 0, 5, 6], [0, 5, 5, 5, 6]];
+        let pixels = rows.concat().iter().flat_map(|label: &i16| label.to_le_bytes()).collect();
+        let labels = Labels { shape: Shape::plane(4, 5), dtype: PixelType::I16, pixels };
+        assert_eq!([labels.at([1.0, 2.0], 5), labels.at([2.0, 2.0], 6)], [Some(5.0); 2]);
+        // Open on one side at least.
+        assert_eq!((labels.at([1.0, 4.0], 5), labels.at([1.0, 0.0], 5)), (None, None));
+        assert_eq!(labels.centres()[&6], [2.5, 4.0]);
+        assert!(is_near([2.5, 4.0], [1.5, 5.0]) && !is_near([2.5, 4.0], [2.5, 5.1]));
     }
 }

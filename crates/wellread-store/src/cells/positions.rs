@@ -45,6 +45,10 @@ const LABELS: [&str; 8] = [
     CLASS,
 ];
 
+/// Columns of a cytoplasm's number in its image, in the order in which they are looked for.
+const CYTOPLASM_LABELS: [&str; 2] =
+    ["Cytoplasm_Number_Object_Number", "Metadata_Cytoplasm_Number_Object_Number"];
+
 /// The columns of x and y.
 ///
 /// # Errors
@@ -78,7 +82,8 @@ pub(super) fn position_columns(table: &CellTable, options: &CellOptions) -> Resu
 }
 
 /// The column of a cell's number; `None` where none was asked for and none of a known name is there. Where `x`, the column of
-/// positions, is that of whole cells, their numbers come before those of nuclei, which may be others.
+/// positions, is that of whole cells, their numbers come before those of nuclei, which may be others. Cytoplasms have numbers of
+/// their own, or else those of their cells.
 ///
 /// # Errors
 /// A column that was asked for and is not there.
@@ -87,10 +92,13 @@ pub(super) fn label_column(table: &CellTable, options: &CellOptions, x: &str) ->
         Some(name) if !table.has(name) => Err(table.no_column(name, &["number", "label"])),
         Some(name) => Ok(Some(name.clone())),
         None => {
-            let are_cells = x.strip_prefix("Metadata_").unwrap_or(x).starts_with("Cells_");
+            let of = x.strip_prefix("Metadata_").unwrap_or(x);
+            let are_cytoplasm = of.starts_with("Cytoplasm_");
+            let are_cells = are_cytoplasm || of.starts_with("Cells_");
+            let of_cytoplasm = CYTOPLASM_LABELS.into_iter().find(|name| are_cytoplasm && table.has(name));
             let there = || LABELS.into_iter().filter(|name| table.has(name));
             let of_cells = there().find(|name| are_cells && *name != CLASS && !name.contains("Nuclei_"));
-            Ok(of_cells.or_else(|| there().next()).map(str::to_owned))
+            Ok(of_cytoplasm.or(of_cells).or_else(|| there().next()).map(str::to_owned))
         }
     }
 }
@@ -315,6 +323,13 @@ mod tests {
             assert_eq!(of(&both, x), "Cells_Number_Object_Number");
             assert_eq!(of(&nuclei, x), "Metadata_Nuclei_Number_Object_Number");
         }
+        let cytoplasm = table(&["Nuclei_Number_Object_Number", "Cytoplasm_Number_Object_Number"]);
+        for x in ["Cytoplasm_Location_Center_X", "Metadata_Cytoplasm_Location_Center_X"] {
+            assert_eq!(of(&cytoplasm, x), "Cytoplasm_Number_Object_Number");
+            assert_eq!(of(&both, x), "Cells_Number_Object_Number");
+            assert_eq!(of(&nuclei, x), "Metadata_Nuclei_Number_Object_Number");
+        }
+        assert_eq!(of(&cytoplasm, "x"), "Nuclei_Number_Object_Number");
         let own = table(&["Cells_Number_Object_Number", "ObjectNumber"]);
         assert_eq!(of(&own, "Cells_Location_Center_X"), "ObjectNumber");
     }

@@ -97,3 +97,57 @@ fn numbers_of_other_cells_are_refused_at_once() {
         assert_eq!(cells(&skipping).unwrap().len(), 6);
     }
 }
+
+/// The centroid of a ring lies on what it surrounds: on no label, as of a cytoplasm, or on another cell. Its number is right all
+/// the same, and that of another ring is not.
+#[test]
+fn positions_in_the_holes_of_labels_are_theirs() {
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let dir = tempfile::tempdir().unwrap();
+    let (set, table) = (dir.path().join("set"), dir.path().join("cells.csv"));
+    let image = Image::noise("f1", Shape::plane(40, 40), PixelType::U16, &mut random);
+    drop(write(&set, "tiff", &WriteOptions::default(), &[image]));
+    // Four rings; the column `wrong` has the number of the next one.
+    let rows = (1..=4)
+        .map(|n| format!("f1,{},{},{n},{}\n", 10 + (n - 1) % 2 * 20, 10 + (n - 1) / 2 * 20, n % 4 + 1));
+    std::fs::write(&table, format!("ImageName,x,y,ObjectNumber,wrong\n{}", rows.collect::<String>()))
+        .unwrap();
+    let ring = |y: usize, x: usize, inside: usize| {
+        let number = y / 20 * 2 + x / 20 + 1;
+        match (y % 20).abs_diff(10).max((x % 20).abs_diff(10)) {
+            4..=8 => number as u16,
+            0..=2 if inside > 0 => (inside + number) as u16,
+            _ => 0,
+        }
+    };
+    let cells = |masks: &str, label: Option<&str>| {
+        let options = CellOptions {
+            mask: Mask::Zero,
+            masks: Some(dir.path().join(masks)),
+            label: label.map(str::to_owned),
+            size: [39, 39],
+            ..CellOptions::default()
+        };
+        CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), &table, &options)
+    };
+    for (masks, inside, found) in [("holes", 0, 1), ("filled", 10, 11)] {
+        let labels = Image::labels("f1_mask", Shape::plane(40, 40), |y, x| ring(y, x, inside));
+        drop(write(&dir.path().join(masks), "tiff", &WriteOptions::default(), &[labels]));
+        assert_eq!(cells(masks, None).unwrap().len(), 4, "{masks}");
+        let error = cells(masks, Some("wrong")).err().unwrap();
+        let said = format!(
+            "4 of 4 cells lie on labels of other cells. Row 0 of the table is cell 2 (column \"wrong\"), and at its \
+             position is label {found}"
+        );
+        assert_eq!(error.cause(), said);
+        assert!(!error.to_string().contains("label_masks"), "{error}");
+    }
+    // A binary mask has one value for all.
+    let binary = Image::labels("f1_mask", Shape::plane(40, 40), |y, x| 255 * ring(y, x, 0).min(1));
+    drop(write(&dir.path().join("binary"), "tiff", &WriteOptions::default(), &[binary]));
+    let error = cells("binary", None).err().unwrap().to_string();
+    assert!(
+        error.contains("at its position is label 255") && error.contains("(label_masks true)"),
+        "{error}"
+    );
+}
