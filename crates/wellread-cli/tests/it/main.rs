@@ -17,6 +17,7 @@ mod false_alarms;
 mod infer;
 mod left_out;
 mod limits;
+mod masks;
 mod missing;
 mod names;
 mod new_set;
