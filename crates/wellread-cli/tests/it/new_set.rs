@@ -1,5 +1,4 @@
-//! Problems of a new user with a set of images: a column that is spelt wrong, the output of `info`, `view` and `verify`, the
-//! leftovers of a killed run.
+//! Problems of a new user with a set of images: a misspelt column, what `info`, `view` and `verify` say, what a killed run leaves.
 
 use crate::support::{arg, files_below, generate, json, wellread, wellread_with};
 use std::fs;
