@@ -9,16 +9,14 @@ script refuses a report that measured too little.
 """
 
 import io
-import os
-import shutil
 import sys
 from pathlib import Path
 
+import chromium
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import sync_playwright
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 VIEW = {"width": 1000, "height": 1140}
 
 
@@ -33,11 +31,11 @@ def sections(page) -> str:
 
 def main(report: Path, picture: Path) -> None:
     """Write the picture of a report."""
-    program = os.environ.get("WELLREAD_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    program = chromium.program()
     if not program:
         sys.exit("no Chromium here: `make browser` installs one on Debian; WELLREAD_BROWSER names one")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = chromium.launch(driver, program)
         page = browser.new_context(viewport=VIEW).new_page()
         page.goto(report.resolve().as_uri())
         title = page.locator("h1").inner_text()

@@ -15,6 +15,9 @@ import pytest
 import scheduling
 from generated_sets import KINDS, generate, kind_name
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
+import chromium  # noqa: E402
+
 # What a launcher of jobs, a hook of git, a terminal or a task that these tests run in has set for its own programs.
 NOT_OURS = re.compile(
     "SLURM_.*|TORCHELASTIC_.*|(LOCAL_|GROUP_|NODE_)?RANK|(LOCAL_|GROUP_)?WORLD_SIZE|MASTER_(ADDR|PORT)"
@@ -197,20 +200,15 @@ def stub(tmp_path, monkeypatch):
     return write
 
 
-BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
-
-
 @pytest.fixture(scope="session")
 def browser():
     """A headless Chromium of the system."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = os.environ.get("WELLREAD_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    path = chromium.program()
     if not path:
         pytest.skip("no Chromium on this machine: install chromium, or name one in WELLREAD_BROWSER")
     with playwright.sync_playwright() as driver:
-        # As root, as in a container, Chromium has no sandbox, and /dev/shm may be small or full of what others left.
-        args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        browser = driver.chromium.launch(executable_path=path, args=args, timeout=180_000)
+        browser = chromium.launch(driver, path)
         yield browser
         browser.close()
 

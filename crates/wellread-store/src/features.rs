@@ -214,6 +214,20 @@ pub fn row_values(source: &dyn Store, columns: &[String]) -> Result<Vec<Vec<Opti
     Ok(values_of(source, columns, key_at)?.collect())
 }
 
+/// The error of a column that the set at `path` does not have beside its images, where it has these: it names the nearest.
+pub fn no_column(path: &Path, name: &str, there: &[String]) -> Error {
+    let error = Error::new(path, format_args!("has no column {name:?}")).choice();
+    if there.is_empty() {
+        return error.hint("it has no columns beside the images: `wellread convert --join` adds them");
+    }
+    error.hint(format_args!(
+        "{}it has {} beside the images: {}",
+        question(name, there),
+        counted(there.len(), "column"),
+        first_few(there, 12)
+    ))
+}
+
 /// The text of the value of a column in a row; `None` where there is none.
 type ValueText = fn(&ArrayRef, usize) -> Option<String>;
 
@@ -234,16 +248,7 @@ fn values_of(
             let hint = "name a column of text, numbers or times";
             return Err(Error::new(source.path(), cause).choice().hint(hint));
         }
-        let error = Error::new(source.path(), format_args!("has no column {name:?}")).choice();
-        return Err(match there.as_slice() {
-            [] => error.hint("it has no columns beside the images: `wellread convert --join` adds them"),
-            names => error.hint(format_args!(
-                "{}it has {} beside the images: {}",
-                question(name, names),
-                counted(names.len(), "column"),
-                first_few(names, 12)
-            )),
-        });
+        return Err(no_column(source.path(), name, &there));
     }
     let table = source.hints().features(columns)?;
     let columns = table.as_ref().map_or(vec![], |table| table.columns().to_vec());

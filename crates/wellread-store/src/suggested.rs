@@ -14,7 +14,7 @@ const MAX_SUGGESTED: usize = 3;
 const MIN_WORD_LETTERS: usize = 4;
 
 /// Begins a hint with the names that are nearest to `wanted`; empty where none is near.
-pub fn question<S: Borrow<str>>(wanted: &str, names: &[S]) -> String {
+pub(crate) fn question<S: Borrow<str>>(wanted: &str, names: &[S]) -> String {
     let near = nearest(wanted, names);
     if near.is_empty() { String::new() } else { format!("is it {}? ", near.join(" or ")) }
 }

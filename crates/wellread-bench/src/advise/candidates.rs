@@ -142,38 +142,43 @@ fn write_variants(formats: &[&'static Format], shape: Shape) -> Vec<WriteVariant
     variants
 }
 
-/// Those of the ways that their formats have, with the options of writing. Writers begin in `folder`, and leave nothing there. A
-/// format's own choice stays although it is refused: the error is told.
+/// The options of writing these images in a way.
+fn write_options((_, compression, chunk): &WriteVariant, images: &[InMemory]) -> WriteOptions {
+    WriteOptions {
+        compression: *compression,
+        chunk: *chunk,
+        jobs: wellread_worker::threads(),
+        types: images.iter().map(|image| image.info.dtype).collect(),
+        ..WriteOptions::default()
+    }
+}
+
+/// Whether a way is the format's own choice.
+fn is_default((_, compression, chunk): &WriteVariant) -> bool {
+    *compression == Compression::Default && chunk.is_none()
+}
+
+/// Those of the ways that their formats have. Writers begin in `folder`, and leave nothing there. A format's own choice stays
+/// although it is refused.
 ///
 /// # Errors
 /// A folder that cannot be written.
-fn possible(
-    variants: Vec<WriteVariant>,
-    folder: &Path,
-    images: &[InMemory],
-) -> Result<Vec<(WriteVariant, WriteOptions)>> {
+fn possible(variants: &[WriteVariant], folder: &Path, images: &[InMemory]) -> Result<Vec<WriteVariant>> {
     let mut possible = Vec::with_capacity(variants.len());
-    for (number, (format, compression, chunk)) in variants.into_iter().enumerate() {
-        let options = WriteOptions {
-            compression,
-            chunk,
-            jobs: wellread_worker::threads(),
-            types: images.iter().map(|image| image.info.dtype).collect(),
-            ..WriteOptions::default()
-        };
-        let is_default = compression == Compression::Default && chunk.is_none();
+    for (number, way) in variants.iter().enumerate() {
         let is_refused = || -> Result<bool> {
             let place = folder.join(format!("begun-{number}"));
             let _held = writing();
             std::fs::create_dir(&place).with_context(|| format!("cannot make {}", place.display()))?;
-            let begun = registry::create(place.join(set_name(format)), format.name, &options);
+            let path = place.join(set_name(way.0));
+            let begun = registry::create(path, way.0.name, &write_options(way, images));
             let is_refused = begun.is_err_and(|error| error.is_choice());
             // The rest of it is removed with the folder.
             let _ = std::fs::remove_dir_all(&place);
             Ok(is_refused)
         };
-        if is_default || !is_refused()? {
-            possible.push(((format, compression, chunk), options));
+        if is_default(way) || !is_refused()? {
+            possible.push(*way);
         }
     }
     Ok(possible)
@@ -203,23 +208,26 @@ pub(crate) fn write(
 ) -> Result<WriteOutcome> {
     let pixels: u64 = images.iter().map(|image| image.pixels.len() as u64).sum();
     let clock = Stopwatch::start();
-    let write_variants = possible(write_variants(&formats(&settings.formats)?, shape), folder, images)?;
+    let write_variants = write_variants(&formats(&settings.formats)?, shape);
     let (mut candidates, mut untried, mut notes) = (Vec::<Candidate>::new(), vec![], Vec::<String>::new());
     let budget = settings.time_budget.as_secs_f64() * WRITING_SHARE;
     let mut slowest: f64 = 0.0;
-    for (number, ((format, compression, chunk), options)) in write_variants.iter().enumerate() {
+    for (number, way) in write_variants.iter().enumerate() {
         progress(number, write_variants.len());
+        // Nobody misses a way that its format does not have.
+        let rest = || possible(&write_variants[number..], folder, images);
         if clock.elapsed() + slowest > budget && !candidates.is_empty() {
-            untried = write_variants[number..].iter().map(|(way, _)| write_variant_name(way)).collect();
+            untried = rest()?.iter().map(write_variant_name).collect();
             break;
         }
         let free = Storage::of(folder).and_then(|storage| storage.free_bytes);
         if let Some(free) = free.filter(|free| *free < 2 * pixels + MIN_FREE_BYTES) {
-            let were = if write_variants.len() - number == 1 { "was" } else { "were" };
+            let left = rest()?.len();
+            let were = if left == 1 { "was" } else { "were" };
             notes.push(format!(
                 "{} of writing {were} not tried: {:.1} MB are free on the disk of {} (hint: --scratch FOLDER on another \
                  disk)",
-                counted(write_variants.len() - number, "way"),
+                counted(left, "way"),
                 free as f64 / 1e6,
                 folder.display()
             ));
@@ -227,7 +235,7 @@ pub(crate) fn write(
         }
         let place = folder.join(number.to_string());
         let begun = clock.elapsed();
-        let written = write_one(images, format, options, &place);
+        let written = write_one(images, way, &place);
         slowest = slowest.max(clock.elapsed() - begun);
         let same = |a: &Candidate, b: &Candidate| {
             a.format == b.format
@@ -243,8 +251,8 @@ pub(crate) fn write(
             }
             Err(error) => {
                 // The error of the format's own choice counts for all ways of it.
-                if *compression == Compression::Default && chunk.is_none() {
-                    notes.push(format!("{}: {error:#}", format.name));
+                if is_default(way) {
+                    notes.push(format!("{}: {error:#}", way.0.name));
                 }
                 false
             }
@@ -264,17 +272,13 @@ fn write_variant_name((format, compression, chunk): &WriteVariant) -> String {
     format!("{} {compression}{chunk}", format.name)
 }
 
-fn write_one(
-    images: &[InMemory],
-    format: &'static Format,
-    options: &WriteOptions,
-    place: &Path,
-) -> Result<Candidate> {
+fn write_one(images: &[InMemory], way: &WriteVariant, place: &Path) -> Result<Candidate> {
+    let (format, options) = (way.0, write_options(way, images));
     let held = writing();
     std::fs::create_dir(place).with_context(|| format!("cannot make {}", place.display()))?;
     let path = place.join(set_name(format));
     let clock = Stopwatch::start();
-    let mut writer = registry::create(&path, format.name, options)?;
+    let mut writer = registry::create(&path, format.name, &options)?;
     drop(held);
     for image in images {
         let _held = writing();
@@ -352,8 +356,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let formats = ["tiff", "image-folder"].map(|name| registry::format_named(name).unwrap());
         let all = write_variants(&formats, Shape([1, 1, 4, 1080, 1080]));
-        let possible = possible(all, dir.path(), &[]).unwrap();
-        let names: Vec<String> = possible.iter().map(|(way, _)| write_variant_name(way)).collect();
+        let possible = possible(&all, dir.path(), &[]).unwrap();
+        let names: Vec<String> = possible.iter().map(write_variant_name).collect();
         let tiff = ["tiff default", "tiff none", "tiff zstd:3", "tiff default in chunks 1x256x256"];
         assert_eq!(names[..4], tiff);
         assert_eq!(names[4..6], ["image-folder default", "image-folder none"]);

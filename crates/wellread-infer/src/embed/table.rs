@@ -16,8 +16,6 @@ use parquet::schema::types::ColumnPath;
 use std::collections::HashSet;
 use std::str::FromStr;
 use std::sync::Arc;
-use wellread_store::suggested::question;
-use wellread_store::words::{counted, first_few};
 use wellread_store::{Error, Renamed, Store, features};
 
 /// The prefix of names of metadata.
@@ -132,14 +130,8 @@ pub(super) fn check_columns(
     there: &[String],
     wanted: &[String],
 ) -> wellread_store::Result<()> {
-    let Some(name) = wanted.iter().find(|name| !there.contains(name)) else { return Ok(()) };
-    let error = Error::new(store.path(), format_args!("has no column {name:?}")).choice();
-    Err(if there.is_empty() {
-        error.hint("it has no columns beside the images: `wellread convert --join` adds them")
-    } else {
-        let (near, some) = (question(name, there), first_few(there, 12));
-        error.hint(format_args!("{near}it has {} beside the images: {some}", counted(there.len(), "column")))
-    })
+    let missing = wanted.iter().find(|name| !there.contains(name));
+    missing.map_or(Ok(()), |name| Err(features::no_column(store.path(), name, there)))
 }
 
 /// A column's name in the table.
