@@ -13,7 +13,7 @@ from . import _check, _ranks
 from ._signature import showing
 from ._tasks import phases
 from ._tasks.callback import PhaseTimer, pl
-from ._types import ImageChoices, OrderChoices, Path, TrainChoices
+from ._types import ImageChoices, OrderChoices, Paths, TrainChoices
 from .dataset import Dataset
 from .errors import Error
 from .torch import DataLoader
@@ -36,7 +36,7 @@ class WellreadDataModule(pl.LightningDataModule):
     """Loaders for training, validation and test of one set of images, as tensors.
 
     Args:
-        dataset: a :class:`wellread.Dataset`, or the path of one.
+        dataset: a :class:`wellread.Dataset`, or the path of one, or a list of paths.
         batch_size: images per batch.
         split: shares of training, validation and test, which add up to 1. Each image's part follows from a hash of
             its name alone. So it stays the same when images are added or put into another order or format. The
@@ -68,7 +68,7 @@ class WellreadDataModule(pl.LightningDataModule):
     @showing(ImageChoices, of=DataLoader.__init__)
     def __init__(
         self,
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 16,
         *,
         split: Sequence[float] = (0.8, 0.1, 0.1),
