@@ -6,10 +6,10 @@ Works with ``lightning`` and with the older package ``pytorch_lightning``, which
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _check, _ranks
+from . import _check, _ranks, _rows
 from ._signature import showing
 from ._tasks import phases
 from ._tasks.callback import PhaseTimer, pl
@@ -44,8 +44,9 @@ class WellreadDataModule(pl.LightningDataModule):
         split_by: a column of the dataset, such as a plate or a donor, whose rows are kept together. Or it is a list
             of one key per row of the dataset.
         split_seed: draws another split.
-        train, val, test: the rows of each part, instead of a split; a part that is not named is empty. No row of
-            training may be in another part.
+        train, val, test: the rows of each part, instead of a split; a part that is not named is empty. They are
+            numbers, of which negative ones count from the end, or one truth value per row. No row of training may be
+            in another part.
         labels: a column of the dataset, or an array of one value per row: batches are (pixels, labels).
         train_choices: choices of :class:`wellread.DataLoader` for training alone, such as ``{"flip": True}``.
         choices: its choices for all parts, such as ``crop`` or ``num_workers``. Those of the order, such as
@@ -74,9 +75,9 @@ class WellreadDataModule(pl.LightningDataModule):
         split: Sequence[float] = (0.8, 0.1, 0.1),
         split_by: str | Sequence[Any] | None = None,
         split_seed: int = 0,
-        train: Sequence[int] | None = None,
-        val: Sequence[int] | None = None,
-        test: Sequence[int] | None = None,
+        train: Iterable[int] | None = None,
+        val: Iterable[int] | None = None,
+        test: Iterable[int] | None = None,
         labels: Any = None,
         train_choices: TrainChoices | None = None,
         **choices: Unpack[ImageChoices],
@@ -92,10 +93,9 @@ class WellreadDataModule(pl.LightningDataModule):
             raise ValueError("split must be three shares (training, validation, test) that add up to 1")
         self._split_by, self._split_seed = split_by, _check.whole("split_seed", split_seed)
         self._given = {
-            part: None if rows is None else _check.wholes(part, rows)
+            part: None if rows is None else _rows.listed(part, rows)
             for part, rows in zip(_PARTS, (train, val, test), strict=True)
         }
-        _check_parts(self._given)
         unknown = [name for name in choices if name not in _KNOWN]
         if unknown:
             raise TypeError(f"WellreadDataModule() got an unexpected keyword argument {unknown[0]!r}")
@@ -122,7 +122,10 @@ class WellreadDataModule(pl.LightningDataModule):
         if not isinstance(self._source, Dataset):
             self._source = Dataset(self._source)
         if any(rows is not None for rows in self._given.values()):
-            self._rows = {part: rows or [] for part, rows in self._given.items()}
+            count = len(self._source)
+            rows = {part: _rows.chosen(part, given or (), count) for part, given in self._given.items()}
+            _check_parts(rows)
+            self._rows = rows
         else:
             self._rows = self._split(self._source)
         timer.end("setup")
@@ -269,15 +272,15 @@ class WellreadDataModule(pl.LightningDataModule):
         self._state = state_dict.get("train")
 
 
-def _check_parts(given: dict[str, list[int] | None]) -> None:
+def _check_parts(rows: dict[str, list[int]]) -> None:
     """Raises ValueError where rows of training are in another part, too: what is measured there would be too good."""
-    train = set(given["train"] or ())
+    train = set(rows["train"])
     for part in _PARTS[1:]:
-        shared = train.intersection(given[part] or ())
+        shared = train.intersection(rows[part])
         if shared:
-            rows = "1 row is" if len(shared) == 1 else f"{len(shared)} rows are"
+            many = "1 row is" if len(shared) == 1 else f"{len(shared)} rows are"
             raise ValueError(
-                f"{rows} in both train and {part}, the first is row {min(shared)}: leave them out of one (split= or "
+                f"{many} in both train and {part}, the first is row {min(shared)}: leave them out of one (split= or "
                 "Dataset.split makes parts without shared rows)"
             )
 
