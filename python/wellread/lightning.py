@@ -26,6 +26,8 @@ __all__ = ["PhaseTimer", "WellreadDataModule"]
 _PARTS = ("train", "val", "test")
 # Choices that say which rows come when.
 _ORDER = {"shuffle", *OrderChoices.__annotations__}
+# Those of them that may say other rows in each epoch.
+_OF_DRAWS = {"order", "by", "weights", "block", "images_per_epoch"}
 # Choices of what stands beside images.
 _BESIDE = {"labels", "classes", "columns", "features", "indices"}
 # Choices that a loader takes at all.
@@ -52,7 +54,8 @@ class WellreadDataModule(pl.LightningDataModule):
         choices: its choices for all parts, such as ``crop`` or ``num_workers``. Those of the order, such as
             ``weights`` or ``drop_last``, are for training alone.
 
-    Training is shuffled anew in every epoch, in the same way whatever the number of workers. All ranks get equally
+    Training is shuffled anew in every epoch, in the same way whatever the number of workers. With ``overfit_batches``
+    of the trainer it takes the first batches in the order of the set, the same in every epoch. All ranks get equally
     many batches. Training leaves out images that do not divide. Validation and test take every image exactly once, if
     need be in batches of another size. With ``on_error="skip"`` these are the images that can be read and are like
     the part's first. Where no image of a batch can be read, the rank's last batch comes in several parts.
@@ -166,6 +169,8 @@ class WellreadDataModule(pl.LightningDataModule):
                 "in name"
             )
         choices = {"shuffle": True, **self._choices, **self._train_choices}
+        if getattr(self.trainer, "overfit_batches", 0) > 0:
+            choices = _same_in_each_epoch(choices)
         if self.trainer is not None and not {"shard", "rank", "world_size"}.intersection(choices):
             choices["shard"] = self._ranks()
         elif self.trainer is not None and choices.get("shard") == "local":
@@ -270,6 +275,16 @@ class WellreadDataModule(pl.LightningDataModule):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from a checkpoint with the next :meth:`train_dataloader`."""
         self._state = state_dict.get("train")
+
+
+def _same_in_each_epoch(choices: dict[str, Any]) -> dict[str, Any]:
+    """The choices for the rows in their order. Lightning itself changes the order of torch's loaders alone."""
+    plain = {name: choice for name, choice in choices.items() if name not in _OF_DRAWS}
+    if any(choices.get(name) not in (None, "sequential") for name in ("order", "weights")):
+        logging.getLogger("wellread").warning(
+            "overfit_batches takes the first batches in the order of the set: the order of train_choices is left out"
+        )
+    return {**plain, "shuffle": False}
 
 
 def _check_parts(rows: dict[str, list[int]]) -> None:

@@ -271,6 +271,18 @@ def test_lightning_trains_on_all_of_it_in_a_new_order_each_epoch(parquet):
     assert sum(len(batch) for batch in predicted) == len(module.rows("test"))
 
 
+def test_overfitting_takes_the_same_batch_in_each_epoch(parquet, caplog):
+    """Lightning turns off the shuffling of torch's loaders alone."""
+    for choices, told in (({}, False), ({"order": "weighted", "weights": [1.0] * 40}, True)):
+        caplog.clear()
+        module, net = data(parquet, train_choices=choices), Net()
+        trainer(3, overfit_batches=1).fit(net, datamodule=module)
+        assert [epoch for epoch, _ in net.seen] == [0, 1, 2]
+        first = sums(parquet, module.rows("train")[:4])
+        assert all(np.allclose(batch, first) for _, batch in net.seen)
+        assert ("the order of train_choices is left out" in caplog.text) == told
+
+
 class Told(Net):
     """Writes down what each rank was given; its buffers are synchronised in every forward pass, of validation too."""
 
