@@ -275,7 +275,9 @@ mod tests {
     #[test]
     fn a_title_says_that_a_run_was_too_short_or_too_noisy_to_conclude() {
         let noise = |floor: f64| BTreeMap::from([("dataloader".to_owned(), floor)]);
-        let title = |rounds: &[(&str, usize)], noise| title(rounds, noise, Repeats::rounds(7));
+        let title = |rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>| {
+            title(rounds, noise, Repeats::rounds(7))
+        };
         let short = title(&[("storage", 7), ("dataloader", 3)], &noise(0.5));
         assert_eq!(short, format!("{QUESTION} Too short to say: 3 rounds are too few for a verdict"));
         // In the words of the findings beside it.

@@ -6,22 +6,10 @@
 //!  tasks ─▶ the phases of a step by branch             (those of the figure of tasks)
 //! ```
 
+use super::spec::Answer;
 use super::{decision, draw, inference, tasks};
-use crate::chart::{Figure, Mark, Section};
+use crate::chart::{Figure, Mark};
 use crate::input::ReportInput;
-use crate::table::Table;
-
-/// The part of a table's figure that answers a report's question.
-pub(super) struct Answer {
-    /// Name of the table.
-    pub(super) table: &'static str,
-    /// Title of the chart.
-    pub(super) title: &'static str,
-    /// For people who see such a chart for the first time.
-    pub(super) how_to_read: &'static str,
-    /// Draws.
-    pub(super) sections: fn(&Table) -> Vec<Section>,
-}
 
 static ANSWERS: [&Answer; 2] = [&inference::ANSWER, &tasks::ANSWER];
 
@@ -43,6 +31,7 @@ fn drawn(answer: &Answer, input: &ReportInput) -> Option<Figure> {
 mod tests {
     use super::*;
     use crate::row;
+    use crate::table::Table;
 
     fn inference(rates: &[(&str, i64, Option<f64>)]) -> ReportInput {
         let mut table = Table::new("inference");

@@ -1,9 +1,8 @@
 //! Inference: latency, throughput and memory by batch size, and latency against throughput.
 
-use super::answer::Answer;
 use super::panel::{axis, mark};
 use super::select::{has, rows, sorted};
-use super::spec::Spec;
+use super::spec::{Answer, Spec};
 use crate::chart::{Axis, Layout, Mark, Panel, Scale, Section, Series, color};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};

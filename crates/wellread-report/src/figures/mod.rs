@@ -13,7 +13,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `spec` | what the figure of a table registers |
+//! | `spec` | what the figure of a table registers, and the chart of an answer |
 //! | `select`, `panel` | which rows are shown; marks, panels and sections of them |
 //! | `storage`, `dataset`, `dataloader`, `loop_`, `conversion`, `inference`, `tasks` | the sections of a benchmark's figure |
 //! | `storage_compression`, `storage_layout`, `generic` | those of a sweep's figure, and of any other table |

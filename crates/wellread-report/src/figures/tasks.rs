@@ -1,9 +1,8 @@
 //! Benchmarks across branches: every phase by branch, and the course of losses and scores.
 
-use super::answer::Answer;
 use super::panel::{axis, bars};
 use super::select::{has, rows, sorted};
-use super::spec::Spec;
+use super::spec::{Answer, Spec};
 use crate::chart::{Axis, Layout, Mark, Panel, Scale, Section, Series, color};
 use crate::columns;
 use crate::number::Unit;
