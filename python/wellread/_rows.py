@@ -58,11 +58,16 @@ def of_ranges(ranges: list[tuple[int, int]]) -> range | list[int]:
     return range(first, end)
 
 
+def listed(name: str, given: Any) -> list[Any]:
+    """Rows as a loader is given them, for :func:`chosen`: looked at once, before the set is open."""
+    values = given.tolist() if getattr(given, "ndim", 0) == 1 and hasattr(given, "tolist") else given
+    return _check.several(name, values, "a list of rows, or one truth value per row", ordered=False)
+
+
 def chosen(name: str, given: Any, length: int) -> list[int]:
     """Rows as a loader is given them: numbers, which count from the end where they are negative, or one truth value
     per row."""
-    values = given.tolist() if getattr(given, "ndim", 0) == 1 and hasattr(given, "tolist") else given
-    values = _check.several(name, values, "a list of rows, or one truth value per row", ordered=False)
+    values = listed(name, given)
     if values and all(map(_check.is_truth, values)):
         return many(values, length)
     if all(type(value) is int and value >= 0 for value in values):

@@ -33,6 +33,8 @@ Pairing = Literal["order", "names"]
 Cache = Union[Literal["none", "memory", "lru", "compressed", "file", "preload"], str]  # noqa: UP007
 
 Path = Union[str, "os.PathLike[str]"]  # noqa: UP007
+# A path, or a list of some, which are one set.
+Paths = Union[Path, Sequence[Path]]  # noqa: UP007
 _Fields = Union[Path, "Sequence[Path | None]"]
 Illumination = Union[_Fields, "Mapping[str, _Fields]"]
 Size = Union[int, Sequence[int]]  # noqa: UP007
@@ -150,7 +152,7 @@ class PixelChoices(TypedDict, total=False):
 class PartChoices(TypedDict, total=False):
     """Choices of :class:`wellread.DataLoader` about what a batch is made of, but for ``labels``."""
 
-    targets: Dataset | Path | None
+    targets: Dataset | Paths | None
     target_kind: TargetKind | None
     target_channels: Sequence[int] | Sequence[str] | None
     target_dtype: Dtype | None

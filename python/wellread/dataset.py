@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _check, _native, _options, _rows, _tables, _views
 from ._open_set import OpenSet
 from ._types import ArrowStream, Cache, Edge, Lone, Mask, Observed, Path, Size, Unit, Unmatched
-from .errors import Error
+from .errors import ChoiceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +59,8 @@ class Dataset(OpenSet):
     Raises:
         FileNotFoundError: there is no such file (a :class:`wellread.Error` too).
         wellread.Error: the content is no image set, or is damaged.
-        wellread.ChoiceError: a table, column or level that it does not have (a :class:`ValueError` too).
+        wellread.ChoiceError: no such format, or a table, column or level that the set does not have (a
+            :class:`ValueError` too).
         ValueError: ``cache`` is no policy.
 
     ``ds[i]`` is an array in the stored type, of shape (C, Y, X). It is (T, C, Z, Y, X) where an image has more than
@@ -117,7 +118,7 @@ class Dataset(OpenSet):
         if level is not None:
             options["level"] = _check.whole("level", level, most=1000)
         if options.get("format") in _OF_FILES:
-            raise Error(
+            raise ChoiceError(
                 f'{format}: is no storage format; a folder of PNG and JPEG files is format="image-folder"',
                 path=paths if isinstance(paths, str) else paths[0],
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from . import loader as _loader
 from ._iteration import B_co
 from ._signature import showing
-from ._types import ArrayChoices, DictChoices, LabelledChoices, LoaderChoices, Path
+from ._types import ArrayChoices, DictChoices, LabelledChoices, LoaderChoices, Paths
 from .dataset import Dataset
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class DataLoader(_loader.DataLoader[B_co]):
     @overload
     def __init__(
         self: DataLoader[jax.Array],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -38,7 +38,7 @@ class DataLoader(_loader.DataLoader[B_co]):
     @overload
     def __init__(
         self: DataLoader[tuple[jax.Array, Any]],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -48,7 +48,7 @@ class DataLoader(_loader.DataLoader[B_co]):
     @overload
     def __init__(
         self: DataLoader[dict[str, Any]],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -58,7 +58,7 @@ class DataLoader(_loader.DataLoader[B_co]):
     @overload
     def __init__(
         self: DataLoader[Any],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -68,7 +68,7 @@ class DataLoader(_loader.DataLoader[B_co]):
     @showing(LoaderChoices, of=_loader.DataLoader.__init__)
     def __init__(
         self,
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,

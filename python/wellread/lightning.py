@@ -6,14 +6,14 @@ Works with ``lightning`` and with the older package ``pytorch_lightning``, which
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _check, _ranks
+from . import _check, _ranks, _rows
 from ._signature import showing
 from ._tasks import phases
 from ._tasks.callback import PhaseTimer, pl
-from ._types import ImageChoices, OrderChoices, Path, TrainChoices
+from ._types import ImageChoices, OrderChoices, Paths, TrainChoices
 from .dataset import Dataset
 from .errors import Error
 from .torch import DataLoader
@@ -26,6 +26,8 @@ __all__ = ["PhaseTimer", "WellreadDataModule"]
 _PARTS = ("train", "val", "test")
 # Choices that say which rows come when.
 _ORDER = {"shuffle", *OrderChoices.__annotations__}
+# Those of them that may say other rows in each epoch.
+_OF_DRAWS = {"order", "by", "weights", "block", "images_per_epoch"}
 # Choices of what stands beside images.
 _BESIDE = {"labels", "classes", "columns", "features", "indices"}
 # Choices that a loader takes at all.
@@ -36,7 +38,7 @@ class WellreadDataModule(pl.LightningDataModule):
     """Loaders for training, validation and test of one set of images, as tensors.
 
     Args:
-        dataset: a :class:`wellread.Dataset`, or the path of one.
+        dataset: a :class:`wellread.Dataset`, or the path of one, or a list of paths.
         batch_size: images per batch.
         split: shares of training, validation and test, which add up to 1. Each image's part follows from a hash of
             its name alone. So it stays the same when images are added or put into another order or format. The
@@ -44,14 +46,16 @@ class WellreadDataModule(pl.LightningDataModule):
         split_by: a column of the dataset, such as a plate or a donor, whose rows are kept together. Or it is a list
             of one key per row of the dataset.
         split_seed: draws another split.
-        train, val, test: the rows of each part, instead of a split; a part that is not named is empty. No row of
-            training may be in another part.
+        train, val, test: the rows of each part, instead of a split; a part that is not named is empty. They are
+            numbers, of which negative ones count from the end, or one truth value per row. No row of training may be
+            in another part.
         labels: a column of the dataset, or an array of one value per row: batches are (pixels, labels).
         train_choices: choices of :class:`wellread.DataLoader` for training alone, such as ``{"flip": True}``.
         choices: its choices for all parts, such as ``crop`` or ``num_workers``. Those of the order, such as
             ``weights`` or ``drop_last``, are for training alone.
 
-    Training is shuffled anew in every epoch, in the same way whatever the number of workers. All ranks get equally
+    Training is shuffled anew in every epoch, in the same way whatever the number of workers. With ``overfit_batches``
+    of the trainer it takes the first batches in the order of the set, the same in every epoch. All ranks get equally
     many batches. Training leaves out images that do not divide. Validation and test take every image exactly once, if
     need be in batches of another size. With ``on_error="skip"`` these are the images that can be read and are like
     the part's first. Where no image of a batch can be read, the rank's last batch comes in several parts.
@@ -68,15 +72,15 @@ class WellreadDataModule(pl.LightningDataModule):
     @showing(ImageChoices, of=DataLoader.__init__)
     def __init__(
         self,
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 16,
         *,
         split: Sequence[float] = (0.8, 0.1, 0.1),
         split_by: str | Sequence[Any] | None = None,
         split_seed: int = 0,
-        train: Sequence[int] | None = None,
-        val: Sequence[int] | None = None,
-        test: Sequence[int] | None = None,
+        train: Iterable[int] | None = None,
+        val: Iterable[int] | None = None,
+        test: Iterable[int] | None = None,
         labels: Any = None,
         train_choices: TrainChoices | None = None,
         **choices: Unpack[ImageChoices],
@@ -92,10 +96,9 @@ class WellreadDataModule(pl.LightningDataModule):
             raise ValueError("split must be three shares (training, validation, test) that add up to 1")
         self._split_by, self._split_seed = split_by, _check.whole("split_seed", split_seed)
         self._given = {
-            part: None if rows is None else _check.wholes(part, rows)
+            part: None if rows is None else _rows.listed(part, rows)
             for part, rows in zip(_PARTS, (train, val, test), strict=True)
         }
-        _check_parts(self._given)
         unknown = [name for name in choices if name not in _KNOWN]
         if unknown:
             raise TypeError(f"WellreadDataModule() got an unexpected keyword argument {unknown[0]!r}")
@@ -122,7 +125,10 @@ class WellreadDataModule(pl.LightningDataModule):
         if not isinstance(self._source, Dataset):
             self._source = Dataset(self._source)
         if any(rows is not None for rows in self._given.values()):
-            self._rows = {part: rows or [] for part, rows in self._given.items()}
+            count = len(self._source)
+            rows = {part: _rows.chosen(part, given or (), count) for part, given in self._given.items()}
+            _check_parts(rows)
+            self._rows = rows
         else:
             self._rows = self._split(self._source)
         timer.end("setup")
@@ -163,6 +169,8 @@ class WellreadDataModule(pl.LightningDataModule):
                 "in name"
             )
         choices = {"shuffle": True, **self._choices, **self._train_choices}
+        if getattr(self.trainer, "overfit_batches", 0) > 0:
+            choices = _same_in_each_epoch(choices)
         if self.trainer is not None and not {"shard", "rank", "world_size"}.intersection(choices):
             choices["shard"] = self._ranks()
         elif self.trainer is not None and choices.get("shard") == "local":
@@ -269,15 +277,25 @@ class WellreadDataModule(pl.LightningDataModule):
         self._state = state_dict.get("train")
 
 
-def _check_parts(given: dict[str, list[int] | None]) -> None:
+def _same_in_each_epoch(choices: dict[str, Any]) -> dict[str, Any]:
+    """The choices for the rows in their order. Lightning itself changes the order of torch's loaders alone."""
+    plain = {name: choice for name, choice in choices.items() if name not in _OF_DRAWS}
+    if any(choices.get(name) not in (None, "sequential") for name in ("order", "weights")):
+        logging.getLogger("wellread").warning(
+            "overfit_batches takes the first batches in the order of the set: the order of train_choices is left out"
+        )
+    return {**plain, "shuffle": False}
+
+
+def _check_parts(rows: dict[str, list[int]]) -> None:
     """Raises ValueError where rows of training are in another part, too: what is measured there would be too good."""
-    train = set(given["train"] or ())
+    train = set(rows["train"])
     for part in _PARTS[1:]:
-        shared = train.intersection(given[part] or ())
+        shared = train.intersection(rows[part])
         if shared:
-            rows = "1 row is" if len(shared) == 1 else f"{len(shared)} rows are"
+            many = "1 row is" if len(shared) == 1 else f"{len(shared)} rows are"
             raise ValueError(
-                f"{rows} in both train and {part}, the first is row {min(shared)}: leave them out of one (split= or "
+                f"{many} in both train and {part}, the first is row {min(shared)}: leave them out of one (split= or "
                 "Dataset.split makes parts without shared rows)"
             )
 

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from . import _choices, _native, _nodes, _options, _parts, _ranks, _targets
+from . import _check, _choices, _native, _nodes, _options, _parts, _ranks, _targets
 from ._iteration import B_co
 from ._loader_base import LoaderBase
 from ._types import (
@@ -28,7 +28,7 @@ from ._types import (
     OnError,
     Order,
     Pairing,
-    Path,
+    Paths,
     Scale,
     Shard,
     Size,
@@ -58,7 +58,7 @@ class DataLoader(LoaderBase[B_co]):
     workers.
 
     Args:
-        dataset: a :class:`Dataset`, or the path of one.
+        dataset: a :class:`Dataset`, or the path of one, or a list of paths.
         batch_size: images per batch.
         shuffle: every row once, in a random order that differs from epoch to epoch.
         seed: seed of the order and of all random draws: a whole number from 0 to 2**64 - 1.
@@ -96,11 +96,11 @@ class DataLoader(LoaderBase[B_co]):
             takes names of columns, ``{channel}`` for the channel's name, and ``{channel:1}`` for its number from 1.
             Or a dictionary of these by the names of channels, ``{"DNA": "dna.npy", "ER": "er.npy"}``, in any order.
         crops_per_image: the number of crops of each image, one after the other in a batch, from one read.
-        targets: a second set, or its path: masks, another stain. Batches are (pixels, targets). Crops, flips, turns,
-            rotations and sizes are those of the image; changes of intensity are the image's alone. The loader finds
-            the target of an image by its name, or by the numbers in the names if both sets have the same ones. It
-            goes by order if the sets are as large and names agree in part (:attr:`pairing`). Numbers that contradict
-            the order are an error.
+        targets: a second set, or its path or paths: masks, another stain. Batches are (pixels, targets). Crops,
+            flips, turns, rotations and sizes are those of the image; changes of intensity are the image's alone. The
+            loader finds the target of an image by its name, or by the numbers in the names if both sets have the same
+            ones. It goes by order if the sets are as large and names agree in part (:attr:`pairing`). Numbers that
+            contradict the order are an error.
         target_kind: "labels" takes the nearest pixel where targets are resized or rotated, and delivers them as
             stored; "image" treats them as images. By default whole numbers are labels.
         target_channels, target_dtype, target_scale: as ``channels``, ``dtype`` and ``scale``, of targets; labels are
@@ -197,7 +197,7 @@ class DataLoader(LoaderBase[B_co]):
     @overload
     def __init__(
         self: DataLoader[NDArray[Any]],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -207,7 +207,7 @@ class DataLoader(LoaderBase[B_co]):
     @overload
     def __init__(
         self: DataLoader[tuple[NDArray[Any], Any]],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -217,7 +217,7 @@ class DataLoader(LoaderBase[B_co]):
     @overload
     def __init__(
         self: DataLoader[torch.Tensor],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -227,7 +227,7 @@ class DataLoader(LoaderBase[B_co]):
     @overload
     def __init__(
         self: DataLoader[tuple[torch.Tensor, Any]],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -237,7 +237,7 @@ class DataLoader(LoaderBase[B_co]):
     @overload
     def __init__(
         self: DataLoader[jax.Array],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -247,7 +247,7 @@ class DataLoader(LoaderBase[B_co]):
     @overload
     def __init__(
         self: DataLoader[tuple[jax.Array, Any]],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -257,7 +257,7 @@ class DataLoader(LoaderBase[B_co]):
     @overload
     def __init__(
         self: DataLoader[_native.Batch],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -267,7 +267,7 @@ class DataLoader(LoaderBase[B_co]):
     @overload
     def __init__(
         self: DataLoader[tuple[_native.Batch, Any]],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -277,7 +277,7 @@ class DataLoader(LoaderBase[B_co]):
     @overload
     def __init__(
         self: DataLoader[dict[str, Any]],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -287,7 +287,7 @@ class DataLoader(LoaderBase[B_co]):
     @overload
     def __init__(
         self: DataLoader[Any],
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -296,7 +296,7 @@ class DataLoader(LoaderBase[B_co]):
     ) -> None: ...
     def __init__(
         self,
-        dataset: Dataset | Path,
+        dataset: Dataset | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -327,7 +327,7 @@ class DataLoader(LoaderBase[B_co]):
         channel_dropout: float = 0.0,
         illumination: Illumination | None = None,
         crops_per_image: int = 1,
-        targets: Dataset | Path | None = None,
+        targets: Dataset | Paths | None = None,
         target_kind: TargetKind | None = None,
         target_channels: Sequence[int] | Sequence[str] | None = None,
         target_dtype: Dtype | None = None,
@@ -366,18 +366,12 @@ class DataLoader(LoaderBase[B_co]):
         epoch: int = 0,
     ) -> None:
         self._arguments = _choices.copied({k: v for k, v in locals().items() if k not in ("self", "dataset")})
-        self._owns_dataset = isinstance(dataset, (str, os.PathLike))
-        if isinstance(dataset, (str, os.PathLike)):
-            dataset = Dataset(dataset)
-        if not isinstance(dataset, Dataset):
-            raise TypeError(f"dataset must be a wellread.Dataset or a path, not {type(dataset).__name__}")
+        dataset, self._owns_dataset = _opened("dataset", dataset)
         self._dataset = dataset
-        self._owns_targets = isinstance(targets, (str, os.PathLike))
-        if isinstance(targets, (str, os.PathLike)):
-            targets = self._arguments["targets"] = Dataset(targets)
-        if targets is not None and not isinstance(targets, Dataset):
-            raise TypeError(f"targets must be a wellread.Dataset or a path, not {type(targets).__name__}")
-        self._targets = targets
+        self._owns_targets = False
+        if targets is not None:
+            targets, self._owns_targets = _opened("targets", targets)
+        self._targets = self._arguments["targets"] = targets
         asked = _choices.checked(self._arguments, dataset)
         _options.tell_drawn_once(asked.rows, self._arguments[asked.rows], asked.native["order"]["kind"])
         _options.tell_mixed(dataset, asked.native["rows"], asked.native["transform"])
@@ -464,6 +458,15 @@ class DataLoader(LoaderBase[B_co]):
 
             arguments = arguments | {"device": _carried.Carried(self._device)}
         return _rebuilt, (self._dataset, arguments, epoch, state, inherited)
+
+
+def _opened(name: str, given: Any) -> tuple[Dataset, bool]:
+    """The set, and whether it was opened here: by its path, or a list of paths."""
+    if isinstance(given, Dataset):
+        return given, False
+    if isinstance(given, (str, os.PathLike, list, tuple)):
+        return Dataset(_check.paths(name, given)), True
+    raise TypeError(f"{name} must be a wellread.Dataset, a path or a list of paths, not {type(given).__name__}")
 
 
 def _rebuilt(

@@ -30,7 +30,7 @@ from ._types import (
     LabelledChoices,
     LoaderChoices,
     OpenOptions,
-    Path,
+    Paths,
     TensorDtype,
     Transform,
 )
@@ -49,7 +49,7 @@ class DataLoader(_loader.DataLoader[B_co]):
     @overload
     def __init__(
         self: DataLoader[torch.Tensor],
-        dataset: _Images | Path,
+        dataset: _Images | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -59,7 +59,7 @@ class DataLoader(_loader.DataLoader[B_co]):
     @overload
     def __init__(
         self: DataLoader[tuple[torch.Tensor, Any]],
-        dataset: _Images | Path,
+        dataset: _Images | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -69,7 +69,7 @@ class DataLoader(_loader.DataLoader[B_co]):
     @overload
     def __init__(
         self: DataLoader[dict[str, Any]],
-        dataset: _Images | Path,
+        dataset: _Images | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -79,7 +79,7 @@ class DataLoader(_loader.DataLoader[B_co]):
     @overload
     def __init__(
         self: DataLoader[Any],
-        dataset: _Images | Path,
+        dataset: _Images | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -89,7 +89,7 @@ class DataLoader(_loader.DataLoader[B_co]):
     @showing(LoaderChoices, of=_loader.DataLoader.__init__)
     def __init__(
         self,
-        dataset: _Images | Path,
+        dataset: _Images | Paths,
         batch_size: int = 1,
         shuffle: bool = False,
         *,
@@ -138,7 +138,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
     """A set of images as a map-style dataset.
 
     Args:
-        dataset: a :class:`wellread.Dataset`, or the path of one.
+        dataset: a :class:`wellread.Dataset`, or the path of one, or a list of paths.
         transform: a callable for each image, a tensor (C, Y, X). It is (T, C, Z, Y, X) where there is more than one
             time point or depth.
         labels: a column of the dataset, or an array of one value per row: items are (image, label). A label
@@ -161,7 +161,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
     @showing(OpenOptions, of=_Images.__init__)
     def __init__(
         self,
-        dataset: _Images | Path,
+        dataset: _Images | Paths,
         *,
         transform: Transform | None = None,
         labels: Any = None,
@@ -252,7 +252,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     the batches of one process, in the same order.
 
     Args:
-        dataset: a :class:`wellread.Dataset`, or the path of one.
+        dataset: a :class:`wellread.Dataset`, or the path of one, or a list of paths.
         batch_size: images per item, tensors (N, C, Y, X): use ``DataLoader(..., batch_size=None)``. None delivers
             single images, for a loader that batches. With several workers, torch's loader makes each batch of the
             images of one of them. So its batches are others than those of one process, and several may be short.
@@ -268,7 +268,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     @showing(LoaderChoices, of=_loader.DataLoader.__init__)
     def __init__(
         self,
-        dataset: _Images | Path,
+        dataset: _Images | Paths,
         *,
         batch_size: int | None = None,
         shuffle: bool = False,

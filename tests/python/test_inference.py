@@ -89,9 +89,10 @@ def test_four_frameworks_compute_the_same(infer, asked, side, batches):
             "mean": samples.mean(), "std": samples.std(ddof=1), "min": samples.min(), "max": samples.max(),
         }.items():  # fmt: skip
             assert float(row[f"latency_{column}_ms"]) == pytest.approx(wanted), column
-        wall = sum(part["wall_ns"] for part in record["rounds"]) / 1e9
-        assert float(row["throughput_ips"]) == pytest.approx(2 * int(row["batch_size"]) / wall)
-        assert wall * 1e3 >= samples.sum()
+        walls = [part["wall_ns"] / 1e9 for part in record["rounds"]]
+        images = [len(part["samples_ns"]) * int(row["batch_size"]) for part in record["rounds"]]
+        assert float(row["throughput_ips"]) == pytest.approx(np.median(np.divide(images, walls)))
+        assert sum(walls) * 1e3 >= samples.sum()
         # At least the weights: 98 MiB and 330 MiB.
         assert float(row["memory_mb"]) > (90 if row["model"] == "resnet50" else 300)
         assert (row["compilation_time_ms"] != "") == (row["framework"] == "jax")
@@ -200,9 +201,9 @@ def test_stored_images_are_measured_end_to_end(infer, wellread, tmp_path):
     )  # fmt: skip
     for row, record in zip(rows, run["records"], strict=True):
         steps = [step for part in record["rounds"] for step in part["steps"]]
-        whole = sum(step["whole_ns"] for step in steps)
         assert len(steps) == 4
-        assert float(row["end_to_end_ips"]) == pytest.approx(8e9 / whole)
+        rates = [2e9 / np.mean([step["whole_ns"] for step in part["steps"]]) for part in record["rounds"]]
+        assert float(row["end_to_end_ips"]) == pytest.approx(np.median(rates))
         assert all(s["wait_ns"] + s["fetch_ns"] + s["forward_ns"] <= s["whole_ns"] for s in steps)
         assert 0 <= float(row["data_wait_fraction"]) < 1
 

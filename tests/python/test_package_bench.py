@@ -107,7 +107,7 @@ def test_progress_is_printed_as_upstream_does(tmp_path, capsys):
     for block, row in zip(blocks, rows, strict=True):
         assert int(block.split()[0]) == row["batch_size"]
         (p50,) = re.findall(r"^  Latency \(p50\): (.*)ms$", block, re.M)
-        (rate,) = re.findall(r"^  Throughput: (.*) images/sec$", block, re.M)
+        (rate,) = re.findall(r"^  Throughput: (.*) images/sec \(median of rounds\)$", block, re.M)
         (memory,) = re.findall(r"^  Memory: (.*) MB$", block, re.M)
         # As many digits as are printed.
         assert float(p50) == pytest.approx(row["latency_p50_ms"], abs=0.00051) and float(p50) > 0

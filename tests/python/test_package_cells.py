@@ -163,6 +163,15 @@ def test_label_images_are_cells_and_masks(sites):
         np.testing.assert_array_equal(channel[row], np.concatenate([want, mask]))
 
 
+def test_errors_of_orders_count_cells(sites):
+    folder, _ = sites
+    cells = wr.Dataset(folder / "images").cells(folder / "labels", size=9)
+    with pytest.raises(wr.ChoiceError, match="of 12 cells, 1 row has no value as their key"):
+        wr.DataLoader(cells, order="balanced", by=["a"] * 11 + [None])
+    with pytest.raises(ValueError, match="1 weight was given for 12 cells"):
+        wr.DataLoader(cells, weights=[1.0])
+
+
 def test_tables_in_memory_are_tables_of_cells(sites):
     pa = pytest.importorskip("pyarrow")
     folder, images = sites

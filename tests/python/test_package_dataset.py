@@ -293,10 +293,14 @@ def test_what_is_not_there_is_said(tmp_path, parquet):
     (tmp_path / "text.parquet").write_text("no images")
     with pytest.raises(wr.Error, match="recognised|Parquet"):
         wr.Dataset(tmp_path / "text.parquet")
-    with pytest.raises(wr.Error, match="is no storage format"):
-        wr.Dataset(parquet, format="jpeg2000")
+    for name, near in {"jpeg2000": "", "parqet": 'is it "parquet"[^?]*\\? ', "zarr": 'is it "ome-zarr"\\? '}.items():
+        # A ValueError, as of other wrong arguments.
+        said = rf"^{name}: is no storage format of .*\(hint: {near}there are: "
+        with pytest.raises(ValueError, match=said) as wrong:
+            wr.Dataset(parquet, format=name)
+        assert isinstance(wrong.value, wr.ChoiceError)
     for name in ("png", "jpeg"):
-        with pytest.raises(wr.Error, match=f'{name}: is no storage format.*format="image-folder"'):
+        with pytest.raises(wr.ChoiceError, match=f'{name}: is no storage format.*format="image-folder"'):
             wr.Dataset(parquet, format=name)
     for wrong in (1, None, b"x", object()):
         with pytest.raises(TypeError, match="path"):

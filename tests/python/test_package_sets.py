@@ -58,6 +58,24 @@ def test_paths_patterns_and_folders_are_one_set(plates):
         wr.Dataset([paths[0], 3])
 
 
+def test_a_loader_takes_a_list_of_paths_as_a_dataset_does(plates):
+    paths = sorted(plates.glob("*/*.parquet"))
+    expected = np.stack(images_of(plates))
+    loader = wr.DataLoader(paths, 4, dtype="stored", targets=paths, num_workers=0)
+    pixels, targets = (np.concatenate(parts) for parts in zip(*loader, strict=True))
+    assert np.array_equal(pixels, expected) and np.array_equal(targets, expected)
+    # Opened here, and closed with the loader.
+    loader.close()
+    assert loader.dataset.closed and loader.targets.closed
+    for wrong, named in (
+        ((paths[0], 3), r"dataset\[1\]"),
+        ([], "dataset must not be an empty list"),
+        (3, "list of paths"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=named):
+            wr.DataLoader(wrong)
+
+
 def test_sets_are_put_together(plates):
     a, b, c = (wr.Dataset(path) for path in sorted(plates.glob("*/*.parquet")))
     expected = images_of(plates)

@@ -131,12 +131,29 @@ def test_a_module_is_printed_without_reading_its_images(parquet):
     assert module._train is None
 
 
+def test_rows_of_parts_count_from_the_end_or_are_truth_values(parquet):
+    """As rows of a loader and of a dataset do."""
+    even = np.arange(40) % 2 == 0
+    module = data(parquet, train=even, val=[-1, 1], test=list(~even))
+    odd = list(range(1, 40, 2))
+    assert [module.rows(part) for part in ("train", "val", "test")] == [list(range(0, 40, 2)), [39, 1], odd]
+    ((pixels, _),) = data(parquet, val=np.array([-1, 1]), dtype="stored").val_dataloader()
+    assert np.array_equal(pixels.numpy(), wr.Dataset(parquet)[[-1, 1]])
+    assert data(parquet, train=torch.from_numpy(even)).rows("train") == list(range(0, 40, 2))
+    for wrong, error, said in (
+        ({"train": range(40), "val": [-1]}, ValueError, "1 row is in both train and val, the first is row 39"),
+        ({"train": [-41]}, ValueError, r"train\[0\] must be at least -40, not -41"),
+        ({"train": even[:-1]}, IndexError, "39 truth values were given for 40 rows"),
+    ):
+        with pytest.raises(error, match=said):
+            data(parquet, **wrong).rows("train")
+
+
 def test_truth_values_of_torch_are_no_rows_and_no_channels(parquet):
     """Python takes a tensor of one truth value for the number 0 or 1."""
     mask = torch.arange(40) % 2 == 0
-    for wrong in (mask, list(mask), mask[:, None]):
-        with pytest.raises(TypeError, match=r"train\[0\] must be a whole number, not a truth value"):
-            WellreadDataModule(parquet, 4, train=wrong)
+    with pytest.raises(TypeError, match=r"train\[0\] must be a whole number, not a truth value"):
+        WellreadDataModule(parquet, 4, train=mask[:, None]).rows("train")
     with pytest.raises(TypeError, match=r"rows\[0\] must be a whole number, not a truth value"):
         wr.DataLoader(parquet, rows=mask[:, None])
     with pytest.raises(TypeError, match=r"channels\[0\] must be a whole number, not True"):
@@ -252,6 +269,18 @@ def test_lightning_trains_on_all_of_it_in_a_new_order_each_epoch(parquet):
     assert np.allclose(net.validated[-len(module.rows("val")) :], sums(parquet, module.rows("val")))
     predicted = trainer().predict(net, datamodule=module)
     assert sum(len(batch) for batch in predicted) == len(module.rows("test"))
+
+
+def test_overfitting_takes_the_same_batch_in_each_epoch(parquet, caplog):
+    """Lightning turns off the shuffling of torch's loaders alone."""
+    for choices, told in (({}, False), ({"order": "weighted", "weights": [1.0] * 40}, True)):
+        caplog.clear()
+        module, net = data(parquet, train_choices=choices), Net()
+        trainer(3, overfit_batches=1).fit(net, datamodule=module)
+        assert [epoch for epoch, _ in net.seen] == [0, 1, 2]
+        first = sums(parquet, module.rows("train")[:4])
+        assert all(np.allclose(batch, first) for _, batch in net.seen)
+        assert ("the order of train_choices is left out" in caplog.text) == told
 
 
 class Told(Net):

@@ -174,7 +174,7 @@ def test_the_answer_is_a_chart_then_a_sentence_and_what_is_more_is_folded(opened
     assert seen.nth(1).locator(".word").inner_text().strip() == "Next:"
     assert re.fullmatch(r"\d+ more findings?", answer.locator("details.more > summary").inner_text())
     # Two rounds give no verdict, and the title says so.
-    assert page.locator("h1").inner_text().endswith("Too short to say: measured 2 of 6 times")
+    assert page.locator("h1").inner_text().endswith("Too short to say: 2 rounds are too few for a verdict")
     # Codecs have a part each, and what the model takes is a line or told.
     words = "e => [...e.querySelectorAll('svg text')].map(t => t.textContent).join(' ')"
     said = " ".join(answer.locator("#plot-decision figure").evaluate(words).split())

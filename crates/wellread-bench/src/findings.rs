@@ -11,7 +11,7 @@
 
 pub(crate) mod frameworks;
 
-pub use crate::core::judge::{Judge, Ranked, more_rounds};
+pub use crate::core::judge::{Judge, Ranked, Repeats};
 
 use crate::core::measurement::{LEFT_OUT, is_late};
 use crate::core::series::in_python;
@@ -26,21 +26,21 @@ pub fn with_frameworks(
     tables: &[Table],
     noise: &BTreeMap<String, f64>,
     seed: u64,
-    hint: &str,
+    repeats: Repeats,
 ) -> Vec<Finding> {
-    let mut found = frameworks::all(tables, noise, seed, hint);
-    found.extend(all(tables, noise, seed, hint));
+    let mut found = frameworks::all(tables, noise, seed, repeats);
+    found.extend(all(tables, noise, seed, repeats));
     found
 }
 
 /// Findings of all tables, most important first, then what to do next; last what could not be measured. `noise` is the
-/// noise floor of each benchmark, by its name; `hint` says how there are more rounds ([`more_rounds`]).
-pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, hint: &str) -> Vec<Finding> {
+/// noise floor of each benchmark, by its name; `repeats` are those that verdicts are over.
+pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, repeats: Repeats) -> Vec<Finding> {
     let mut found: Vec<Ranked> = tables
         .iter()
         .filter_map(|table| Some((benchmarks::benchmark(table.name())?, own_rows(table))))
         .flat_map(|(benchmark, table)| {
-            let judge = Judge::new(seed, noise.get(table.name()).copied()).with_hint(hint);
+            let judge = Judge::new(seed, noise.get(table.name()).copied()).over(repeats);
             let found = (benchmark.findings)(&table, &judge);
             let told = |found: Ranked| Ranked { finding: judge.not_good(found.finding), ..found };
             found.into_iter().map(told).collect::<Vec<_>>()
@@ -53,7 +53,7 @@ pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, hint: &st
         _ => own_rows(table).into_owned(),
     };
     let own: Vec<Table> = tables.iter().map(told).collect();
-    let next = next_step::finding(&own, noise, &Judge::new(seed, None).with_hint(hint));
+    let next = next_step::finding(&own, noise, &Judge::new(seed, None).over(repeats));
     let missing = unavailable(tables).into_iter().chain(left_out(tables));
     found.into_iter().map(|found| found.finding).chain(next).chain(missing).collect()
 }

@@ -55,7 +55,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
         _ => String::new(),
     };
     let (severity, text, detail) = match (waiting, loader) {
-        (Some(wait), _) if wait.share() < SMALL_SHARE => enough(&wait, &told(&wait)),
+        (Some(wait), _) if wait.share() < SMALL_SHARE => enough(&wait, &told(&wait), judge),
         (Some(wait), Some(loader)) => {
             let (text, detail) = remedy(loader, wait.format(), judge)?;
             (Severity::Caution, text, format!("{}{}. {detail}", told(&wait), doubt(&wait)))
@@ -82,12 +82,12 @@ fn waiting(steps: &Table, judge: &Judge) -> Option<Waiting> {
 }
 
 /// The advice where a step waits little, as far as was measured.
-fn enough(wait: &Waiting, told: &str) -> (Severity, String, String) {
+fn enough(wait: &Waiting, told: &str, judge: &Judge) -> (Severity, String, String) {
     if let Bottleneck::Unclear(why) = &wait.binds {
         return (
             Severity::Caution,
             format!("Next: measure loop again: {told}; {why}"),
-            "More rounds or more steps tell what to do.".to_owned(),
+            format!("More {} or more steps tell what to do.", judge.repeats().several),
         );
     }
     (
@@ -104,7 +104,8 @@ fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String
     let best = dataloader::rates(loader, batch).into_iter().find(|series| series.format == format)?;
     if judge.median(&best.values).is_none() {
         let text = format!("Next: measure dataloader again; {}", judge.too_few(best.values.len()));
-        return Some((text, format!("More rounds tell what binds the loading of {format}.")));
+        let detail = format!("More {} tell what binds the loading of {format}.", judge.repeats().several);
+        return Some((text, detail));
     }
     let (bound, limit) = dataloader::limit_of(loader, batch, &best)?;
     let share = best.median() / limit;

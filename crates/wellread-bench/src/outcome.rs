@@ -8,7 +8,8 @@ use crate::choices::Preset;
 use crate::config::Config;
 use crate::core::variants::Results;
 use crate::core::{Benchmark, Session};
-use crate::{dataloader, dataset, findings, machine};
+use crate::findings::{self, Repeats};
+use crate::{dataloader, dataset, machine};
 use anyhow::Result;
 use facts::Details;
 use serde_json::{Map, Value};
@@ -48,8 +49,8 @@ pub(crate) fn assemble(
     let verified = unverified.is_none();
     let noise_floors: BTreeMap<String, f64> =
         joined.noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
-    let hint = findings::more_rounds(config.repeats, "--repeats");
-    let mut found = findings::with_frameworks(&joined.tables, &noise_floors, config.seed, &hint);
+    let repeats = Repeats::rounds(config.repeats);
+    let mut found = findings::with_frameworks(&joined.tables, &noise_floors, config.seed, repeats);
     if let Some(unverified) = unverified {
         found.insert(0, unverified);
     }
@@ -74,7 +75,7 @@ pub(crate) fn assemble(
     let details = details.keys()?;
     let thumbnails = thumbnails(session, &config.out)?;
     let report = ReportInput {
-        title: title(&rounds, &noise_floors),
+        title: title(&rounds, &noise_floors, repeats),
         description: description(&session.prepared.about, &rounds, &RUNS),
         generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         findings: found,
@@ -175,13 +176,18 @@ fn listed(rounds: &[(&str, usize)]) -> String {
 const QUESTION: &str = "Which format feeds the model fastest?";
 
 /// The question of a run, or the reason why there is no answer. There is none where the benchmark of the report's first
-/// chart was measured too few times, or lies too far from itself.
-pub fn title(rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>) -> String {
-    title_by(BENCHMARKS, rounds, noise)
+/// chart was measured too few times, or lies too far from itself. `repeats` are what `rounds` counts.
+pub fn title(rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>, repeats: Repeats) -> String {
+    title_by(BENCHMARKS, rounds, noise, repeats)
 }
 
 /// The title where these are all benchmarks. Those of the loader and of the dataset go before the rest, which keep their order.
-fn title_by(all: &[&Benchmark], rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>) -> String {
+fn title_by(
+    all: &[&Benchmark],
+    rounds: &[(&str, usize)],
+    noise: &BTreeMap<String, f64>,
+    repeats: Repeats,
+) -> String {
     let loading = [&dataloader::BENCHMARK, &dataset::BENCHMARK];
     let measured = |name: &str| rounds.iter().find(|(known, rounds)| *known == name && *rounds > 0);
     let Some(&(name, rounds)) = loading.iter().chain(all).find_map(|benchmark| measured(benchmark.name))
@@ -189,7 +195,7 @@ fn title_by(all: &[&Benchmark], rounds: &[(&str, usize)], noise: &BTreeMap<Strin
         return QUESTION.to_owned();
     };
     if rounds < MIN_SAMPLES {
-        return format!("{QUESTION} Too short to say: measured {rounds} of {MIN_SAMPLES} times");
+        return format!("{QUESTION} Too short to say: {}", repeats.too_few(rounds));
     }
     match noise.get(name) {
         Some(floor) if *floor > TOO_NOISY => format!("{QUESTION} Too noisy to say"),
@@ -260,8 +266,8 @@ fn thumbnails(session: &Session<'_>, out: &std::path::Path) -> Result<Vec<Thumbn
 #[cfg(test)]
 mod tests {
     use super::{
-        BTreeMap, Benchmark, PROCESSES, QUESTION, RUNS, Table, description, failures_of, rounds_of, title,
-        title_by,
+        BTreeMap, Benchmark, PROCESSES, QUESTION, RUNS, Repeats, Table, description, failures_of, rounds_of,
+        title, title_by,
     };
     use crate::storage;
     use wellread_report::row;
@@ -269,8 +275,14 @@ mod tests {
     #[test]
     fn a_title_says_that_a_run_was_too_short_or_too_noisy_to_conclude() {
         let noise = |floor: f64| BTreeMap::from([("dataloader".to_owned(), floor)]);
+        let title = |rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>| {
+            title(rounds, noise, Repeats::rounds(7))
+        };
         let short = title(&[("storage", 7), ("dataloader", 3)], &noise(0.5));
-        assert_eq!(short, format!("{QUESTION} Too short to say: measured 3 of 6 times"));
+        assert_eq!(short, format!("{QUESTION} Too short to say: 3 rounds are too few for a verdict"));
+        // In the words of the findings beside it.
+        let one = title(&[("dataloader", 1)], &noise(0.1));
+        assert_eq!(one, format!("{QUESTION} Too short to say: one round is too few for a verdict"));
         assert_eq!(title(&[("dataloader", 7)], &noise(0.5)), format!("{QUESTION} Too noisy to say"));
         assert_eq!(title(&[("storage", 2), ("dataloader", 7)], &noise(0.1)), QUESTION);
         // The noise of another benchmark does not matter for this one.
@@ -290,9 +302,11 @@ mod tests {
             findings: storage.findings,
         };
         let title = |rounds: &[(&str, usize)], noise: f64| {
-            title_by(&[storage, &new], rounds, &BTreeMap::from([("new".to_owned(), noise)]))
+            let noise = BTreeMap::from([("new".to_owned(), noise)]);
+            title_by(&[storage, &new], rounds, &noise, Repeats::processes(3))
         };
-        assert_eq!(title(&[("new", 3)], 0.0), format!("{QUESTION} Too short to say: measured 3 of 6 times"));
+        let few = format!("{QUESTION} Too short to say: 3 processes are too few for a verdict");
+        assert_eq!(title(&[("new", 3)], 0.0), few);
         assert_eq!(title(&[("new", 7)], 0.5), format!("{QUESTION} Too noisy to say"));
         // The benchmarks before it in the list come first.
         assert_eq!(title(&[("new", 3), ("storage", 7)], 0.5), QUESTION);

@@ -104,7 +104,7 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str], width: usize) -
         let line = head.clone() + &why.replace('\n', " ");
         // In one line where there is room: the report, and the sentence on what was not measured, have all of it.
         let one = chars(&head) + MIN_REASON_WIDTH <= width;
-        out += &if one { cut(&line, width) } else { wrapped(&line, Some(width)) };
+        out += &if one { cut_between_words(&line, &head, width) } else { wrapped(&line, Some(width)) };
         out.push('\n');
     }
     out
@@ -232,6 +232,16 @@ fn wrap_head(head: &str, width: usize) -> Vec<String> {
         }
     }
     vec![head.to_owned()]
+}
+
+/// As [`cut`], behind a whole word where one follows the line's `head`.
+fn cut_between_words(line: &str, head: &str, width: usize) -> String {
+    if chars(line) <= width {
+        return line.to_owned();
+    }
+    let words = wrapped(line, Some(width - 2));
+    let first = words.lines().next().unwrap_or_default();
+    if first.len() > head.len() { format!("{first} …") } else { cut(line, width) }
 }
 
 /// A line's beginning where it is too long.

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::measure::Measured;
 use crate::protocol::Opened;
-use crate::results::{Record, Row, Status};
+use crate::results::{Record, Round, Row, Status};
 use crate::runner::FrameworkRunner;
 use crate::statistics;
 use wellread_measure::environment::GitState;
@@ -96,8 +96,11 @@ fn fill(row: &mut Row, measured: &Measured, seed: u64) {
         row.reason = Some("no pass was measured".to_owned());
         return;
     };
-    let wall: u64 = measured.rounds.iter().map(|round| round.wall_ns).sum();
     let size = row.batch_size;
+    // As the report has it: a pause in one round does not move it.
+    let of_rounds = |rate: fn(&Round, usize) -> Option<f64>| {
+        median(&measured.rounds.iter().filter_map(|round| rate(round, size)).collect::<Vec<_>>())
+    };
     row.status = Status::Ok;
     row.latency_p50_ms = Some(latency.p50);
     row.latency_p95_ms = Some(latency.p95);
@@ -106,7 +109,7 @@ fn fill(row: &mut Row, measured: &Measured, seed: u64) {
     row.latency_std_ms = Some(latency.std);
     row.latency_min_ms = Some(latency.min);
     row.latency_max_ms = Some(latency.max);
-    row.throughput_ips = Some((size * samples.len()) as f64 / (wall as f64 * 1e-9));
+    row.throughput_ips = of_rounds(Round::throughput);
     row.host_peak_mb = measured.peak.host.map(mib);
     row.device_peak_mb = measured.peak.device.map(mib);
     // The host memory of a process says nothing of a device whose allocator does not report.
@@ -127,7 +130,7 @@ fn fill(row: &mut Row, measured: &Measured, seed: u64) {
     row.end_to_end_p50_ms = median(&whole);
     if row.end_to_end_p50_ms.is_some() {
         let waited: f64 = steps.iter().map(|step| step.wait_ns as f64 * 1e-6).sum();
-        row.end_to_end_ips = Some((size * whole.len()) as f64 / (total * 1e-3));
+        row.end_to_end_ips = of_rounds(Round::fed_throughput);
         row.data_wait_fraction = Some(waited / total);
     }
 }
@@ -147,7 +150,7 @@ mod tests {
     use super::*;
     use crate::measure::{Peak, WarmupResult};
     use crate::protocol::Prepared;
-    use crate::results::Round;
+    use crate::results::FedStep;
 
     fn measured(peak: Peak) -> Measured {
         let round = Round { samples_ns: vec![2_000_000; 3], wall_ns: 8_000_000, ..Round::default() };
@@ -166,6 +169,20 @@ mod tests {
         assert_eq!(of("cpu", Peak { host, device: None }), (Some(3.0), Some(1500.0)));
         assert_eq!(of("cuda", Peak { host, device }).0, Some(2.0));
         assert_eq!(of("cuda", Peak { host, device: None }).0, None);
+    }
+
+    /// A pause in one round of three would halve a rate over all of them.
+    #[test]
+    fn throughput_is_the_median_of_rounds() {
+        let mut measured = measured(Peak::default());
+        let step = FedStep { whole_ns: 4_000_000, ..FedStep::default() };
+        let steady = Round { steps: vec![step; 2], ..measured.rounds[0].clone() };
+        let step = FedStep { whole_ns: 40_000_000, ..step };
+        let paused = Round { wall_ns: 48_000_000, steps: vec![step; 2], ..steady.clone() };
+        measured.rounds = vec![steady.clone(), paused, steady];
+        let mut row = Row { batch_size: 4, ..Row::default() };
+        fill(&mut row, &measured, 0);
+        assert_eq!((row.throughput_ips, row.end_to_end_ips), (Some(1500.0), Some(1000.0)));
     }
 
     #[test]

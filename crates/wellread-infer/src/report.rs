@@ -224,16 +224,13 @@ fn table(run: &Run) -> Table {
         }
         for round in rounds.iter().filter(|round| !round.samples_ns.is_empty()) {
             let samples: Vec<f64> = round.samples_ns.iter().map(|&ns| ns as f64 * 1e-9).collect();
-            let images = (row.batch_size * samples.len()) as f64;
-            let whole: u64 = round.steps.iter().map(|step| step.whole_ns).sum();
-            let fed = (row.batch_size * round.steps.len()) as f64 / (whole as f64 * 1e-9);
             let mut measured = keys(row);
             measured.extend([
                 ("run", Cell::from(round.round)),
                 ("latency_p50_s", Cell::from(median(&samples))),
-                ("throughput_ips", Cell::from(images / (round.wall_ns as f64 * 1e-9))),
+                ("throughput_ips", Cell::from(round.throughput(row.batch_size))),
                 ("memory_mb", Cell::from(row.memory_mb)),
-                ("end_to_end_ips", Cell::from(fed.is_finite().then_some(fed))),
+                ("end_to_end_ips", Cell::from(round.fed_throughput(row.batch_size))),
                 ("compilation_s", Cell::from(row.compilation_time_ms.map(|ms| ms * 1e-3))),
                 ("max_difference", Cell::from(row.max_difference)),
                 ("status", Cell::from("ok")),

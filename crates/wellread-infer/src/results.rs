@@ -41,7 +41,7 @@ pub struct Row {
     pub latency_min_ms: Option<f64>,
     /// Most.
     pub latency_max_ms: Option<f64>,
-    /// Images per second of wall time.
+    /// Images per second of wall time: the median of the rounds.
     pub throughput_ips: Option<f64>,
     /// Peak memory in MiB: the device's, where the framework's allocator tells it, else that of its processes.
     pub memory_mb: Option<f64>,
@@ -82,7 +82,7 @@ pub struct Row {
     pub reference: Option<String>,
     /// Largest difference allowed; empty for the reference itself.
     pub allowed_difference: Option<f64>,
-    /// Images per second from the stored images on, through the loader; empty for synthetic images.
+    /// Images per second from the stored images on, through the loader: the median of the rounds. Empty for synthetic images.
     pub end_to_end_ips: Option<f64>,
     /// Median of a step of that: a batch asked for, delivered, moved and run.
     pub end_to_end_p50_ms: Option<f64>,
@@ -155,6 +155,23 @@ pub struct Round {
     /// Fed steps, where images came through the loader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<FedStep>,
+}
+
+impl Round {
+    /// Images per second of its passes, each of a batch of this size.
+    pub(crate) fn throughput(&self, batch_size: usize) -> Option<f64> {
+        rate(batch_size * self.samples_ns.len(), self.wall_ns)
+    }
+
+    /// The same of its fed steps.
+    pub(crate) fn fed_throughput(&self, batch_size: usize) -> Option<f64> {
+        rate(batch_size * self.steps.len(), self.steps.iter().map(|step| step.whole_ns).sum())
+    }
+}
+
+/// Images per second; none where there are no images or no time passed.
+fn rate(images: usize, nanoseconds: u64) -> Option<f64> {
+    (images > 0 && nanoseconds > 0).then(|| images as f64 / (nanoseconds as f64 * 1e-9))
 }
 
 /// One fed step, in nanoseconds.

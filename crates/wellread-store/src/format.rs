@@ -12,7 +12,7 @@
 
 use crate::probe::Probe;
 use crate::surface::option_as;
-use crate::{Error, Result, Store, StoreWriter, WriteOptions};
+use crate::{Error, Result, Store, StoreWriter, WriteOptions, suggested};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -331,7 +331,7 @@ pub(crate) fn mixed_folder(folder: &Path, own: (&Path, &Naming), other: (&Path, 
 /// The format of that name.
 ///
 /// # Errors
-/// No such format in this build; the message lists those there are.
+/// No such format in this build; the hint names the nearest, and lists those there are.
 pub fn format_named(name: &str) -> Result<&'static Format> {
     if let Some(format) = formats().iter().find(|f| f.name == name) {
         return Ok(format);
@@ -340,5 +340,6 @@ pub fn format_named(name: &str) -> Result<&'static Format> {
         return Err(Error::new(name, "this format is not in this build").hint(absent.how_to_get));
     }
     let known: Vec<_> = formats().iter().map(|f| f.name).collect();
-    Err(Error::new(name, format_args!("is no storage format of this build; there are: {}", known.join(", "))))
+    let hint = format!("{}there are: {}", suggested::question(name, &known), known.join(", "));
+    Err(Error::new(name, "is no storage format of this build").choice().hint(hint))
 }

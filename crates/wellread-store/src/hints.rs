@@ -62,7 +62,17 @@ impl Default for Hints<'_> {
     }
 }
 
+/// A row in a word: a cell where rows are cut out of images, else an image.
+pub(crate) const fn thing(are_cut: bool) -> &'static str {
+    if are_cut { "cell" } else { "image" }
+}
+
 impl Hints<'_> {
+    /// A row in a word, for counts of them: an image, or a cell.
+    pub const fn thing(self) -> &'static str {
+        thing(self.are_cut)
+    }
+
     /// Bytes of decoded pixels that the store itself keeps at most for later reads.
     pub fn page_cache(self) -> usize {
         self.pages.map_or(0, PageCache::max_bytes)

@@ -1,4 +1,4 @@
-//! The columns that a name which is not there may have been meant for.
+//! The columns, or formats, that a name which is not there may have been meant for.
 //!
 //! ```text
 //!  "Well" ── is a part of, is spelled nearly like, has a word in common ──▶ is it "Metadata_Well"?

@@ -10,6 +10,7 @@ mod pixels;
 pub use pixels::PixelDifference;
 
 use crate::checksum::{self, ImageChecksum};
+use crate::hints::thing;
 use crate::words::counted;
 use crate::{Error, Result, Store, name_index, place};
 use pairs::{CheckedRow, Pair};
@@ -118,12 +119,20 @@ pub struct Verification {
     pub bytes_of_pixels: u64,
     /// The problems; empty when there are none.
     pub problems: Vec<Problem>,
+    /// Whether what was read are cells, cut out of images.
+    #[serde(skip)]
+    pub are_cut: bool,
 }
 
 impl Verification {
     /// Whether everything was read and, if asked for, agreed.
     pub fn passed(&self) -> bool {
         self.problems.is_empty()
+    }
+
+    /// How many images were read, or cells.
+    pub fn images_in_words(&self) -> String {
+        counted(self.images, thing(self.are_cut))
     }
 
     /// How many problems there are of a kind.
@@ -156,9 +165,9 @@ impl Verification {
                 };
                 // A missing image is among the expected images, not among those that were read.
                 let of = match (kind, self.expected) {
-                    (Kind::Missing, Some(expected)) => counted(expected, "image"),
-                    (Kind::Missing, None) => "the images".to_owned(),
-                    _ => counted(self.images, "image"),
+                    (Kind::Missing, Some(expected)) => counted(expected, thing(self.are_cut)),
+                    (Kind::Missing, None) => format!("the {}s", thing(self.are_cut)),
+                    _ => self.images_in_words(),
                 };
                 format!("{same}{n} of {of} {} ({at}{name})", kind.words())
             })
@@ -189,6 +198,7 @@ pub fn verify_sums(
     let mut outcome = Verification {
         images: store.len(),
         expected: expected.map(|expected| expected.images.len()),
+        are_cut: store.hints().are_cut,
         ..Verification::default()
     };
     let read = sums.len();
@@ -219,7 +229,7 @@ pub fn verify_sums(
         if row >= read {
             found.push(CheckedRow { name: name.clone(), sum: None });
         }
-        let had = counted(read, "image");
+        let had = counted(read, store.hints().thing());
         outcome.problems.push(Problem {
             row: Some(row),
             name,

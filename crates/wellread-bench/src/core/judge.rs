@@ -28,12 +28,48 @@ pub(crate) fn ranked(rank: u32, finding: Option<Finding>) -> Option<Ranked> {
     finding.map(|finding| Ranked { rank, finding })
 }
 
-/// How to come to rounds enough for a verdict, where `asked` were asked for with `option`.
-pub fn more_rounds(asked: usize, option: &str) -> String {
-    if asked < MIN_SAMPLES {
-        format!("({option} 7 gives one)")
-    } else {
-        format!("({MIN_SAMPLES} are needed; {asked} were asked for, but the time was short: --time-budget)")
+/// The repetitions that verdicts are over, and how many of them were asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Repeats {
+    asked: usize,
+    /// The option that asks for them.
+    pub(crate) option: &'static str,
+    one: &'static str,
+    /// Several of them in a word.
+    pub(crate) several: &'static str,
+}
+
+impl Repeats {
+    /// Rounds of one process.
+    pub const fn rounds(asked: usize) -> Self {
+        Self { asked, option: "--repeats", one: "round", several: "rounds" }
+    }
+
+    /// Processes, each the median of its rounds.
+    pub const fn processes(asked: usize) -> Self {
+        Self { asked, option: "--processes", one: "process", several: "processes" }
+    }
+
+    /// Why `measured` of them give no verdict.
+    pub(crate) fn too_few(self, measured: usize) -> String {
+        let Self { one, several, .. } = self;
+        match measured {
+            1 => format!("one {one} is too few for a verdict"),
+            n => format!("{n} {several} are too few for a verdict"),
+        }
+    }
+
+    /// The same, and how to come to enough of them.
+    fn too_few_with_hint(self, measured: usize) -> String {
+        let Self { asked, option, .. } = self;
+        let hint = if asked < MIN_SAMPLES {
+            format!("({option} 7 gives one)")
+        } else {
+            format!(
+                "({MIN_SAMPLES} are needed; {asked} were asked for, but the time was short: --time-budget)"
+            )
+        };
+        format!("{} {hint}", self.too_few(measured))
     }
 }
 
@@ -41,15 +77,14 @@ pub fn more_rounds(asked: usize, option: &str) -> String {
 pub struct Judge {
     estimator: IntervalEstimator,
     noise: Option<f64>,
-    hint: String,
+    repeats: Repeats,
 }
 
 /// How two series compare.
 pub(crate) struct Comparison {
     ratio: Interval,
     verdict: Verdict,
-    /// How there are more rounds.
-    hint: String,
+    repeats: Repeats,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,12 +102,12 @@ enum Verdict {
 impl Judge {
     /// For a benchmark with this noise floor: the share by which the same variant differed when measured twice.
     pub fn new(seed: u64, noise: Option<f64>) -> Self {
-        Self { estimator: IntervalEstimator::seeded(seed), noise, hint: more_rounds(1, "--repeats") }
+        Self { estimator: IntervalEstimator::seeded(seed), noise, repeats: Repeats::rounds(1) }
     }
 
-    /// The same, which says this of how there are more rounds.
-    pub fn with_hint(self, hint: &str) -> Self {
-        Self { hint: hint.to_owned(), ..self }
+    /// The same for series of these.
+    pub fn over(self, repeats: Repeats) -> Self {
+        Self { repeats, ..self }
     }
 
     /// Compares the larger with the smaller, paired by round.
@@ -89,7 +124,7 @@ impl Judge {
         } else {
             Verdict::Clear
         };
-        Some(Comparison { ratio, verdict, hint: self.hint.clone() })
+        Some(Comparison { ratio, verdict, repeats: self.repeats })
     }
 
     /// Why nothing is advised from figures of this noise; `None` where it is small enough.
@@ -124,9 +159,14 @@ impl Judge {
         self.estimator.median(values).filter(|_| values.len() >= MIN_SAMPLES)
     }
 
-    /// Why so many rounds give no verdict.
-    pub(crate) fn too_few(&self, rounds: usize) -> String {
-        too_few(rounds, &self.hint)
+    /// Why so many values give no verdict, and how there are more.
+    pub(crate) fn too_few(&self, values: usize) -> String {
+        self.repeats.too_few_with_hint(values)
+    }
+
+    /// What its series are over.
+    pub(crate) const fn repeats(&self) -> Repeats {
+        self.repeats
     }
 
     /// The interval of a median as it stands behind its number, ` (63,000–66,000)`; nothing where there are too few rounds
@@ -139,14 +179,6 @@ impl Judge {
 /// A noise floor in words.
 fn noise_in_words(noise: f64) -> String {
     format!("one variant measured twice differed by up to {:.0} %", 100.0 * noise)
-}
-
-/// Why so many rounds give no verdict; `hint` says how there are more.
-fn too_few(rounds: usize, hint: &str) -> String {
-    match rounds {
-        1 => format!("one round is too few for a verdict {hint}"),
-        n => format!("{n} rounds are too few for a verdict {hint}"),
-    }
 }
 
 /// The ratio of one round, which has no interval.
@@ -208,7 +240,7 @@ impl Comparison {
             Verdict::Unclear if self.ratio.high < 1.0 => "; the interval is below 1".to_owned(),
             Verdict::Unclear => "; the interval holds 1".to_owned(),
             Verdict::Noise(noise) => format!("; but {}", noise_in_words(noise)),
-            Verdict::TooFew(n) => format!("; {}", too_few(n, &self.hint)),
+            Verdict::TooFew(n) => format!("; {}", self.repeats.too_few_with_hint(n)),
         }
     }
 }

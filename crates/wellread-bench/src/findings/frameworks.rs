@@ -2,19 +2,18 @@
 
 use crate::choices::Framework;
 use crate::conversion::python::{ALWAYS, NEVER};
-use crate::core::judge::Judge;
+use crate::core::judge::{Judge, Repeats};
 use crate::core::series::{Series, by_median, in_python, series, telling_batch_size};
-use crate::core::words::workers;
-use crate::core::words::{number, percent};
+use crate::core::words::{number, percent, workers};
 use crate::model_loop::thresholds::SMALL_SHARE;
 use std::collections::BTreeMap;
 use wellread_report::{Cell, Finding, Severity, Table};
 
 /// Findings of all tables that have rows of frameworks.
-pub(crate) fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, hint: &str) -> Vec<Finding> {
+pub(crate) fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, over: Repeats) -> Vec<Finding> {
     let mut found = Vec::new();
     for table in tables.iter().filter(|table| (0..table.rows()).any(|row| in_python(table, row))) {
-        let judge = Judge::new(seed, noise.get(table.name()).copied()).with_hint(hint);
+        let judge = Judge::new(seed, noise.get(table.name()).copied()).over(over);
         let of_table = match table.name() {
             "dataloader" => loaders(table, &judge),
             "loop" => waiting(table, &judge),
@@ -253,6 +252,10 @@ mod tests {
         }))
     }
 
+    fn all(tables: &[Table]) -> Vec<Finding> {
+        super::all(tables, &BTreeMap::new(), 1, Repeats::rounds(1))
+    }
+
     fn around(rate: f64) -> [f64; 6] {
         [1.0, 1.01, 0.99, 1.005, 1.002, 0.996].map(|k| k * rate)
     }
@@ -266,7 +269,7 @@ mod tests {
             ("pytorch", "tifffile", 0, around(50.0)),
             ("pytorch", "tifffile", 2, around(100.0)),
         ]);
-        let found = all(std::slice::from_ref(&table), &BTreeMap::new(), 1, "");
+        let found = all(std::slice::from_ref(&table));
         assert_eq!(found.len(), 1);
         let text = &found[0].text;
         assert!(text.starts_with("In pytorch, batches of 16"), "{text}");
@@ -274,7 +277,7 @@ mod tests {
         assert!(text.contains("80.0 % of the Rust loader"), "{text}");
         assert_eq!(found[0].severity, Severity::Good);
         // Findings about this program are as if nobody else had been measured.
-        let own = crate::findings::all(&[table], &BTreeMap::new(), 1, "");
+        let own = crate::findings::all(&[table], &BTreeMap::new(), 1, Repeats::rounds(1));
         assert!(
             own[0].text.contains("images/s in batches of 16 with 2 workers")
                 && own.iter().all(|f| !f.text.contains("801"))
@@ -290,7 +293,7 @@ mod tests {
             what.extend(row![("batch_size", 16), ("workers", 2), ("cache", cache)]);
             (what, around(rate))
         }));
-        let text = all(&[table], &BTreeMap::new(), 1, "").remove(0).text;
+        let text = all(&[table]).remove(0).text;
         assert!(text.contains("80.0 % of the Rust loader"), "{text}");
     }
 
@@ -310,7 +313,7 @@ mod tests {
                 ("samples_per_sec", rate)
             ]);
         }
-        let text = all(&[one], &BTreeMap::new(), 1, "").remove(0).text;
+        let text = all(&[one]).remove(0).text;
         assert!(
             text.contains("with no workers, the only number that was measured: tiff: tifffile 181 images/s"),
             "{text}"
@@ -321,7 +324,7 @@ mod tests {
             ("pytorch", "wellread", 2, around(800.0)),
             ("pytorch", "tifffile", 0, around(50.0)),
         ]);
-        let text = all(&[some], &BTreeMap::new(), 1, "").remove(0).text;
+        let text = all(&[some]).remove(0).text;
         assert!(text.contains("of those measured (0, 2 workers)"), "{text}");
         assert!(text.contains("times tifffile (measured with no workers alone)"), "{text}");
     }
@@ -331,9 +334,8 @@ mod tests {
         let rates =
             table(&[("pytorch", "wellread", 2, around(800.0)), ("pytorch", "tifffile", 2, around(100.0))]);
         let of = |noise: f64| {
-            all(std::slice::from_ref(&rates), &BTreeMap::from([("dataloader".to_owned(), noise)]), 1, "")
-                .remove(0)
-                .severity
+            let noise = BTreeMap::from([("dataloader".to_owned(), noise)]);
+            super::all(std::slice::from_ref(&rates), &noise, 1, Repeats::rounds(1)).remove(0).severity
         };
         assert_eq!((of(0.2), of(0.3)), (Severity::Good, Severity::Info));
     }
@@ -341,7 +343,7 @@ mod tests {
     #[test]
     fn a_peer_that_is_ahead_is_named_first() {
         let table = table(&[("jax", "wellread", 0, around(90.0)), ("jax", "pyarrow", 0, around(100.0))]);
-        let found = all(&[table], &BTreeMap::new(), 1, "");
+        let found = all(&[table]);
         assert!(found[0].text.contains("tiff: pyarrow 100 images/s"), "{}", found[0].text);
         assert_eq!(found[0].severity, Severity::Info);
     }
@@ -365,7 +367,7 @@ mod tests {
                 ("copied", copied)
             ]);
         }
-        let found = all(&[table], &BTreeMap::new(), 1, "");
+        let found = all(&[table]);
         assert!(
             found[0].text.ends_with("pytorch: without: zero_copy; with: copy; sometimes: dlpack, asarray"),
             "{}",
@@ -386,10 +388,10 @@ mod tests {
             ]
         };
         table.push(left_out("pytorch"));
-        assert!(all(std::slice::from_ref(&table), &BTreeMap::new(), 1, "").is_empty());
+        assert!(all(std::slice::from_ref(&table)).is_empty());
         table.push(left_out("jax"));
         table.push(row![("format", "tiff"), ("framework", "jax"), ("path", "dlpack"), ("copied", NEVER)]);
-        let found = all(&[table], &BTreeMap::new(), 1, "");
+        let found = all(&[table]);
         assert_eq!(found.len(), 1);
         // It is not known whether one that was left out copies.
         let ending = "tensor: jax: without: dlpack; with: none that was measured";

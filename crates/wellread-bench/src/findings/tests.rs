@@ -18,17 +18,17 @@ fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
         ("parquet", 0, [100.0, 101.0, 99.0, 100.2, 100.1, 99.5]),
     ]);
     assert!(
-        all(std::slice::from_ref(&clear), &BTreeMap::new(), 1, "")[0]
+        all(std::slice::from_ref(&clear), &BTreeMap::new(), 1, Repeats::rounds(1))[0]
             .text
             .contains("tiff is the fastest format here")
     );
     let noisy = BTreeMap::from([("dataloader".to_owned(), 2.3)]);
-    let text = all(std::slice::from_ref(&clear), &noisy, 1, "")[0].text.clone();
+    let text = all(std::slice::from_ref(&clear), &noisy, 1, Repeats::rounds(1))[0].text.clone();
     assert!(text.contains("cannot be told apart") && text.contains("230 %"), "{text}");
     // A difference that is larger than much noise is told, and not as advice.
     let much = BTreeMap::from([("dataloader".to_owned(), 0.5)]);
     for table in [&clear, &two_formats(7, &[("epoch_s", 0.01)])] {
-        let found = all(std::slice::from_ref(table), &much, 1, "");
+        let found = all(std::slice::from_ref(table), &much, 1, Repeats::rounds(1));
         let first = &found[0];
         assert!(
             first.text.starts_with(
@@ -43,13 +43,15 @@ fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
     }
     // Twice as fast, but the interval begins at 1.994: not beyond a floor of 99.5 %.
     let close = BTreeMap::from([("dataloader".to_owned(), 0.995)]);
-    let text = all(std::slice::from_ref(&clear), &close, 1, "")[0].text.clone();
+    let text = all(std::slice::from_ref(&clear), &close, 1, Repeats::rounds(1))[0].text.clone();
     assert!(text.contains("cannot be told apart"), "{text}");
     let unclear = formats(&[
         ("tiff", 0, [200.0, 90.0, 110.0, 100.0, 95.0, 130.0]),
         ("parquet", 0, [100.0, 190.0, 99.0, 101.0, 120.0, 97.0]),
     ]);
-    assert!(all(&[unclear], &BTreeMap::new(), 1, "")[0].text.contains("cannot be told apart"));
+    assert!(
+        all(&[unclear], &BTreeMap::new(), 1, Repeats::rounds(1))[0].text.contains("cannot be told apart")
+    );
 }
 
 /// So many rounds of a model loop of 12 steps, which wait this share of their time for batches that were partly read ahead.
@@ -75,7 +77,7 @@ fn steps(runs: i32, share: f64, ahead: i64) -> Table {
 fn what_binds_comes_before_the_fastest_format() {
     for (share, binds) in [(0.01, "The model binds here"), (0.7, "Loading binds here")] {
         let tables = [two_formats(7, &[("epoch_s", 1.0)]), steps(7, share, 4)];
-        let found = all(&tables, &BTreeMap::new(), 1, "");
+        let found = all(&tables, &BTreeMap::new(), 1, Repeats::rounds(1));
         assert!(found[0].text.starts_with(binds), "{}", found[0].text);
         assert!(found[1].text.contains("tiff is the fastest format here"), "{}", found[1].text);
     }
@@ -90,7 +92,7 @@ fn no_card_that_asks_for_more_is_good() {
             for (share, ahead) in [(0.01, 4), (0.01, 12), (0.2998, 4), (0.7, 4)] {
                 let loader = two_formats(runs, &[("epoch_s", epoch_s)]);
                 let tables = [loader, steps(runs as i32, share, ahead)];
-                for card in all(&tables, &BTreeMap::new(), 1, &more_rounds(runs, "--repeats")) {
+                for card in all(&tables, &BTreeMap::new(), 1, Repeats::rounds(runs)) {
                     let said = format!("{} {}", card.text, card.detail).to_lowercase();
                     let asks = ["measure more", "more rounds", "--repeats", "--steps", "measure loop again"];
                     if asks.iter().any(|words| said.contains(words)) {
@@ -106,7 +108,7 @@ fn no_card_that_asks_for_more_is_good() {
 
 #[test]
 fn two_rounds_give_no_interval_and_no_verdict() {
-    let found = all(&[two_formats(2, &[])], &BTreeMap::new(), 1, "");
+    let found = all(&[two_formats(2, &[])], &BTreeMap::new(), 1, Repeats::rounds(1));
     assert!(
         found[0].text.contains("2 rounds are too few") && !found[0].text.contains('–'),
         "{}",
@@ -123,7 +125,7 @@ fn a_number_of_workers_is_best_only_where_it_is_told_apart_from_the_others() {
             ("tiff", 2, two),
             ("tiff", 4, [200.0, 202.0, 198.0, 200.5, 200.2, 199.6]),
         ]);
-        let found = all(&[table], &BTreeMap::new(), 1, "");
+        let found = all(&[table], &BTreeMap::new(), 1, Repeats::rounds(1));
         found.into_iter().find(|f| f.text.contains("tiff: 2.0")).unwrap().text
     };
     let alike = text([199.0, 203.0, 197.0, 201.0, 199.8, 199.9]);
@@ -140,7 +142,7 @@ fn a_gain_of_workers_that_is_in_doubt_is_a_ratio_with_its_interval() {
     let wild = [50.0, 300.0, 290.0, 60.0, 310.0, 280.0];
     let text = |without: [f64; 6], with: [f64; 6]| {
         let table = formats(&[("tiff", 0, without), ("tiff", 4, with)]);
-        let found = all(&[table], &BTreeMap::new(), 1, "");
+        let found = all(&[table], &BTreeMap::new(), 1, Repeats::rounds(1));
         found.into_iter().find(|f| f.text.starts_with("Whether worker threads")).unwrap().text
     };
     let more = text(steady, wild);
@@ -158,12 +160,28 @@ fn a_gain_of_workers_that_is_in_doubt_is_a_ratio_with_its_interval() {
     assert!(none.ends_with(" times that with 4 workers; the interval holds 1"), "{none}");
 }
 
+/// Of processes, each of which had rounds enough, processes are too few.
+#[test]
+fn too_few_processes_are_not_called_rounds() {
+    let tables = [two_formats(3, &[("epoch_s", 1.0)]), steps(3, 0.01, 4)];
+    let found = all(&tables, &BTreeMap::new(), 1, Repeats::processes(3));
+    let said: Vec<String> = found.iter().map(|card| format!("{} {}", card.text, card.detail)).collect();
+    let few = "3 processes are too few for a verdict (--processes 7 gives one)";
+    assert!(said.iter().filter(|card| card.contains(few)).count() >= 2, "{said:?}");
+    let of_rounds =
+        |card: &&String| card.to_lowercase().contains("rounds are") || card.contains("ore rounds");
+    assert_eq!(said.iter().find(of_rounds), None);
+    // An interval across a threshold asks for more of what it is over.
+    let wide = steps(7, 0.2998, 4);
+    let found = all(&[wide], &BTreeMap::new(), 1, Repeats::processes(7));
+    assert!(found[0].text.contains("(more processes tell: --processes, --time-budget)"), "{}", found[0].text);
+}
+
 /// Seven rounds were asked for and there was no time for them: that seven would give a verdict is no advice then.
 #[test]
 fn rounds_that_were_asked_for_and_had_no_time_are_told() {
     let text_of = |runs, asked: usize| {
-        let hint = more_rounds(asked, "--repeats");
-        all(&[two_formats(runs, &[])], &BTreeMap::new(), 1, &hint)[0].text.clone()
+        all(&[two_formats(runs, &[])], &BTreeMap::new(), 1, Repeats::rounds(asked))[0].text.clone()
     };
     let text = |asked| text_of(2, asked);
     let had = "(6 are needed; 7 were asked for, but the time was short: --time-budget)";
@@ -175,8 +193,8 @@ fn rounds_that_were_asked_for_and_had_no_time_are_told() {
     assert!(few.contains("2 rounds are too few for a verdict (--repeats 7 gives one)"), "{few}");
     assert!(!few.contains("the time was short"), "{few}");
     // As many as are needed are enough to have asked for.
-    assert!(more_rounds(MIN_SAMPLES - 1, "--processes").contains("--processes 7 gives one"));
-    assert!(more_rounds(MIN_SAMPLES, "--processes").contains("6 were asked for, but the time was short"));
+    assert!(text(MIN_SAMPLES - 1).contains("--repeats 7 gives one"));
+    assert!(text(MIN_SAMPLES).contains("6 were asked for, but the time was short"));
     // The same of one round.
     let one = text_of(1, 7);
     assert!(
@@ -212,7 +230,7 @@ fn unverified_runs_are_no_evidence() {
         ("verified", false),
         ("samples_per_sec", 1e9)
     ]);
-    assert!(all(&[table], &BTreeMap::new(), 1, "").iter().all(|f| !f.text.contains("wrong")));
+    assert!(all(&[table], &BTreeMap::new(), 1, Repeats::rounds(1)).iter().all(|f| !f.text.contains("wrong")));
 }
 
 #[test]
@@ -232,7 +250,7 @@ fn a_batch_size_that_is_impossible_is_not_a_format_that_is_missing() {
         ("status", "unavailable"),
         ("reason", "left out of this build")
     ]);
-    let last = all(&[table], &BTreeMap::new(), 1, "").pop().unwrap();
+    let last = all(&[table], &BTreeMap::new(), 1, Repeats::rounds(1)).pop().unwrap();
     assert_eq!(last.text, "Not measured: batches of 32, batches of 64, lance");
     assert!(last.detail.contains("batches of 64: the set has only 20 images"), "{}", last.detail);
     assert!(last.detail.contains("lance: left out of this build"), "{}", last.detail);
@@ -260,7 +278,7 @@ fn a_batch_size_that_is_impossible_is_not_a_loader_that_is_missing() {
     for (framework, loader) in loaders {
         table.push(missing(framework, loader, 4, "the set has only 1 image"));
     }
-    let last = all(std::slice::from_ref(&table), &BTreeMap::new(), 1, "").pop().unwrap();
+    let last = all(std::slice::from_ref(&table), &BTreeMap::new(), 1, Repeats::rounds(1)).pop().unwrap();
     assert_eq!(last.text, "Not measured: batches of 4");
     assert_eq!(last.detail, "batches of 4: the set has only 1 image");
     // One that failed in batches which others were measured in is named with them.
@@ -268,7 +286,7 @@ fn a_batch_size_that_is_impossible_is_not_a_loader_that_is_missing() {
     measured.extend(row![("run", 0), ("verified", true), ("num_samples", 100), ("samples_per_sec", 1.0)]);
     table.push(measured);
     table.push(missing("pytorch", "tifffile", 2, "no memory"));
-    let last = all(&[table], &BTreeMap::new(), 1, "").pop().unwrap();
+    let last = all(&[table], &BTreeMap::new(), 1, Repeats::rounds(1)).pop().unwrap();
     assert_eq!(last.text, "Not measured: batches of 4, pytorch tifffile in batches of 2");
 }
 
@@ -301,7 +319,7 @@ fn what_a_build_and_a_python_lack_is_named_once() {
             }
         }
     }
-    let last = all(&[table], &BTreeMap::new(), 1, "").pop().unwrap();
+    let last = all(&[table], &BTreeMap::new(), 1, Repeats::rounds(1)).pop().unwrap();
     assert_eq!(last.text, "Not measured: jax, lance, vortex");
     assert_eq!(last.detail, "jax: pip install jax; lance, vortex: left out of this build");
 }
@@ -319,12 +337,12 @@ fn a_page_cache_that_stays_full_is_not_a_format_that_is_missing() {
             ("reason", "pages stayed")
         ]);
     }
-    let last = all(&[table], &BTreeMap::new(), 1, "").pop().unwrap();
+    let last = all(&[table], &BTreeMap::new(), 1, Repeats::rounds(1)).pop().unwrap();
     assert_eq!(last.text, "Not measured: tiff from a cold page cache");
 }
 
 #[test]
 fn no_table_gives_no_sentence() {
-    assert!(all(&[], &BTreeMap::new(), 1, "").is_empty());
-    assert!(all(&[Table::new("dataloader")], &BTreeMap::new(), 1, "").is_empty());
+    assert!(all(&[], &BTreeMap::new(), 1, Repeats::rounds(1)).is_empty());
+    assert!(all(&[Table::new("dataloader")], &BTreeMap::new(), 1, Repeats::rounds(1)).is_empty());
 }

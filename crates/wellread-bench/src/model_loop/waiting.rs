@@ -9,7 +9,7 @@
 
 use super::thresholds::{LARGE_SHARE, SMALL_SHARE, advice, utilisation_mark};
 use crate::choices::Mode;
-use crate::core::judge::Judge;
+use crate::core::judge::{Judge, Repeats};
 use crate::core::series::{Series, series};
 use crate::core::words::{number, percent};
 use wellread_measure::intervals::Interval;
@@ -121,13 +121,14 @@ fn binds(shares: &Series, interval: Option<&Interval>, ahead: Option<String>, ju
         _ if low == high => low,
         _ => {
             let limit = if low == Bottleneck::Model { SMALL_SHARE } else { LARGE_SHARE };
-            Bottleneck::Unclear(format!("the interval reaches beyond {:.0} % {}", 100.0 * limit, MORE_ROUNDS))
+            let Repeats { several, option, .. } = judge.repeats();
+            Bottleneck::Unclear(format!(
+                "the interval reaches beyond {:.0} % (more {several} tell: {option}, --time-budget)",
+                100.0 * limit
+            ))
         }
     }
 }
-
-/// How an interval becomes narrower.
-const MORE_ROUNDS: &str = "(more rounds tell: --repeats, --time-budget)";
 
 /// The note where all batches of a run may have been ready before its first step.
 pub(super) fn read_ahead(steps: usize, ahead: usize) -> Option<String> {

@@ -206,7 +206,7 @@ fn conversion_is_that_of_the_dearest_path_in_whatever_language() {
             ]);
         }
     }
-    let found = crate::findings::all(&[table], &BTreeMap::new(), 1, "");
+    let found = crate::findings::all(&[table], &BTreeMap::new(), 1, crate::findings::Repeats::rounds(1));
     let next = found.iter().find(|finding| finding.text.starts_with("Next: ")).unwrap();
     assert!(next.text.contains("without a copy"), "{}", next.text);
     assert!(

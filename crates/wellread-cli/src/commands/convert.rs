@@ -216,7 +216,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             check_seconds.map_or(String::new(), |s| format!(", read back and compared in {s:.2} s"));
         ui.say(format!(
             "{} ({} of pixels) from {} to {} in {seconds:.2} s{read_back}: {}",
-            counted(source.len(), "image"),
+            counted(source.len(), source.hints().thing()),
             bytes(pixel_bytes),
             source.format(),
             format.name,
@@ -280,7 +280,7 @@ fn write_checked(
     loop {
         let resumed = writer.complete();
         if resumed > 0 {
-            let images = counted(resumed, "image");
+            let images = counted(resumed, source.hints().thing());
             ui.say(format!("continuing after {images} that an interrupted run completed"));
         }
         let bar = ui.progress(source.len() as u64, "converting");

@@ -16,9 +16,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use wellread_bench::findings::{self, Repeats};
 use wellread_bench::outcome::{PROCESSES, description, title, unverified};
 use wellread_bench::suite::{self, InterruptedState};
-use wellread_bench::{Config, RunObserver, budget, findings};
+use wellread_bench::{Config, RunObserver, budget};
 use wellread_compare::{append, condensed};
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::intervals::IntervalEstimator;
@@ -188,10 +189,10 @@ fn joined(inputs: &[ReportInput], config: &Config) -> Result<ReportInput> {
     configuration.push(Fact::from(("processes", how)));
     let measured: Vec<(&str, usize)> =
         tables.iter().map(|table| (table.name(), processes_of(table))).collect();
-    let hint = findings::more_rounds(count, "--processes");
-    let found = findings::with_frameworks(&tables, &noise_floors, config.seed, &hint);
+    let repeats = Repeats::processes(count);
+    let found = findings::with_frameworks(&tables, &noise_floors, config.seed, repeats);
     Ok(ReportInput {
-        title: title(&measured, &noise_floors),
+        title: title(&measured, &noise_floors, repeats),
         description: description(&first.images, &measured, &PROCESSES),
         findings: unverified.into_iter().chain(found).collect(),
         configuration,
@@ -385,7 +386,11 @@ mod tests {
             joined(&(0..3).map(|i| process(100.0 + f64::from(i))).collect::<Vec<_>>(), &config).unwrap();
         assert!(few.tables[0].column("samples_per_sec_ci_low").is_none(), "three processes give no interval");
         assert!(few.description.contains("(dataset 3), too few for a 95 % interval"), "{}", few.description);
-        assert!(few.title.ends_with("Too short to say: measured 3 of 6 times"), "{}", few.title);
+        assert!(
+            few.title.ends_with("Too short to say: 3 processes are too few for a verdict"),
+            "{}",
+            few.title
+        );
         assert!(report.title.ends_with('?'), "{}", report.title);
     }
 }

@@ -102,7 +102,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         if ui.json {
             return document(&text(&stats)?, skipped.as_deref(), ui);
         }
-        say(&stats, ui);
+        say(&stats, store.hints().thing(), ui);
     } else {
         let found = GroupStats::of(&*store, &args.by, &args.percentiles, args.jobs, &done);
         bar.finish_and_clear();
@@ -113,7 +113,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         if ui.json {
             return document(&text(&groups)?, skipped.as_deref(), ui);
         }
-        say_groups(&groups, ui);
+        say_groups(&groups, store.hints().thing(), ui);
     }
     if let Some(out) = &args.out {
         ui.say(format!("written to {}", out.display()));
@@ -160,13 +160,13 @@ fn say_mixed<'s>(store: &dyn Store, all: impl IntoIterator<Item = &'s Stats>, ui
         format!(" ({own:?} in {one}, and {there:?} in {other})")
     });
     if reordered > 0 {
-        let images = counted(reordered as usize, "image");
+        let images = counted(reordered as usize, store.hints().thing());
         ui.warn(format!("{images} had the channels in another order: channels were taken by name{two}"));
     }
     if other_names > 0 {
         ui.warn(format!(
             "the channels of {} are not called as those of the first: channels were taken by number, and a channel may mix stains{two}",
-            counted(other_names as usize, "image")
+            counted(other_names as usize, store.hints().thing())
         ));
     }
 }
@@ -191,13 +191,13 @@ fn run_on(args: &Args, on: &On, store: &dyn Store, ui: Ui) -> Outcome {
         let stats: Stats = serde_json::from_str(text).map_err(damaged)?;
         say_mixed(store, [&stats], ui);
         if !ui.json {
-            say(&stats, ui);
+            say(&stats, store.hints().thing(), ui);
         }
     } else {
         let groups: GroupStats = serde_json::from_str(text).map_err(damaged)?;
         say_mixed(store, groups.groups.iter().map(|group| &group.stats), ui);
         if !ui.json {
-            say_groups(&groups, ui);
+            say_groups(&groups, store.hints().thing(), ui);
         }
     }
     if !ui.json
@@ -210,10 +210,10 @@ fn run_on(args: &Args, on: &On, store: &dyn Store, ui: Ui) -> Outcome {
 }
 
 /// Statistics of each group, for people.
-fn say_groups(groups: &GroupStats, ui: Ui) {
+fn say_groups(groups: &GroupStats, thing: &str, ui: Ui) {
     for Group { key, stats } in &groups.groups {
         ui.say(format!("{}: {}", groups.by.join(", "), key_in_words(&key_of(key))));
-        say(stats, ui);
+        say(stats, thing, ui);
     }
 }
 
@@ -242,9 +242,9 @@ fn document(stats: &str, skipped: Option<&[Unreadable]>, ui: Ui) -> Outcome {
     Ok(())
 }
 
-/// Statistics of some images, for people.
-fn say(stats: &Stats, ui: Ui) {
-    ui.say(format!("{} of {}", counted(stats.images as usize, "image"), stats.dtype));
+/// Statistics of some images, for people; `thing` is one of them in a word.
+fn say(stats: &Stats, thing: &str, ui: Ui) {
+    ui.say(format!("{} of {}", counted(stats.images as usize, thing), stats.dtype));
     stats.channels.iter().for_each(|channel| ui.say(describe(channel)));
     if stats.percentile_error > 0.0 {
         ui.hint(format!(

@@ -165,7 +165,7 @@ fn say_passed(args: &Args, outcome: &Verification, has_checksums: bool, ui: Ui) 
     };
     ui.say(format!(
         "{} ({}) read without error{agreed}{unseen}",
-        counted(outcome.images, "image"),
+        outcome.images_in_words(),
         bytes(outcome.bytes_of_pixels)
     ));
 }
@@ -188,7 +188,7 @@ fn print_problems(args: &Args, outcome: &Verification) {
     to_stderr(format!(
         "{} in {}{}",
         counted(outcome.problems.len(), "problem"),
-        counted(outcome.images, "image"),
+        outcome.images_in_words(),
         others.map_or(String::new(), |expected| format!(" ({expected} expected)"))
     ));
     outcome.summary().iter().for_each(to_stderr);

@@ -88,6 +88,24 @@ fn formats_that_a_build_lacks_take_one_line() {
     assert!(text.contains("all: format tiff") && text.matches("1.00").count() == 3, "{text}");
 }
 
+/// `pip install …` and not `pip inst…`, whatever the width is.
+#[test]
+fn a_reason_is_cut_between_words() {
+    let reason = "jax cannot be imported: No module named 'jax' (hint: pip install jax; or leave it out of the frameworks)";
+    let mut table = Table::new("dataset");
+    table.push(row![("format", "tiff"), ("framework", "jax"), ("status", "unavailable"), ("reason", reason)]);
+    for width in 60..160 {
+        let text = text_table(&table, "", &["p50_s"], width);
+        let line = text.lines().find(|line| line.contains("unavailable")).unwrap();
+        assert!(chars(line) <= width, "{line}");
+        let said = line.split_once("jax: ").unwrap().1;
+        match said.strip_suffix(" …") {
+            Some(words) => assert!(reason.starts_with(&format!("{words} ")), "{line}"),
+            None => assert_eq!(said, reason),
+        }
+    }
+}
+
 #[test]
 fn a_framework_that_is_missing_takes_one_line() {
     let mut table = Table::new("dataset");

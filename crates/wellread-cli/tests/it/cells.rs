@@ -37,6 +37,13 @@ fn commands_take_cells_as_images() {
     assert_eq!(info["shape_tczyx"][4], 12);
     let columns = info["feature_columns"].as_array().unwrap();
     assert!(columns.iter().any(|name| name == "area"), "{columns:?}");
+    // For people they are cells.
+    for (command, said) in
+        [("info", "\n  cells           12\n"), ("stats", "12 cells of uint16\n"), ("verify", "12 cells (")]
+    {
+        let done = wellread(&[&[command, arg(&tiff)], &cells[..]].concat());
+        assert!(done.stdout.contains(said) && !done.stdout.contains("12 images"), "{}", done.stdout);
+    }
     let stats = with(&["stats", arg(&tiff)]);
     assert_eq!((&stats["images"], &stats["channels"][0]["count"]), (&12.into(), &(12 * 16 * 12).into()));
     let sheet = dir.path().join("cells.png");

@@ -74,3 +74,28 @@ fn global_options_do_the_same_anywhere() {
         assert_eq!(serde_json::from_str::<serde_json::Value>(&said(words)).unwrap(), document, "{words:?}");
     }
 }
+
+/// Results are what a command is for: `--quiet` keeps those of every command that reads a set.
+#[test]
+fn quiet_commands_print_their_results() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let path = set.join("images.parquet");
+    for command in ["info", "stats", "checksum", "verify"] {
+        let told = wellread(&[command, arg(&path)]);
+        let quiet = wellread(&[command, arg(&path), "--quiet"]);
+        assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""), "{command}");
+        assert_eq!(quiet.stdout, told.stdout, "{command}");
+        assert_ne!(quiet.stdout, "", "{command}");
+    }
+}
+
+#[test]
+fn an_error_is_on_stderr_and_leaves_stdout_without_a_document() {
+    for (words, code) in [(["info", "no-such-set"], 1), (["info", "--no-such-option"], 2)] {
+        let done = wellread(&["--json", words[0], words[1]]);
+        assert_eq!((done.code, done.stdout.as_str()), (code, ""), "{words:?}");
+        assert!(done.stderr.starts_with("error: "), "{words:?}: {}", done.stderr);
+    }
+}

@@ -199,6 +199,9 @@ fn a_report_is_written_beside_the_table() {
     for text in ["throughput against latency", "resnet50", "not clearly different"] {
         assert!(page.contains(text), "{text}");
     }
+    // The answer begins with a chart, as that of `bench` does.
+    let (before, _) = page.split_once("id=\"plot-decision\"").unwrap();
+    assert!(!before.contains("class=\"findings\""));
     // Again from what is on disk alone.
     let again = ReportInput::from_dir(&written).unwrap();
     assert_eq!(again.tables[0].rows(), 24);

@@ -89,7 +89,7 @@ type Open = dyn Fn() -> Result<Arc<dyn Store>> + Send + Sync;
 
 impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let images = counted(self.len(), "image");
+        let images = counted(self.len(), self.store.hints().thing());
         write!(f, "Dataset({images}, {}, {})", self.store.format(), self.store.path().display())
     }
 }

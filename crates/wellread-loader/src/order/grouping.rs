@@ -70,7 +70,7 @@ impl Grouping {
                         format_args!(
                             "{} given for {}",
                             counted_with(keys.len(), "group key", ["was", "were"]),
-                            counted(store.len(), "image")
+                            counted(store.len(), store.hints().thing())
                         ),
                     )
                     .hint("give one key for every row of the dataset, also for rows that are left out"));
@@ -149,7 +149,7 @@ impl Groups {
         };
         let cause = format!(
             "of {}, {} no value {of}, and so no class",
-            counted(rows.len(), "image"),
+            counted(rows.len(), store.hints().thing()),
             counted_with(count, "row", ["has", "have"])
         );
         Err(Error::new(store.path(), cause)

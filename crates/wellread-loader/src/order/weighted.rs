@@ -30,7 +30,7 @@ impl Weighted {
             return Err(error(&format_args!(
                 "{} given for {}",
                 counted_with(weights.len(), "weight", ["was", "were"]),
-                counted(store.len(), "image")
+                counted(store.len(), store.hints().thing())
             ))
             .hint("give one weight for every row of the dataset, also for rows that are left out"));
         }

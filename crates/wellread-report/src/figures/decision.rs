@@ -1,4 +1,4 @@
-//! The figure that a report begins with: how fast each format is at what decides, codec by codec, best first.
+//! The figure that a report of `bench` begins with: how fast each format is at what decides, codec by codec, best first.
 //!
 //! ```text
 //!  first of CHOICES that was measured ─▶ a bar for each format ─▶ a part for each codec, all on one scale ─▶ Figure
@@ -45,6 +45,9 @@ static CHOICES: [Choice; 3] = [
         title: "Images read per second by format, files in memory",
     },
 ];
+
+/// Name of the figure that a report begins with.
+pub(super) const NAME: &str = "decision";
 
 pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. Formats of one codec stand \
                                       together: compare these. The line below the picture explains the whiskers; \
@@ -217,7 +220,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput, least: usize) -> Op
     }
     notes.extend(Some(input.machine.clone()).filter(|note| !note.is_empty()));
     Some(Figure {
-        name: "decision".to_owned(),
+        name: NAME.to_owned(),
         title: title.clone(),
         subtitle: input.images.clone(),
         sections,

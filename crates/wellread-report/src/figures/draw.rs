@@ -21,15 +21,26 @@ pub fn figure(table: &Table, about: &ReportInput) -> Option<Figure> {
         Some(spec) => (spec.title.to_owned(), (spec.sections)(table), not_drawn(table)),
         None => (heading(table.name()), generic::sections(table), None),
     };
+    let mut figure = of_sections(table, &title, sections, about)?;
+    figure.notes.extend(not_drawn);
+    Some(figure)
+}
+
+/// The figure of these sections of a table; `None` where they hold nothing to show.
+pub(super) fn of_sections(
+    table: &Table,
+    title: &str,
+    sections: Vec<Section>,
+    about: &ReportInput,
+) -> Option<Figure> {
     let sections = limited(without_late(without_empty(sections)));
     if sections.is_empty() {
         return None;
     }
-    let mut notes = notes(table, &sections, about);
-    notes.extend(not_drawn);
+    let notes = notes(table, &sections, about);
     Some(Figure {
         name: table.name().to_owned(),
-        title,
+        title: title.to_owned(),
         subtitle: about.images.clone(),
         sections,
         notes,

@@ -2,7 +2,7 @@
 
 use super::panel::{axis, mark};
 use super::select::{has, rows, sorted};
-use super::spec::Spec;
+use super::spec::{Answer, Spec};
 use crate::chart::{Axis, Layout, Mark, Panel, Scale, Section, Series, color};
 use crate::columns::key_text;
 use crate::table::{Cell, Table};
@@ -20,6 +20,22 @@ pub(super) static SPEC: Spec = Spec {
                   else that of the framework's whole process, libraries included.",
     sections,
 };
+
+/// The chart of the answer.
+pub(super) static ANSWER: Answer = Answer {
+    table: "inference",
+    title: "Images per second by framework",
+    how_to_read: "A line is a framework, a panel is a model; higher is faster. More images of a pass give more images per \
+                  second, as long as the device is not busy all the time. Frameworks whose whiskers overlap may be alike.",
+    sections: |table| {
+        let mut all = sections(table);
+        all.retain(|section| section.title == THROUGHPUT);
+        all
+    },
+};
+
+/// Title of the section that the answer shows, too.
+const THROUGHPUT: &str = "Images per second";
 
 /// Frameworks in the order of the lines, in colours that are told apart; others follow in those of their names.
 const FRAMEWORKS: [(&str, &str); 4] =
@@ -89,7 +105,7 @@ fn sections(table: &Table) -> Vec<Section> {
         }
     };
     let mut sections =
-        vec![lines("Time of a pass, median", "latency_p50_s"), lines("Images per second", "throughput_ips")];
+        vec![lines("Time of a pass, median", "latency_p50_s"), lines(THROUGHPUT, "throughput_ips")];
     if sizes.len() > 1 && has(table, "latency_p50_s") {
         sections.extend(models.iter().map(front));
     }

@@ -13,15 +13,17 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `spec` | what the figure of a table registers |
+//! | `spec` | what the figure of a table registers, and the chart of an answer |
 //! | `select`, `panel` | which rows are shown; marks, panels and sections of them |
 //! | `storage`, `dataset`, `dataloader`, `loop_`, `conversion`, `inference`, `tasks` | the sections of a benchmark's figure |
 //! | `storage_compression`, `storage_layout`, `generic` | those of a sweep's figure, and of any other table |
 //! | `registry` | the tables with figures of their own, in the order of a report |
-//! | `samples`, [`decision`] | figures of single measurements; the one that a report begins with, by codec |
+//! | `samples` | figures of single measurements |
+//! | `answer`, [`decision`] | the chart that a report begins with; that of formats, by codec |
 //! | `codec_name`, `demand` | its parts, and the line across it: what the model takes by itself |
 //! | `notes`, `draw` | what stands below; the whole figure, and its files |
 
+pub(crate) mod answer;
 mod codec_name;
 mod conversion;
 mod dataloader;

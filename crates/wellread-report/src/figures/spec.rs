@@ -1,4 +1,4 @@
-//! The registration of a figure of one table.
+//! The registration of a figure of one table, and of the chart that a report about it begins with.
 
 use crate::chart::Section;
 use crate::table::Table;
@@ -12,6 +12,18 @@ pub(super) struct Spec {
     /// Title of its figure.
     pub(super) title: &'static str,
     /// For people who see such a figure for the first time.
+    pub(super) how_to_read: &'static str,
+    /// Draws.
+    pub(super) sections: fn(&Table) -> Vec<Section>,
+}
+
+/// The part of a table's figure that answers a report's question.
+pub(super) struct Answer {
+    /// Name of the table.
+    pub(super) table: &'static str,
+    /// Title of the chart.
+    pub(super) title: &'static str,
+    /// For people who see such a chart for the first time.
     pub(super) how_to_read: &'static str,
     /// Draws.
     pub(super) sections: fn(&Table) -> Vec<Section>,

@@ -2,7 +2,7 @@
 
 use super::panel::{axis, bars};
 use super::select::{has, rows, sorted};
-use super::spec::Spec;
+use super::spec::{Answer, Spec};
 use crate::chart::{Axis, Layout, Mark, Panel, Scale, Section, Series, color};
 use crate::columns;
 use crate::number::Unit;
@@ -42,6 +42,27 @@ pub(super) static SPEC: Spec = Spec {
         Those of a single run are over its batches, and say nothing of the next run.",
     sections,
 };
+
+/// The chart of the answer: phases of a step, or those of an epoch or a run where no steps were reported.
+pub(super) static ANSWER: Answer = Answer {
+    table: "tasks",
+    title: "Time of each phase that decides, by branch",
+    how_to_read: "Each row is a branch, each panel a phase; shorter is faster. A branch whose data loading is longer than the \
+        model's step waits for data. Where whiskers of two branches overlap, a difference may be chance.",
+    sections: |table| {
+        let all = sections(table);
+        let of = |how_often: &str| -> Vec<Section> {
+            let is = |one: &&Section| one.title.ends_with(how_often) && !one.panels.is_empty();
+            all.iter().filter(is).cloned().collect()
+        };
+        [PER_BATCH, PER_EPOCH, ONCE].into_iter().map(of).find(|found| !found.is_empty()).unwrap_or_default()
+    },
+};
+
+/// Ends of the titles of sections: how often their phases come.
+const PER_BATCH: &str = "per batch, steady state";
+const PER_EPOCH: &str = "per epoch, steady state";
+const ONCE: &str = "once per run";
 
 /// The figure of losses.
 pub(super) static LOSS: Spec = Spec {
@@ -145,11 +166,11 @@ fn sections(table: &Table) -> Vec<Section> {
             phases.iter().partition(|phase| within(phase, &PHASES[..REPEATED]));
         let (often, epochs): (Vec<&Cell>, Vec<&Cell>) =
             repeated.into_iter().partition(|phase| within(phase, &PHASES[..OF_BATCHES]));
-        sections.push(section(format!("{name}per batch, steady state"), &often, false));
+        sections.push(section(format!("{name}{PER_BATCH}"), &often, false));
         if !epochs.is_empty() {
-            sections.push(section(format!("{name}per epoch, steady state"), &epochs, false));
+            sections.push(section(format!("{name}{PER_EPOCH}"), &epochs, false));
         }
-        sections.push(section(format!("{name}once per run"), &once, false));
+        sections.push(section(format!("{name}{ONCE}"), &once, false));
         if has(table, "peak_memory_mb") {
             let mut memory = section(format!("{name}peak memory"), &[], false);
             let facets = [("experiment", experiment.clone())];

@@ -150,8 +150,8 @@ fn answer(input: &ReportInput) -> String {
             list(&folded)
         );
     }
-    let chart = figures::decision::figure(input);
-    let chart = chart.map_or(String::new(), |figure| plots::html(&figure, figures::decision::HOW_TO_READ));
+    let chart = figures::answer::chart(input);
+    let chart = chart.map_or(String::new(), |(figure, how)| plots::html(&figure, how));
     section("answer", "The answer", &(chart + &body))
 }
 

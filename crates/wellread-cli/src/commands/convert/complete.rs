@@ -81,7 +81,7 @@ pub(super) fn of_earlier_run(
     ui.say(format!(
         "{} is complete: it has the {} of the source by name, shape and type, and nothing is left to do ({compared})",
         path.display(),
-        counted(source.len(), "image")
+        counted(source.len(), source.hints().thing())
     ));
     if !undetectable.is_empty() {
         let undetectable = undetectable.join(", ");

@@ -105,7 +105,7 @@ fn row_text(name: &str, row: &Row) -> String {
     let mut line = |label: &str, value: String| text.push_str(&format!("  {label}: {value}\n"));
     if let (Some(p50), Some(ips)) = (row.latency_p50_ms, row.throughput_ips) {
         line("Latency (p50)", format!("{p50:.3}ms"));
-        line("Throughput", format!("{ips:.2} images/sec"));
+        line("Throughput", format!("{ips:.2} images/sec (median of rounds)"));
     }
     if let Some(memory) = row.memory_mb {
         line("Memory", format!("{memory:.2} MB"));
@@ -159,9 +159,11 @@ mod tests {
         };
         let text = row_text("PyTorch", &row);
         assert!(text.starts_with("Benchmarking batch size: 4"), "{text}");
-        for line in
-            ["\n  Latency (p50): 12.174ms", "\n  Throughput: 328.16 images/sec", "\n  Memory: 105.67 MB"]
-        {
+        for line in [
+            "\n  Latency (p50): 12.174ms",
+            "\n  Throughput: 328.16 images/sec (median of rounds)",
+            "\n  Memory: 105.67 MB",
+        ] {
             assert!(text.contains(line), "{text}");
         }
         let failed = Row { reason: Some("torch cannot be imported".into()), ..Row::default() };

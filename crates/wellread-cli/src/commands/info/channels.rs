@@ -90,14 +90,14 @@ fn listed(channels: &[String]) -> String {
     names.collect::<Vec<&str>>().join(", ")
 }
 
-/// Sentences about them, none where there are none. `first` is the name of the first image.
-pub(super) fn say_others(others: &Others, first: &str) -> Vec<String> {
+/// Sentences about them, none where there are none. `first` is the name of the first image, and `thing` one of them in a word.
+pub(super) fn say_others(others: &Others, first: &str, thing: &str) -> Vec<String> {
     let own = if are_named(&others.own) { "those above" } else { "no names" };
     let [moved, unlike] = others.first.each_ref().map(Option::as_ref);
     let say = |count: usize, one: Option<&OtherChannels>, descriptions: [&str; 2]| {
         let OtherChannels { image, channels } = one?;
         let how = descriptions[usize::from(are_reordered(channels, &others.own))];
-        let images = counted(count, "image");
+        let images = counted(count, thing);
         Some(format!("{images} {how} ({image} has {}; {first} has {own})", listed(channels)))
     };
     let descriptions_of_moved = [
@@ -125,7 +125,11 @@ mod tests {
             let channels = channels.iter().map(|&name| name.to_owned()).collect();
             let one = OtherChannels { image: "b".to_owned(), channels };
             let own = vec!["DNA".to_owned()];
-            say_others(&Others { own, unlike: 1, first: [None, Some(one)], ..Others::default() }, "a")
+            say_others(
+                &Others { own, unlike: 1, first: [None, Some(one)], ..Others::default() },
+                "a",
+                "image",
+            )
         };
         let said = |has: &str| {
             vec![format!("1 image with channels of other names (b has {has}; a has those above)")]
@@ -151,7 +155,7 @@ mod tests {
             for row in 0..images.len() {
                 others.look_at(&store, row);
             }
-            ((others.moved, others.unlike), say_others(&others, "i0").join("; "))
+            ((others.moved, others.unlike), say_others(&others, "i0", "image").join("; "))
         };
         // Fewer channels are no other names.
         assert_eq!(look(&[&["DNA", "ER"], &["DNA"]]), ((0, 0), String::new()));

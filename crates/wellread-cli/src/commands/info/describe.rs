@@ -151,6 +151,8 @@ pub(super) struct Described {
     pub labels: Option<Labels>,
     pub others: Others,
     pub pixel_sizes: PixelSizes,
+    /// A row in a word: an image, or a cell.
+    pub thing: &'static str,
 }
 
 /// How many different values the columns have together, of those of them that are there; `None` where the last is not. Rows
@@ -309,5 +311,5 @@ pub(super) fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described>
         notes: vec![],
     };
     let SampledRows { others, pixel_sizes, .. } = looked;
-    Ok(Described { info: info.with_notes(pieces), labels, others, pixel_sizes })
+    Ok(Described { info: info.with_notes(pieces), labels, others, pixel_sizes, thing: store.hints().thing() })
 }

@@ -50,8 +50,9 @@ impl PixelSizes {
         (self.unlike > 0).then_some([self.smallest, self.largest])
     }
 
-    /// `0.5000 x 0.2000 to 0.3000 x 0.2000 µm (ZYX)`; `None` where no image tells one.
-    pub(super) fn in_words(&self) -> Option<String> {
+    /// `0.5000 x 0.2000 to 0.3000 x 0.2000 µm (ZYX)`; `None` where no image tells one. An image is
+    /// called `thing`.
+    pub(super) fn in_words(&self, thing: &str) -> Option<String> {
         self.largest.iter().flatten().next()?;
         let show = |length: Option<f64>| length.map_or("?".to_owned(), |length| format!("{length:.4}"));
         let along = |axis: usize| {
@@ -62,7 +63,7 @@ impl PixelSizes {
         let [z, y, x] = [0, 1, 2].map(along);
         let unlike = match self.unlike {
             0 => String::new(),
-            unlike => format!(", of {} another than of the first", counted(unlike, "image")),
+            unlike => format!(", of {} another than of the first", counted(unlike, thing)),
         };
         Some(format!("{z} x {y} x {x} µm (ZYX){unlike}"))
     }
@@ -100,22 +101,22 @@ mod tests {
         let mut sizes = PixelSizes::of(&image(Some(0.5), Some(0.2)));
         sizes.look_at(&image(Some(0.5), Some(0.2 + 1e-9)));
         assert_eq!((sizes.range(), sizes.first()), (None, Some([Some(0.5), Some(0.2), Some(0.2)])));
-        assert_eq!(sizes.in_words().unwrap(), "0.5000 x 0.2000 x 0.2000 µm (ZYX)");
+        assert_eq!(sizes.in_words("image").unwrap(), "0.5000 x 0.2000 x 0.2000 µm (ZYX)");
         for plane in [0.3, 0.1, 0.3] {
             sizes.look_at(&image(Some(0.5), Some(plane)));
         }
         let range = [[Some(0.5), Some(0.1), Some(0.1)], [Some(0.5), Some(0.3), Some(0.3)]];
         assert_eq!(sizes.range(), Some(range));
         assert_eq!(
-            sizes.in_words().unwrap(),
+            sizes.in_words("image").unwrap(),
             "0.5000 x 0.1000 to 0.3000 x 0.1000 to 0.3000 µm (ZYX), of 3 images another than of the first"
         );
         // The first does not tell its size.
         let mut sizes = PixelSizes::of(&image(None, None));
-        assert_eq!((sizes.first(), sizes.in_words()), (None, None));
+        assert_eq!((sizes.first(), sizes.in_words("image")), (None, None));
         sizes.look_at(&image(None, Some(0.2)));
         assert_eq!(
-            sizes.in_words().unwrap(),
+            sizes.in_words("image").unwrap(),
             "? x 0.2000 x 0.2000 µm (ZYX), of 1 image another than of the first"
         );
     }

@@ -8,7 +8,7 @@ use wellread_store::words::counted;
 /// Prints a description. The first image is called `first`.
 pub(super) fn say(described: &Described, first: &str, ui: Ui) {
     let info = &described.info;
-    say_images(info, ui);
+    say_images(info, described.thing, ui);
     say_sites(info, ui);
     say_channels(described, first, ui);
     say_beside(described, ui);
@@ -25,12 +25,12 @@ fn line(ui: Ui, what: &str, value: &str) {
     ui.say(format!("  {what:<16}{value}"));
 }
 
-/// The format, how many images there are, and their shapes.
-fn say_images(info: &Info, ui: Ui) {
+/// The format, how many images there are, and their shapes; `thing` is one of them in a word.
+fn say_images(info: &Info, thing: &str, ui: Ui) {
     line(ui, "format", &format!("{} ({})", info.format, info.variant));
-    line(ui, "images", &info.images.to_string());
+    line(ui, &format!("{thing}s"), &info.images.to_string());
     if info.is_sampled() {
-        let images = counted(info.images, "image");
+        let images = counted(info.images, thing);
         let first = info.rows_sampled;
         line(
             ui,
@@ -40,7 +40,7 @@ fn say_images(info: &Info, ui: Ui) {
     }
     for shape in &info.shapes {
         let [t, c, z, y, x] = shape.shape_tczyx;
-        let images = counted(shape.images, "image");
+        let images = counted(shape.images, thing);
         line(ui, "shape", &format!("{t} x {c} x {z} x {y} x {x} (TCZYX) {}, {images}", shape.dtype));
     }
     if let Some([t, c, z, y, x]) = info.shape_tczyx {
@@ -86,7 +86,7 @@ fn say_channels(described: &Described, first: &str, ui: Ui) {
     let names: Vec<_> = channels.iter().map(|c| c.name.as_str()).filter(|n| !n.is_empty()).collect();
     let named = (!names.is_empty()).then(|| names.join(", "));
     let mut label = "channels";
-    for text in named.into_iter().chain(say_others(&described.others, first)) {
+    for text in named.into_iter().chain(say_others(&described.others, first, described.thing)) {
         line(ui, std::mem::take(&mut label), &text);
     }
 }
@@ -94,7 +94,7 @@ fn say_channels(described: &Described, first: &str, ui: Ui) {
 /// The size of pixels, and the columns and label images that stand beside the images.
 fn say_beside(described: &Described, ui: Ui) {
     let info = &described.info;
-    if let Some(sizes) = described.pixel_sizes.in_words() {
+    if let Some(sizes) = described.pixel_sizes.in_words(described.thing) {
         line(ui, "pixel size", &sizes);
     }
     if let Some(first) = info.feature_columns.first() {
