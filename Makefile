@@ -21,7 +21,7 @@ LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 LIGHT_FEATURES := wellread/parquet,wellread/tiff,wellread/ome-zarr,wellread/image-folder
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo report-picture install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-wheel test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-speed bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo report-picture install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-wheel test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-speed bench-remote bench-ray mdbook docs docs-rust reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -60,7 +60,7 @@ install: engine-packages ## put the wellread command with all engines into cargo
 test: ## every test: format, lints, Rust, and cross-reading with the Python libraries
 	@scripts/system-packages.sh tests
 	cargo fmt --all --check
-	$(CLIPPY) $(MAKE) --no-print-directory -j2 build-all python-env profiles-env browser
+	$(CLIPPY) $(MAKE) --no-print-directory -j2 build-all python-env profiles-env browser mdbook
 	$(CLIPPY) $(MAKE) --no-print-directory test-rust test-python
 
 # A tree of its own, with incremental compilation: from a changed line to a tested result in a minute or two.
@@ -97,7 +97,7 @@ test-rust: build-all python-env
 
 # Three files of tests at a time, also on two processors: a third of the time a file waits for processes that start, for a
 # slow link or for a limit to pass. Long files come first (tests/python/scheduling.py).
-test-python: build-all python-env profiles-env python-package browser ## files cross-read with other libraries; the Python package
+test-python: build-all python-env profiles-env python-package browser mdbook ## files cross-read with other libraries; the Python package
 	"$(PYTHON_ENV)/bin/ruff" check python tests examples scripts benches fuzz
 	"$(PYTHON_ENV)/bin/ruff" format --check python tests examples scripts benches fuzz
 	WELLREAD="$(WELLREAD)" WELLREAD_PROFILES_PYTHON="$(PROFILES_ENV)/bin/python" PYTHONPATH="$(PYTHON_PACKAGE)" \
@@ -145,6 +145,9 @@ python-env: system-packages ## the Python environment of the tests
 # CytoTable and pycytominer, which need an older pandas than the other tests.
 profiles-env: system-packages ## the Python environment that writes tables of single cells for the tests
 	scripts/python-env.sh "$(PROFILES_ENV)" tests/python/profiles-requirements.txt
+
+mdbook: system-packages ## what makes the site of the documentation (compiles once, some minutes)
+	@scripts/mdbook.sh "$(CACHE)/mdbook" >/dev/null
 
 browser: system-packages ## a Chromium, in which the tests open reports
 	@scripts/browser.sh

@@ -9,7 +9,9 @@ if command -v mdbook >/dev/null; then
 fi
 if [[ ! -x $folder/bin/mdbook ]]; then
     echo "making mdbook $version in $folder" >&2
-    CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR="$folder/target" cargo install --quiet --locked --debug \
+    # Without what `make test` sets for this workspace: clippy as the compiler, and make's counting of jobs.
+    env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS -u MAKEFLAGS -u MFLAGS \
+        CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR="$folder/target" cargo install --quiet --locked --debug \
         --no-default-features --features search --root "$folder" --version "$version" mdbook >&2
     rm -rf "$folder/target"
 fi

@@ -215,11 +215,11 @@ def browser():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """The documentation as a site, and what mdbook said. It compiles for minutes: only where `make docs` did."""
+    """The documentation as a site, and what mdbook said."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     mdbook = shutil.which("mdbook") or shutil.which("mdbook", path=cache / "wellread/mdbook/bin")
     if not mdbook:
-        pytest.skip("no mdbook here: `make docs` gets it")
+        pytest.skip("no mdbook here: `make mdbook` gets it")
     folder = tmp_path_factory.mktemp("site")
     docs = Path(__file__).resolve().parents[2] / "docs"
     done = subprocess.run([mdbook, "build", docs, "--dest-dir", folder], capture_output=True, text=True, timeout=600)
