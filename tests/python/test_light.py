@@ -9,29 +9,38 @@ from pathlib import Path
 
 import pytest
 
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
+
 ROOT = Path(__file__).resolve().parents[2]
 
 needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo on this machine")
 
 
-def units(*what):
-    """The units that cargo would compile: each by all that decides what the compiler is given, and by what it
-    needs."""
+def graph(*what):
+    """The units that cargo would compile."""
     asked = ["cargo", "build", "--release", "--locked", "--workspace", "-Zunstable-options", "--unit-graph", *what]
     told = subprocess.check_output(
         asked, cwd=ROOT, env={**os.environ, "RUSTC_BOOTSTRAP": "1"}, stderr=subprocess.DEVNULL
     )
-    graph, known = json.loads(told)["units"], {}
+    return json.loads(told)["units"]
+
+
+def units(*what):
+    """Each unit by all that decides what the compiler is given, and by what it needs."""
+    found, known = graph(*what), {}
 
     def identity(index):
         if index not in known:
-            unit = graph[index]
+            unit = found[index]
             kind = unit["pkg_id"], unit["target"]["name"], tuple(unit["target"]["kind"]), unit["mode"]
             how = tuple(sorted(unit["features"])), unit["profile"]["opt_level"], unit["platform"]
             known[index] = hash((kind, how, tuple(sorted(identity(d["index"]) for d in unit["dependencies"]))))
         return known[index]
 
-    return {identity(index): f"{unit['pkg_id']} {unit['mode']}" for index, unit in enumerate(graph)}
+    return {identity(index): f"{unit['pkg_id']} {unit['mode']}" for index, unit in enumerate(found)}
 
 
 @needs_cargo
@@ -43,6 +52,26 @@ def test_nothing_is_compiled_twice_for_programs_module_and_tests():
         assert 700 < len(found) < len(everything)
         again = [found[unit] for unit in found.keys() - everything.keys()]
         assert not again, f"cargo build --workspace {part} compiles {len(again)} units once more: {sorted(again)[:5]}"
+
+
+@needs_cargo
+def test_no_program_of_tests_is_built_that_has_none():
+    """Of the Python module, which takes as long as the module, and of the command."""
+    tested = {
+        (unit["pkg_id"].rsplit("/", 1)[1].split("#")[0], unit["target"]["kind"][0])
+        for unit in graph("--all-targets")
+        if unit["mode"] == "test"
+    }
+    assert ("wellread-cli", "lib") in tested and ("wellread-cli", "test") in tested
+    assert not tested & {("wellread-python", "cdylib"), ("wellread-cli", "bin")}
+
+
+def test_levels_of_the_build_are_of_crates_that_are_there():
+    """cargo only warns of a name that no crate has."""
+    manifest, lock = (tomllib.loads((ROOT / name).read_text()) for name in ("Cargo.toml", "Cargo.lock"))
+    named = set(manifest["profile"]["release"]["package"]) - {"*"}
+    assert len(named) > 30
+    assert not named - {package["name"] for package in lock["package"]}
 
 
 def test_the_workspace_stays_as_light_as_it_is():
