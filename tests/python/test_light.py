@@ -56,7 +56,7 @@ def test_nothing_is_compiled_twice_for_programs_module_and_tests():
 
 @needs_cargo
 def test_no_program_of_tests_is_built_that_has_none():
-    """Of the Python module, which takes as long as the module, and of the command."""
+    """The Python module and the command have no tests. That of the module would take as long as the module."""
     tested = {
         (unit["pkg_id"].rsplit("/", 1)[1].split("#")[0], unit["target"]["kind"][0])
         for unit in graph("--all-targets")
@@ -64,6 +64,26 @@ def test_no_program_of_tests_is_built_that_has_none():
     }
     assert ("wellread-cli", "lib") in tested and ("wellread-cli", "test") in tested
     assert not tested & {("wellread-python", "cdylib"), ("wellread-cli", "bin")}
+
+
+def test_make_installs_the_program_that_it_builds(tmp_path):
+    """By a cargo that only says what it was asked for, and a program that is there already."""
+    asked, home, target = tmp_path / "asked", tmp_path / "home", tmp_path / "target"
+    for file, text in (
+        ("bin/cargo", f'#!/bin/sh\necho "$*" >> {asked}\n'),
+        ("target/release/wellread", "the program"),
+    ):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text)
+        (tmp_path / file).chmod(0o755)
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "CARGO"))}
+    env |= {"PATH": f"{tmp_path / 'bin'}:{env['PATH']}", "CARGO_HOME": str(home), "CARGO_TARGET_DIR": str(target)}
+    # Packages for the engines' build are not what is tried.
+    command = ["make", "--no-print-directory", "install", "--old-file=engine-packages"]
+    subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)
+    assert asked.read_text() == "build --release --locked --workspace --bins\n"
+    installed = home / "bin/wellread"
+    assert installed.read_text() == "the program" and os.access(installed, os.X_OK)
 
 
 def test_levels_of_the_build_are_of_crates_that_are_there():
