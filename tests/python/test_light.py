@@ -21,7 +21,7 @@ needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo
 
 def graph(*what):
     """The units that cargo would compile."""
-    asked = ["cargo", "build", "--release", "--locked", "--workspace", "-Zunstable-options", "--unit-graph", *what]
+    asked = ["cargo", "build", "--release", "--locked", "-Zunstable-options", "--unit-graph", *what]
     told = subprocess.check_output(
         asked, cwd=ROOT, env={**os.environ, "RUSTC_BOOTSTRAP": "1"}, stderr=subprocess.DEVNULL
     )
@@ -40,18 +40,32 @@ def units(*what):
             known[index] = hash((kind, how, tuple(sorted(identity(d["index"]) for d in unit["dependencies"]))))
         return known[index]
 
-    return {identity(index): f"{unit['pkg_id']} {unit['mode']}" for index, unit in enumerate(found)}
+    return {
+        identity(index): f"{unit['pkg_id']} {unit['mode']}, level {unit['profile']['opt_level']}"
+        for index, unit in enumerate(found)
+    }
 
 
 @needs_cargo
 def test_nothing_is_compiled_twice_for_programs_module_and_tests():
-    everything = units("--all-targets")
+    everything = units("--workspace", "--all-targets")
     assert len(everything) > 700
     for part in ("--bins", "--lib"):
-        found = units(part)
+        found = units("--workspace", part)
         assert 700 < len(found) < len(everything)
         again = [found[unit] for unit in found.keys() - everything.keys()]
         assert not again, f"cargo build --workspace {part} compiles {len(again)} units once more: {sorted(again)[:5]}"
+
+
+@needs_cargo
+@pytest.mark.parametrize("features", [(), ("--features", "engines")], ids=["light", "engines"])
+def test_module_and_command_stand_on_the_same_units(features):
+    """`pip install . ./crates/wellread-cli` and `make wheel` build one after the other, each by itself."""
+    module = units("-p", "wellread-python", "--lib", *features)
+    command = units("-p", "wellread-cli", "--bins", *features)
+    assert len(module.keys() & command.keys()) > 200
+    again = [label for unit, label in module.items() if unit not in command and label in command.values()]
+    assert not again, f"{len(again)} units are compiled once more, by features of their own: {sorted(again)[:5]}"
 
 
 @needs_cargo
@@ -59,7 +73,7 @@ def test_no_program_of_tests_is_built_that_has_none():
     """The Python module and the command have no tests. That of the module would take as long as the module."""
     tested = {
         (unit["pkg_id"].rsplit("/", 1)[1].split("#")[0], unit["target"]["kind"][0])
-        for unit in graph("--all-targets")
+        for unit in graph("--workspace", "--all-targets")
         if unit["mode"] == "test"
     }
     assert ("wellread-cli", "lib") in tested and ("wellread-cli", "test") in tested
