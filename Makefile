@@ -50,8 +50,11 @@ examples: build python-package ## the gallery: six things to do with images of c
 
 # What a crate has when it is built alone is light; the builds of the workspace below have the engines without asking, since the
 # crate `wellread` has them by default.
-install: engine-packages ## put the wellread command with all engines into cargo's bin folder
-	cargo install --locked --path crates/wellread-cli --features engines
+
+# The program of `make build`: built alone, with `cargo install`, its dependencies have other features, and most compile once more.
+install: build ## put the wellread command with all engines into cargo's bin folder
+	@folder="$${CARGO_INSTALL_ROOT:-$${CARGO_HOME:-$$HOME/.cargo}}/bin"; mkdir -p "$$folder"; \
+	install -m 755 "$(WELLREAD)" "$$folder/wellread"; echo "$$folder/wellread is this program now"
 
 # What the Python tests need is fetched while the first build compiles, which takes longer than all else.
 # Clippy is the compiler of this workspace's crates here, so that they compile once for lints and tests; `make build` has

@@ -9,40 +9,103 @@ from pathlib import Path
 
 import pytest
 
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
+
 ROOT = Path(__file__).resolve().parents[2]
 
 needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo on this machine")
 
 
-def units(*what):
-    """The units that cargo would compile: each by all that decides what the compiler is given, and by what it
-    needs."""
-    asked = ["cargo", "build", "--release", "--locked", "--workspace", "-Zunstable-options", "--unit-graph", *what]
+def graph(*what):
+    """The units that cargo would compile."""
+    asked = ["cargo", "build", "--release", "--locked", "-Zunstable-options", "--unit-graph", *what]
     told = subprocess.check_output(
         asked, cwd=ROOT, env={**os.environ, "RUSTC_BOOTSTRAP": "1"}, stderr=subprocess.DEVNULL
     )
-    graph, known = json.loads(told)["units"], {}
+    return json.loads(told)["units"]
+
+
+def units(*what):
+    """Each unit by all that decides what the compiler is given, and by what it needs."""
+    found, known = graph(*what), {}
 
     def identity(index):
         if index not in known:
-            unit = graph[index]
+            unit = found[index]
             kind = unit["pkg_id"], unit["target"]["name"], tuple(unit["target"]["kind"]), unit["mode"]
             how = tuple(sorted(unit["features"])), unit["profile"]["opt_level"], unit["platform"]
             known[index] = hash((kind, how, tuple(sorted(identity(d["index"]) for d in unit["dependencies"]))))
         return known[index]
 
-    return {identity(index): f"{unit['pkg_id']} {unit['mode']}" for index, unit in enumerate(graph)}
+    return {
+        identity(index): f"{unit['pkg_id']} {unit['mode']}, level {unit['profile']['opt_level']}"
+        for index, unit in enumerate(found)
+    }
 
 
 @needs_cargo
 def test_nothing_is_compiled_twice_for_programs_module_and_tests():
-    everything = units("--all-targets")
+    everything = units("--workspace", "--all-targets")
     assert len(everything) > 700
     for part in ("--bins", "--lib"):
-        found = units(part)
+        found = units("--workspace", part)
         assert 700 < len(found) < len(everything)
         again = [found[unit] for unit in found.keys() - everything.keys()]
         assert not again, f"cargo build --workspace {part} compiles {len(again)} units once more: {sorted(again)[:5]}"
+
+
+@needs_cargo
+@pytest.mark.parametrize("features", [(), ("--features", "engines")], ids=["light", "engines"])
+def test_module_and_command_stand_on_the_same_units(features):
+    """`pip install . ./crates/wellread-cli` and `make wheel` build one after the other, each by itself."""
+    module = units("-p", "wellread-python", "--lib", *features)
+    command = units("-p", "wellread-cli", "--bins", *features)
+    assert len(module.keys() & command.keys()) > 200
+    again = [label for unit, label in module.items() if unit not in command and label in command.values()]
+    assert not again, f"{len(again)} units are compiled once more, by features of their own: {sorted(again)[:5]}"
+
+
+@needs_cargo
+def test_no_program_of_tests_is_built_that_has_none():
+    """The Python module and the command have no tests. That of the module would take as long as the module."""
+    tested = {
+        (unit["pkg_id"].rsplit("/", 1)[1].split("#")[0], unit["target"]["kind"][0])
+        for unit in graph("--workspace", "--all-targets")
+        if unit["mode"] == "test"
+    }
+    assert ("wellread-cli", "lib") in tested and ("wellread-cli", "test") in tested
+    assert not tested & {("wellread-python", "cdylib"), ("wellread-cli", "bin")}
+
+
+def test_make_installs_the_program_that_it_builds(tmp_path):
+    """By a cargo that only says what it was asked for, and a program that is there already."""
+    asked, home, target = tmp_path / "asked", tmp_path / "home", tmp_path / "target"
+    for file, text in (
+        ("bin/cargo", f'#!/bin/sh\necho "$*" >> {asked}\n'),
+        ("target/release/wellread", "the program"),
+    ):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text)
+        (tmp_path / file).chmod(0o755)
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "CARGO"))}
+    env |= {"PATH": f"{tmp_path / 'bin'}:{env['PATH']}", "CARGO_HOME": str(home), "CARGO_TARGET_DIR": str(target)}
+    # Packages for the engines' build are not what is tried.
+    command = ["make", "--no-print-directory", "install", "--old-file=engine-packages"]
+    subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)
+    assert asked.read_text() == "build --release --locked --workspace --bins\n"
+    installed = home / "bin/wellread"
+    assert installed.read_text() == "the program" and os.access(installed, os.X_OK)
+
+
+def test_levels_of_the_build_are_of_crates_that_are_there():
+    """cargo only warns of a name that no crate has."""
+    manifest, lock = (tomllib.loads((ROOT / name).read_text()) for name in ("Cargo.toml", "Cargo.lock"))
+    named = set(manifest["profile"]["release"]["package"]) - {"*"}
+    assert len(named) > 30
+    assert not named - {package["name"] for package in lock["package"]}
 
 
 def test_the_workspace_stays_as_light_as_it_is():

@@ -19,6 +19,8 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "no build"))
 CARGO = """#!/usr/bin/env bash
+# For another PATH pyo3 is compiled anew, and the module with it: this is that of the build, without this folder.
+export PATH=$PATH_OF_THE_BUILD
 # What maturin tells the build of interpreters would have it begin anew; the module is of every CPython from 3.10 on.
 if [[ $1 == rustc ]]; then
     unset "${!PYO3_@}" CARGO_ENCODED_RUSTFLAGS
@@ -57,8 +59,12 @@ def wheel(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def command_wheel(tmp_path_factory):
+def command_wheel(tmp_path_factory, wheel):
+    """After the other wheel, for which a build by another Python may have begun anew."""
+    module = (TARGET / "release/lib_native.so").stat()
     path = packed(tmp_path_factory.mktemp("command"), "crates/wellread-cli/Cargo.toml")
+    after = (TARGET / "release/lib_native.so").stat()
+    assert after.st_mtime_ns == module.st_mtime_ns, "the native module was compiled once more, for a program"
     yield path
     path.unlink()
 
@@ -69,7 +75,8 @@ def packed(folder, manifest):
     bin_folder.mkdir()
     (bin_folder / "cargo").write_text(CARGO.replace("REAL", shutil.which("cargo")))
     (bin_folder / "cargo").chmod(0o755)
-    env = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    before = os.environ["PATH"]
+    env = {**os.environ, "PATH": f"{bin_folder}:{before}", "PATH_OF_THE_BUILD": before}
     env.pop("CARGO", None)
     done = subprocess.run(
         [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--offline", "--out", folder,

@@ -83,7 +83,7 @@
 //! | [`python`] | the Python in whose packages engines look for libraries |
 //! | [`prefetch()`] | memory that is going to be copied, asked for beforehand |
 //! | [`bare_codec`] | decompressors on their own, to hold readers against |
-//! | [`preview`] | contrast-stretched thumbnails of rows |
+//! | [`preview`], `png_encoder` | contrast-stretched thumbnails of rows; pictures as PNG |
 //! | [`suggested`] | the columns that a name which is not there may have been meant for |
 //! | [`surface`] | what options are called in messages: flags, or arguments of Python |
 //! | [`words`] | numbers and lists of things in sentences |
@@ -138,6 +138,7 @@ mod part_list;
 pub mod parted;
 pub mod place;
 pub mod planes;
+mod png_encoder;
 mod prefetch;
 pub mod preview;
 mod probe;

@@ -4,7 +4,9 @@
 //! 99.8th percentile and drawn in its own colour (metadata's, else a fixed order), added up. Never used for
 //! measurements. Places without a finite value are black, and count for no percentile.
 
+use crate::png_encoder::Picture;
 use crate::{Error, Result, Scratch, Store, place};
+use png::{BitDepth, ColorType, DeflateCompression};
 use std::path::Path;
 use wellread_image::{PixelType, Region};
 
@@ -85,17 +87,13 @@ pub fn contact_sheet(pictures: &[Preview], columns: usize) -> Preview {
 impl Preview {
     /// Encodes as PNG.
     pub fn to_png(&self) -> Result<Vec<u8>> {
-        let mut png = std::io::Cursor::new(Vec::new());
-        image::write_buffer_with_format(
-            &mut png,
-            &self.rgb,
-            self.width as u32,
-            self.height as u32,
-            image::ExtendedColorType::Rgb8,
-            image::ImageFormat::Png,
-        )
-        .map_err(|e| Error::new("preview.png", format_args!("cannot encode the picture: {e}")))?;
-        Ok(signed(&png.into_inner()))
+        let (width, height) = (self.width as u32, self.height as u32);
+        let picture = Picture { width, height, color: ColorType::Rgb, depth: BitDepth::Eight };
+        let mut bytes = Vec::new();
+        picture
+            .encode(&mut bytes, DeflateCompression::FdeflateUltraFast, &self.rgb)
+            .map_err(|e| Error::new("preview.png", format_args!("cannot encode the picture: {e}")))?;
+        Ok(signed(&bytes))
     }
 }
 

@@ -30,8 +30,6 @@ pub(super) struct WithName<W> {
     /// Bytes of the header still to come.
     head: usize,
     chunk: Vec<u8>,
-    /// The error of the writer beneath, of which the encoder passes on only the text.
-    pub failed: Option<std::io::Error>,
 }
 
 impl<W: Write> WithName<W> {
@@ -48,10 +46,12 @@ impl<W: Write> WithName<W> {
             // A name that nobody reads is left to the index of names.
             _ => chunk.clear(),
         }
-        Self { to, head: HEAD, chunk, failed: None }
+        Self { to, head: HEAD, chunk }
     }
+}
 
-    fn write_on(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+impl<W: Write> Write for WithName<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if self.head == 0 {
             return self.to.write(bytes);
         }
@@ -61,15 +61,6 @@ impl<W: Write> WithName<W> {
             self.to.write_all(&self.chunk)?;
         }
         Ok(taken)
-    }
-}
-
-impl<W: Write> Write for WithName<W> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.write_on(bytes).inspect_err(|e| {
-            let same = e.raw_os_error().map(std::io::Error::from_raw_os_error);
-            self.failed = Some(same.unwrap_or_else(|| e.kind().into()));
-        })
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -108,6 +99,11 @@ pub(super) fn name_in(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::png_encoder::Picture;
+    use png::{BitDepth, ColorType, DeflateCompression, EncodingError};
+
+    const PICTURE: Picture =
+        Picture { width: 3, height: 2, color: ColorType::Grayscale, depth: BitDepth::Eight };
 
     /// A disk with room for so many bytes.
     struct Small(usize);
@@ -126,12 +122,18 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_known_as_such() {
-        for room in [0, 20, HEAD, HEAD + 10, HEAD + 60] {
-            let mut named = WithName::new(Small(room), "a");
-            let encoder = image::codecs::png::PngEncoder::new(&mut named);
-            let kind = image::ExtendedColorType::L8;
-            assert!(image::ImageEncoder::write_image(encoder, &[7; 6], 3, 2, kind).is_err());
-            assert_eq!(named.failed.unwrap().kind(), std::io::ErrorKind::StorageFull, "{room}");
+        let mut whole = vec![];
+        let named = WithName::new(&mut whole, "a");
+        PICTURE.encode(named, DeflateCompression::FdeflateUltraFast, &[7; 6]).unwrap();
+        // Also where the last chunk alone does not fit.
+        for room in [0, 20, HEAD, HEAD + 10, HEAD + 60, whole.len() - 1] {
+            let named = WithName::new(Small(room), "a");
+            match PICTURE.encode(named, DeflateCompression::FdeflateUltraFast, &[7; 6]) {
+                Err(EncodingError::IoError(e)) => {
+                    assert_eq!(e.kind(), std::io::ErrorKind::StorageFull, "{room}");
+                }
+                other => panic!("{room} of {}: {other:?}", whole.len()),
+            }
         }
     }
 
@@ -142,14 +144,8 @@ mod tests {
         for name in ["plate 1/\0\"µ\n", "", &"x".repeat(4096)] {
             let mut bytes = vec![];
             let pixels: Vec<u8> = (0..6).collect();
-            image::ImageEncoder::write_image(
-                image::codecs::png::PngEncoder::new(WithName::new(&mut bytes, name)),
-                &pixels,
-                3,
-                2,
-                image::ExtendedColorType::L8,
-            )
-            .unwrap();
+            let named = WithName::new(&mut bytes, name);
+            PICTURE.encode(named, DeflateCompression::FdeflateUltraFast, &pixels).unwrap();
             std::fs::write(&path, &bytes).unwrap();
             assert_eq!(name_in(&path).as_deref(), Some(name));
             let read = image::load_from_memory(&bytes).unwrap();

@@ -7,12 +7,12 @@ use crate::finished::Finished;
 use crate::format::is_name_of_a_format;
 use crate::image_writers::{ImageWriters, WriteImage};
 use crate::place;
+use crate::png_encoder::Picture;
 use crate::set_names::{Listing, SetNames, moved};
 use crate::staged::Staged;
 use crate::surface::option_as;
 use crate::{Compression, Error, ImageView, Result, StoreWriter, WriteOptions, try_alloc};
-use image::codecs::png::{CompressionType, FilterType, PngEncoder};
-use image::{ExtendedColorType, ImageEncoder};
+use png::{BitDepth, ColorType, DeflateCompression, EncodingError};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -33,10 +33,12 @@ pub(super) struct PngWriter {
 
 /// Writes one image as a PNG file.
 struct FileWriter {
-    compression: CompressionType,
+    compression: DeflateCompression,
     /// Named in errors.
     target: PathBuf,
     interleaved: Vec<u8>,
+    /// Pixels of 16 bits as PNG has them.
+    big_endian: Vec<u8>,
 }
 
 impl PngWriter {
@@ -46,11 +48,11 @@ impl PngWriter {
     /// An existing target (without `overwrite`), or options that PNG does not have.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         let compression = match options.compression {
-            Compression::Default => CompressionType::Fast,
-            Compression::None => CompressionType::Uncompressed,
+            Compression::Default => DeflateCompression::FdeflateUltraFast,
+            Compression::None => DeflateCompression::NoCompression,
             Compression::Deflate(level) => match u8::try_from(level.clamp(0, 9)) {
-                Ok(0) | Err(_) => CompressionType::Uncompressed,
-                Ok(level) => CompressionType::Level(level),
+                Ok(0) | Err(_) => DeflateCompression::NoCompression,
+                Ok(level) => DeflateCompression::Level(level),
             },
             other => {
                 return Err(Error::new(
@@ -84,7 +86,7 @@ impl PngWriter {
         let target = path.to_owned();
         // One at a time on this machine, as pictures are small.
         let writers = ImageWriters::new(&staged, 1, move || {
-            Ok(FileWriter { compression, target: target.clone(), interleaved: vec![] })
+            Ok(FileWriter { compression, target: target.clone(), interleaved: vec![], big_endian: vec![] })
         });
         Ok(Self {
             writers,
@@ -132,31 +134,31 @@ impl ClassFolders {
     }
 }
 
-/// The PNG colour type for an image.
+/// The PNG colour type and depth for an image.
 ///
 /// # Errors
 /// The error for an image that PNG cannot hold; it names a format that can.
-fn color(image: &ImageView<'_>) -> std::result::Result<ExtendedColorType, String> {
+fn color(image: &ImageView<'_>) -> std::result::Result<(ColorType, BitDepth), String> {
     let [t, c, z, _, _] = image.shape.0;
     if t > 1 || z > 1 {
         return Err(format!("PNG holds single planes, and the image of {} has T or Z", image.shape));
     }
     match (c, image.dtype) {
-        (1, PixelType::U8) => Ok(ExtendedColorType::L8),
-        (1, PixelType::U16) => Ok(ExtendedColorType::L16),
-        (3, PixelType::U8) => Ok(ExtendedColorType::Rgb8),
-        (3, PixelType::U16) => Ok(ExtendedColorType::Rgb16),
+        (1, PixelType::U8) => Ok((ColorType::Grayscale, BitDepth::Eight)),
+        (1, PixelType::U16) => Ok((ColorType::Grayscale, BitDepth::Sixteen)),
+        (3, PixelType::U8) => Ok((ColorType::Rgb, BitDepth::Eight)),
+        (3, PixelType::U16) => Ok((ColorType::Rgb, BitDepth::Sixteen)),
         (1 | 3, other) => Err(format!("PNG holds uint8 and uint16, not {other}")),
         (other, _) => Err(format!("PNG is written with 1 channel (grey) or 3 (RGB), not {other}")),
     }
 }
 
-/// Width, height and colour type of the picture that an image becomes.
+/// The picture that an image becomes.
 ///
 /// # Errors
 /// An image that PNG cannot hold.
-fn picture(target: &Path, row: usize, image: &ImageView<'_>) -> Result<(u32, u32, ExtendedColorType)> {
-    let color = color(image).map_err(|cause| {
+fn picture(target: &Path, row: usize, image: &ImageView<'_>) -> Result<Picture> {
+    let (color, depth) = color(image).map_err(|cause| {
         let hint = "write ome-zarr, tiff or parquet instead, which hold any image";
         Error::new(target, cause).row(row).hint(hint)
     })?;
@@ -164,37 +166,33 @@ fn picture(target: &Path, row: usize, image: &ImageView<'_>) -> Result<(u32, u32
         let cause = format_args!("an image of {} is too large for PNG", image.shape);
         return Err(Error::new(target, cause).row(row));
     };
-    Ok((width, height, color))
+    Ok(Picture { width, height, color, depth })
 }
 
 impl WriteImage for FileWriter {
     fn write(&mut self, row: usize, image: &ImageView<'_>, path: &Path) -> Result<()> {
-        let (width, height, color) = picture(&self.target, row, image)?;
-        let pixels = if image.shape.c() == 1 {
-            image.pixels
-        } else {
-            try_alloc::resize(&mut self.interleaved, image.pixels.len())
-                .map_err(|cause| Error::new(&self.target, cause))?;
+        let picture = picture(&self.target, row, image)?;
+        let no_memory = |cause| Error::new(&self.target, cause);
+        let mut pixels = image.pixels;
+        if image.shape.c() > 1 {
+            try_alloc::resize(&mut self.interleaved, pixels.len()).map_err(no_memory)?;
             interleave(image, &mut self.interleaved);
-            &self.interleaved
-        };
+            pixels = &self.interleaved;
+        }
+        if image.dtype == PixelType::U16 {
+            try_alloc::resize(&mut self.big_endian, pixels.len()).map_err(no_memory)?;
+            for (to, from) in self.big_endian.chunks_exact_mut(2).zip(pixels.chunks_exact(2)) {
+                to.copy_from_slice(&[from[1], from[0]]);
+            }
+            pixels = &self.big_endian;
+        }
         let cannot = |e: &std::io::Error| Error::io(&self.target, "cannot write", e);
         let mut out = BufWriter::new(place::create(path).map_err(|e| cannot(&e))?);
-        // The encoder takes 16-bit pixels in the machine's byte order.
-        let swapped: Vec<u8>;
-        let pixels = if cfg!(target_endian = "big") && image.dtype == PixelType::U16 {
-            swapped = pixels.chunks_exact(2).flat_map(|p| [p[1], p[0]]).collect();
-            &swapped
-        } else {
-            pixels
-        };
-        let mut named = WithName::new(&mut out, &image.metadata.name);
-        PngEncoder::new_with_quality(&mut named, self.compression, FilterType::Adaptive)
-            .write_image(pixels, width, height, color)
-            .map_err(|e| match (named.failed.take(), e) {
-                (Some(e), _) | (None, image::ImageError::IoError(e)) => cannot(&e),
-                (None, other) => Error::new(&self.target, format_args!("cannot encode: {other}")),
-            })?;
+        let named = WithName::new(&mut out, &image.metadata.name);
+        picture.encode(named, self.compression, pixels).map_err(|e| match e {
+            EncodingError::IoError(e) => cannot(&e),
+            other => Error::new(&self.target, format_args!("cannot encode: {other}")),
+        })?;
         out.flush().map_err(|e| cannot(&e))
     }
 }
