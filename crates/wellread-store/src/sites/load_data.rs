@@ -175,21 +175,25 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
     store::opened(
         inner,
         grouped,
-        "cellprofiler".to_owned(),
+        super::CELLPROFILER.to_owned(),
         options.missing,
         path.to_owned(),
         Box::new(|_| None),
     )
 }
 
-/// Opens a folder by the table in it; `None` where there is none, or it speaks of files that lie elsewhere.
+/// Opens a folder by the table in it; `None` where there is none, or it speaks of files that lie elsewhere. Where this layout is
+/// asked for, the table is what is meant: it is opened wherever its files lie.
 ///
 /// # Errors
-/// As [`open`], but for what options of the table could mend.
+/// As [`open`]; but for what options of the table could mend, unless the layout is asked for.
 pub(super) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
     let table = folder.join(NAME);
     if !place::is_file(&table) || !is_one(&table) {
         return Ok(None);
+    }
+    if options.layout.is_some() {
+        return open(&table, options).map(Some);
     }
     let store = match open_of(&table, options, Some(folder)) {
         Ok(store) => store,
