@@ -30,6 +30,9 @@ const HEADER: u64 = 1 << 16;
 /// The longest table that is read.
 const LONGEST: u64 = 256 << 20;
 
+/// The name of the layout.
+pub(super) const LAYOUT: &str = "cellprofiler";
+
 /// The name of the table that lies beside its images.
 pub(super) const NAME: &str = "load_data.csv";
 
@@ -175,7 +178,7 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
     store::opened(
         inner,
         grouped,
-        super::CELLPROFILER.to_owned(),
+        LAYOUT.to_owned(),
         options.missing,
         path.to_owned(),
         Box::new(|_| None),

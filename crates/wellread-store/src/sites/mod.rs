@@ -83,7 +83,7 @@ pub fn misspelt_fields(pattern: &str) -> Vec<(String, &'static str)> {
 pub const FILES: &str = "files";
 
 /// The name of the layout of a table of files.
-const CELLPROFILER: &str = "cellprofiler";
+const CELLPROFILER: &str = load_data::LAYOUT;
 
 /// The name of the layout of an OME-TIFF whose description lies beside it.
 const COMPANION: &str = "ome-companion";
@@ -94,9 +94,9 @@ pub fn layout_names() -> Vec<&'static str> {
     LAYOUTS.iter().map(|layout| layout.name).chain([CELLPROFILER, COMPANION]).collect()
 }
 
-/// Opens a table of files, or a description of files, by its content, where `path` is one. A folder opens by the
-/// `load_data.csv` in it, where all of its files lie there or that layout is asked for, or by its companion where that is asked for.
-/// `None` for anything else.
+/// Opens a table of files, or a description of files, by its content, where `path` is one. A folder opens by the `load_data.csv` in
+/// it, where all of its files lie there or that layout is asked for. It opens by its companion where that is asked for. `None` for
+/// anything else.
 ///
 /// # Errors
 /// A table that cannot be understood, options that do not fit it.
@@ -235,7 +235,7 @@ fn named(name: &str) -> Result<&'static Layout> {
     LAYOUTS.iter().copied().find(|layout| layout.name == name).ok_or_else(|| {
         let cause = match name {
             CELLPROFILER => "needs a folder with a load_data.csv that names files; give the path of the table".to_owned(),
-            COMPANION => "needs a folder with one such file; give the path of the file that ends in .companion.ome, or a pattern of folders that have one each".to_owned(),
+            COMPANION => "needs a folder with one .companion.ome; give the path of the file that ends in .companion.ome, or a pattern of such folders".to_owned(),
             _ => format!("is no layout of folders; there are {}, {FILES}", layout_names().join(", ")),
         };
         Error::new(name, cause).choice()

@@ -356,7 +356,7 @@ fn a_folder_with_nothing_but_a_table_says_to_give_the_table() {
     assert_eq!(names(&*by_name), ["b", "a"]);
     assert_eq!(image(&*by_name, 0), ([1, 2, 1], pixels(&[2, 3])));
     assert_eq!(by_name.hints().sites.unwrap().summary().layout, "cellprofiler");
-    // What is wrong with the table is told, and what mends it is heeded.
+    // Another machine's needs a map of paths.
     table(&tables, r"C:\data\plate");
     let error = failure(&tables, &layout("cellprofiler"));
     assert!(error.contains(r"C:\data\plate\b-ch1.tif is not there"), "{error}");
