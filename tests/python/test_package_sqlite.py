@@ -182,9 +182,10 @@ def test_what_is_wrong_is_said(plate, tmp_path):
 def test_a_damaged_page_is_named_by_its_row_and_nothing_is_written(plate, tmp_path, wellread):
     folder, _ = plate
     path, target = tmp_path / "x.sqlite", tmp_path / "cells.parquet"
+    well = "CREATE TABLE Per_Image (ImageNumber INTEGER, Image_Metadata_Well TEXT)"
     write(
         path,
-        ("CREATE TABLE Per_Image (ImageNumber INTEGER, Image_Metadata_Well TEXT)", (1, "A01"), (2, "A02"), (3, "B01")),
+        (well, (1, "A01"), (2, "A02"), (3, "B01")),
         (f"CREATE TABLE Per_Object ({OBJECTS})", *[(1 + i % 3, 1 + i // 3, 20.5, 20.5) for i in range(3000)]),
     )
     whole = path.read_bytes()
