@@ -91,6 +91,33 @@ def test_jump_s_own_files_are_cells_with_their_treatment(shared, tmp_path):
         np.testing.assert_array_equal(np.asarray(pixels)[row], image[:, top : top + 64, left : left + 64])
 
 
+def test_columns_of_a_layout_serve_wherever_columns_do(plate, tmp_path, wellread):
+    # Five more sites of one well: sites of the others are rare.
+    write(plate, [f"r01c01f0{site}p01-ch{channel}sk1fk1fl1.tiff" for site in range(2, 7) for channel in (1, 2)], 6)
+    ds = wr.Dataset(plate)
+    assert list(ds.column("Metadata_Well")) == ["A01"] * 6 + ["A02", "B01"]
+    columns = ["Metadata_Plate", "Metadata_Site"]
+    loader = wr.DataLoader(ds, 8, labels="Metadata_Well", classes=True, columns=columns, dtype="stored")
+    pixels, labels, beside = next(iter(loader))
+    assert pixels[:, 0, 0, 0].tolist() == [0, 6, 8, 10, 12, 14, 2, 4]
+    assert loader.classes == ["A01", "A02", "B01"] and labels.tolist() == [0] * 6 + [1, 2]
+    assert list(beside["Metadata_Plate"]) == ["P1"] * 8
+    assert beside["Metadata_Site"].tolist() == [1, 2, 3, 4, 5, 6, 1, 1]
+    balanced = wr.DataLoader(ds, 3, order="balanced", by="Metadata_Well", labels="Metadata_Well", seed=1)
+    wells = [sorted(of_batch) for _, of_batch in balanced]
+    assert wells and all(of_batch == ["A01", "A02", "B01"] for of_batch in wells if len(of_batch) == 3)
+    grouped = wr.DataLoader(ds, 4, order="grouped", by="Metadata_Well", seed=1).rows(0)
+    places = [i for i, row in enumerate(grouped) if row < 6]
+    assert places == list(range(places[0], places[0] + 6))
+    target = tmp_path / "plate.parquet"
+    wellread("convert", plate, target)
+    stored = wr.Dataset(target)
+    assert stored.columns == ds.columns
+    for name in ds.columns:
+        want, got = ds.column(name), stored.column(name)
+        assert list(got) == list(want) and got.dtype == want.dtype, name
+
+
 def test_batches_of_sites(plate):
     batches = list(wr.DataLoader(wr.Dataset(plate), batch_size=3, shuffle=False, dtype="stored"))
     assert len(batches) == 1
