@@ -91,6 +91,18 @@ def test_jump_s_own_files_are_cells_with_their_treatment(shared, tmp_path):
         np.testing.assert_array_equal(np.asarray(pixels)[row], image[:, top : top + 64, left : left + 64])
 
 
+def test_a_plate_is_the_value_of_its_partition(tmp_path):
+    """Cells are joined by plate: `plate=BR1` of a folder's name is no plate of a table."""
+    for folder in ("plate=BR1", "plate=BR2"):
+        write(tmp_path / folder / "Images", [f"r01c01f01p01-ch{channel}sk1fk1fl1.tiff" for channel in (1, 2)])
+    both = ["BR1", "BR2"]
+    for path in (tmp_path, tmp_path / "*", sorted(tmp_path.iterdir())):
+        assert list(wr.Dataset(path).column("Metadata_Plate")) == both
+    assert list(wr.Dataset(tmp_path / "*").column("plate")) == both
+    table = {"Plate": ["BR2"], "Well": ["A01"], "Site": [1], "x": [2.0], "y": [2.0]}
+    assert wr.Dataset(tmp_path).cells(table, size=2).name(0).startswith("plate=BR2/")
+
+
 def test_columns_of_a_layout_serve_wherever_columns_do(plate, tmp_path, wellread):
     # Five more sites of one well: sites of the others are rare.
     write(plate, [f"r01c01f0{site}p01-ch{channel}sk1fk1fl1.tiff" for site in range(2, 7) for channel in (1, 2)], 6)
