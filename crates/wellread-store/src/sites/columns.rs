@@ -77,8 +77,9 @@ pub(super) fn numbered(columns: Vec<TextColumn>) -> Vec<TextColumn> {
 pub(super) fn plate_of(folder: String) -> String {
     let is_plate = |key: &str| key.eq_ignore_ascii_case("plate") || key.eq_ignore_ascii_case(PLATE);
     let mut keyed = folder.rsplit('/').filter_map(|name| name.split_once('='));
-    let value = keyed.find(|(key, value)| is_plate(key) && !value.is_empty());
-    value.map(|(_, value)| decoded(value)).unwrap_or(folder)
+    let found = keyed.find(|(key, value)| is_plate(key) && !value.is_empty());
+    let plate = found.map(|(_, value)| decoded(value));
+    plate.unwrap_or(folder)
 }
 
 /// Whether a column of a table has names of plates or wells, or barcodes. Those of another plate may have letters, or zeros in front.
