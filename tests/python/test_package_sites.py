@@ -189,6 +189,26 @@ def test_a_relative_replacement_begins_at_the_folder_of_the_table_on_every_node(
     assert [int(image[0, 0, 0]) for image in pickle.loads(sent)[:]] == [0, 1]
 
 
+def test_info_names_the_layout_of_a_companion(tmp_path, wellread):
+    write(tmp_path, ["first.tif", "second.tif"])
+    files = [
+        f'<TiffData FirstC="{c}" IFD="0" PlaneCount="1"><UUID FileName="{name}.tif">urn:uuid:{c}</UUID></TiffData>'
+        for c, name in enumerate(("second", "first"))
+    ]
+    names = "".join(f'<Channel ID="Channel:0:{c}" Name="{name}"/>' for c, name in enumerate(("DNA", "ER")))
+    pixels = 'DimensionOrder="XYZCT" Type="uint16" SizeX="5" SizeY="4" SizeZ="1" SizeC="2" SizeT="1"'
+    (tmp_path / "x.companion.ome").write_text(
+        '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0" Name="A">'
+        f'<Pixels ID="Pixels:0" {pixels}>{names}{"".join(files)}</Pixels></Image></OME>'
+    )
+    info = wellread("info", tmp_path, "--layout", "ome-companion")
+    assert (info["images"], info["shape_tczyx"]) == (1, [1, 2, 1, 4, 5])
+    assert [channel["name"] for channel in info["channels"]] == ["DNA", "ER"]
+    assert info["layout_preset"] == "ome-companion"
+    assert "layout_preset" not in wellread("info", tmp_path, "--layout", "files")
+    assert wr.Dataset(tmp_path, layout="ome-companion")[0][:, 0, 0].tolist() == [1, 0]
+
+
 def test_a_stray_file_is_told_and_left_out_on_request(plate):
     write(plate, ["overlay.tif"], first=9)
     with pytest.warns(UserWarning, match=r"6 of 7 names are harmony's; overlay\.tif is not"):
