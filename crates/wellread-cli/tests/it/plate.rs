@@ -94,7 +94,7 @@ fn folders_of_all_layouts_open_as_plates() {
             "load-data" => Some("cellprofiler"),
             other => Some(other),
         };
-        assert_eq!(info.get("layout_preset").and_then(|name| name.as_str()), preset, "{layout}: {info}");
+        assert_eq!(info["layout_preset"].as_str(), preset, "{layout}: {info}");
     }
 }
 

@@ -233,12 +233,17 @@ fn grouped(files: &[FileText], matcher: Matcher, pattern: Option<&str>) -> Resul
 /// The layout of that name.
 fn named(name: &str) -> Result<&'static Layout> {
     LAYOUTS.iter().copied().find(|layout| layout.name == name).ok_or_else(|| {
-        let cause = match name {
-            CELLPROFILER => "needs a folder with a load_data.csv that names files; give the path of the table".to_owned(),
-            COMPANION => "needs a folder with one .companion.ome; give the path of the file that ends in .companion.ome, or a pattern of such folders".to_owned(),
-            _ => format!("is no layout of folders; there are {}, {FILES}", layout_names().join(", ")),
+        let own = match name {
+            CELLPROFILER => "needs a folder with a load_data.csv that names files; give the path of it",
+            COMPANION => "needs a folder with one .companion.ome; give the path of the file that ends in .companion.ome, or a pattern of such folders",
+            _ => "",
         };
-        Error::new(name, cause).choice()
+        let known = layout_names().join(", ");
+        let error = match own {
+            "" => Error::new(name, format_args!("is no layout of folders; there are {known}, {FILES}")),
+            own => Error::new(name, own),
+        };
+        error.choice()
     })
 }
 
