@@ -180,24 +180,24 @@ def first_page(path):
         return file.pages[0].asarray()
 
 
-def one_thread_of_zarr():
-    """Each worker process is one thread of work."""
+def zarr_of(threads):
+    """zarr-python with so many threads for its codecs: one in a worker process, which is one thread of work."""
     import zarr
 
-    zarr.config.set({"threading.max_workers": 1})
+    zarr.config.set({"threading.max_workers": threads})
     return zarr
 
 
 def zarr_python(task, workers):
     """zarr-python on a folder of OME-Zarr: every array opened once, before workers are forked."""
-    zarr = one_thread_of_zarr()
+    zarr = zarr_of(1)
     arrays = [zarr.open_array(f"{p}/{task.about()['level']}", mode="r") for p in files(task, "ome-zarr", "*.zarr")]
     return in_torch(lambda row: arrays[row][0, 0, 0], task, workers)
 
 
 def zarr_array(task, workers):
     """zarr-python on one array of all images, a chunk for each: as its authors would keep images of one shape."""
-    array = one_thread_of_zarr().open_array(task.path("array.zarr"), mode="r")
+    array = zarr_of(1).open_array(task.path("array.zarr"), mode="r")
     return in_torch(array.__getitem__, task, workers)
 
 

@@ -10,7 +10,7 @@ from collections import deque
 import numpy as np
 import torch
 from own_files import Litdata, pylance
-from peers import AHEAD, InTorch, as_it_is, first_page, one_thread_of_zarr, room
+from peers import AHEAD, InTorch, as_it_is, first_page, room, zarr_of
 from plate_sets import CHANNELS, CROP, POSITION, SCALE, plane
 
 
@@ -123,8 +123,9 @@ class OfZarr(OfPlate):
 
 
 def zarr_python(job, workers):
-    """zarr-python: every array opened once, before workers are forked."""
-    zarr = one_thread_of_zarr()
+    """zarr-python: every array opened once, before workers are forked. Without workers it decodes the chunks of a
+    read in as many threads as all others have."""
+    zarr = zarr_of(1 if workers else job.threads)
     arrays = [zarr.open_array(path, mode="r") for path in job.plate.sites()]
     return InTorch(job, OfZarr(job, arrays), workers, as_it_is)
 

@@ -42,8 +42,8 @@ class Dataset(OpenSet):
             "disk:FOLDER:SIZE": it keeps bytes as they were fetched, and all processes and later runs share it.
         layout: how files of a folder make images: "harmony", "imagexpress", "cellvoyager", "cv1000", "columbus",
             "incell", "cellomics", or "files" for an image a file. By default the names decide, if all of them fit one
-            layout. "ome-companion" takes the files that a ``*.companion.ome`` describes. With ``format``, an image is
-            a file.
+            layout. "cellprofiler" reads the folder's ``load_data.csv``, wherever its files lie. "ome-companion" takes
+            the files that a ``*.companion.ome`` describes. With ``format``, an image is a file.
         pattern: the pattern of file names, instead of a layout: text, ``{field}`` and ``*`` for anything, such as
             "{well}_*_{site}_{channel}_001.tif". The fields channel, z and time are axes of an image. Plate, well and
             site are the columns Metadata_Plate, Metadata_Well and Metadata_Site; other fields are columns of their

@@ -91,6 +91,45 @@ def test_jump_s_own_files_are_cells_with_their_treatment(shared, tmp_path):
         np.testing.assert_array_equal(np.asarray(pixels)[row], image[:, top : top + 64, left : left + 64])
 
 
+def test_a_plate_is_the_value_of_its_partition(tmp_path):
+    """Cells are joined by plate: `plate=BR1` of a folder's name is no plate of a table."""
+    for folder in ("plate=BR1", "plate=BR2"):
+        write(tmp_path / folder / "Images", [f"r01c01f01p01-ch{channel}sk1fk1fl1.tiff" for channel in (1, 2)])
+    both = ["BR1", "BR2"]
+    for path in (tmp_path, tmp_path / "*", sorted(tmp_path.iterdir())):
+        assert list(wr.Dataset(path).column("Metadata_Plate")) == both
+    assert list(wr.Dataset(tmp_path / "*").column("plate")) == both
+    table = {"Plate": ["BR2"], "Well": ["A01"], "Site": [1], "x": [2.0], "y": [2.0]}
+    assert wr.Dataset(tmp_path).cells(table, size=2).name(0).startswith("plate=BR2/")
+
+
+def test_columns_of_a_layout_serve_wherever_columns_do(plate, tmp_path, wellread):
+    # Five more sites of one well: sites of the others are rare.
+    write(plate, [f"r01c01f0{site}p01-ch{channel}sk1fk1fl1.tiff" for site in range(2, 7) for channel in (1, 2)], 6)
+    ds = wr.Dataset(plate)
+    assert list(ds.column("Metadata_Well")) == ["A01"] * 6 + ["A02", "B01"]
+    columns = ["Metadata_Plate", "Metadata_Site"]
+    loader = wr.DataLoader(ds, 8, labels="Metadata_Well", classes=True, columns=columns, dtype="stored")
+    pixels, labels, beside = next(iter(loader))
+    assert pixels[:, 0, 0, 0].tolist() == [0, 6, 8, 10, 12, 14, 2, 4]
+    assert loader.classes == ["A01", "A02", "B01"] and labels.tolist() == [0] * 6 + [1, 2]
+    assert list(beside["Metadata_Plate"]) == ["P1"] * 8
+    assert beside["Metadata_Site"].tolist() == [1, 2, 3, 4, 5, 6, 1, 1]
+    balanced = wr.DataLoader(ds, 3, order="balanced", by="Metadata_Well", labels="Metadata_Well", seed=1)
+    wells = [sorted(of_batch) for _, of_batch in balanced]
+    assert wells and all(of_batch == ["A01", "A02", "B01"] for of_batch in wells if len(of_batch) == 3)
+    grouped = wr.DataLoader(ds, 4, order="grouped", by="Metadata_Well", seed=1).rows(0)
+    places = [i for i, row in enumerate(grouped) if row < 6]
+    assert places == list(range(places[0], places[0] + 6))
+    target = tmp_path / "plate.parquet"
+    wellread("convert", plate, target)
+    stored = wr.Dataset(target)
+    assert stored.columns == ds.columns
+    for name in ds.columns:
+        want, got = ds.column(name), stored.column(name)
+        assert list(got) == list(want) and got.dtype == want.dtype, name
+
+
 def test_batches_of_sites(plate):
     batches = list(wr.DataLoader(wr.Dataset(plate), batch_size=3, shuffle=False, dtype="stored"))
     assert len(batches) == 1
@@ -148,6 +187,26 @@ def test_a_relative_replacement_begins_at_the_folder_of_the_table_on_every_node(
     sent = pickle.dumps(_sets.of(wr.Dataset("plate/load_data.csv", path_map={"/there/plate": "here"})))
     monkeypatch.chdir(node)
     assert [int(image[0, 0, 0]) for image in pickle.loads(sent)[:]] == [0, 1]
+
+
+def test_info_names_the_layout_of_a_companion(tmp_path, wellread):
+    write(tmp_path, ["first.tif", "second.tif"])
+    files = [
+        f'<TiffData FirstC="{c}" IFD="0" PlaneCount="1"><UUID FileName="{name}.tif">urn:uuid:{c}</UUID></TiffData>'
+        for c, name in enumerate(("second", "first"))
+    ]
+    names = "".join(f'<Channel ID="Channel:0:{c}" Name="{name}"/>' for c, name in enumerate(("DNA", "ER")))
+    pixels = 'DimensionOrder="XYZCT" Type="uint16" SizeX="5" SizeY="4" SizeZ="1" SizeC="2" SizeT="1"'
+    (tmp_path / "x.companion.ome").write_text(
+        '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0" Name="A">'
+        f'<Pixels ID="Pixels:0" {pixels}>{names}{"".join(files)}</Pixels></Image></OME>'
+    )
+    info = wellread("info", tmp_path, "--layout", "ome-companion")
+    assert (info["images"], info["shape_tczyx"]) == (1, [1, 2, 1, 4, 5])
+    assert [channel["name"] for channel in info["channels"]] == ["DNA", "ER"]
+    assert info["layout_preset"] == "ome-companion"
+    assert "layout_preset" not in wellread("info", tmp_path, "--layout", "files")
+    assert wr.Dataset(tmp_path, layout="ome-companion")[0][:, 0, 0].tolist() == [1, 0]
 
 
 def test_a_stray_file_is_told_and_left_out_on_request(plate):

@@ -3,6 +3,7 @@
 Python's ``sqlite3`` writes them. ``test_package_profiles.py`` has a database that cytominer-database itself wrote.
 """
 
+import re
 import sqlite3
 from contextlib import closing
 
@@ -176,3 +177,26 @@ def test_what_is_wrong_is_said(plate, tmp_path):
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(wr.Error, match="x.sqlite"):
         images.cells(path, size=6)
+
+
+def test_a_damaged_page_is_named_by_its_row_and_nothing_is_written(plate, tmp_path, wellread):
+    folder, _ = plate
+    path, target = tmp_path / "x.sqlite", tmp_path / "cells.parquet"
+    well = "CREATE TABLE Per_Image (ImageNumber INTEGER, Image_Metadata_Well TEXT)"
+    write(
+        path,
+        (well, (1, "A01"), (2, "A02"), (3, "B01")),
+        (f"CREATE TABLE Per_Object ({OBJECTS})", *[(1 + i % 3, 1 + i // 3, 20.5, 20.5) for i in range(3000)]),
+    )
+    whole = path.read_bytes()
+    middle = len(whole) // 4096 // 2 * 4096
+    path.write_bytes(whole[:middle] + bytes(4096) + whole[middle + 4096 :])
+    command = ("convert", folder / "images", target, "--cells", path, "--cells-size", "6x6")
+    said = " ".join(wellread(*command, code=1).split())
+    assert re.search(r"x\.sqlite: row \d+: .* malformed; in table Per_Object \(hint: the file is damaged", said), said
+    assert [one.name for one in tmp_path.iterdir()] == ["x.sqlite"]
+    with pytest.raises(wr.Error, match="in table Per_Object") as error:
+        wr.Dataset(folder / "images").cells(path, size=6)
+    assert 0 < error.value.row < 3000
+    path.write_bytes(whole)
+    assert wellread(*command)["images"] == 3000

@@ -185,3 +185,31 @@ def test_peers_that_decode_little_are_read_without_workers_too():
     for part, names in (("a", ("tifffile", "tifffile-mapped")), ("b", ("tifffile", "tifffile-mapped"))):
         assert all((workers[part][f"{name} none"], workers[part][f"{name}-0 none"]) == (2, 0) for name in names)
     assert (workers["b"]["zarr-python zarr"], workers["b"]["zarr-python-0 zarr"]) == (2, 0)
+
+
+OF_ZARR = """
+import json, sys
+from argparse import Namespace
+sys.path.insert(0, {benches!r})
+import plates, zarr
+from plate_loaders import LOADERS
+
+job = Namespace(plate=Namespace(sites=list, size=int), table=None, threads=2, orders=([],), batch=1)
+threads = dict()
+for name in ("zarr-python", "zarr-python-0"):
+    make, workers, _ = LOADERS[name]
+    make(job, workers)
+    threads[name] = zarr.config.get("threading.max_workers")
+print(json.dumps(threads))
+"""
+
+
+def test_zarr_python_has_as_many_threads_as_others():
+    pytest.importorskip("torch")
+    pytest.importorskip("zarr")
+    done = subprocess.run(
+        [sys.executable, "-c", OF_ZARR.format(benches=str(BENCHES))], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    # Of two processes one each.
+    assert json.loads(done.stdout) == {"zarr-python": 1, "zarr-python-0": 2}

@@ -371,6 +371,7 @@ mod tests {
     #[test]
     fn parsers_accept_what_they_document() {
         assert_eq!(parse_size("100x200"), Ok((100, 200)));
+        assert_eq!(parse_size("100,200"), Ok((100, 200)));
         assert_eq!(
             (parse_share("5%"), parse_share(" 0.05 "), parse_share("0")),
             (Ok(0.05), Ok(0.05), Ok(0.0))

@@ -37,15 +37,16 @@ fn predicted(weights: &[f32], seen: &[f32]) -> f32 {
     1.0 / (1.0 + (-sum).exp())
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
-    let usage = "give the images and the table of their cells, and a column of 0 and 1 if you like";
-    let (images, table) = args.next().zip(args.next()).ok_or(usage)?;
-    let column = args.next().unwrap_or_else(|| "Metadata_Treated".to_owned());
+/// The mean loss of each epoch, and how many cells of other wells are right, of how many.
+struct Outcome {
+    losses: Vec<f32>,
+    right: usize,
+    of: usize,
+}
 
-    let sites = Dataset::open(&images)?.with_cache(&"lru:2GiB".parse::<Cache>()?)?;
-    println!("{} sites of {} (TCZYX)", sites.len(), sites.row_info(0)?.shape);
-    let cells = sites.cells(&table, &CellOptions { size: [SIDE, SIDE], ..CellOptions::default() })?;
+/// Trains on the cells of three quarters of the wells; those of the others judge.
+fn train(sites: &Dataset, table: &str, column: String) -> Result<Outcome, Box<dyn std::error::Error>> {
+    let cells = sites.cells(table, &CellOptions { size: [SIDE, SIDE], ..CellOptions::default() })?;
     let keys = features::keys(cells.store(), &[column])?;
     let classes = keys.iter().map(|class| class.parse::<f32>()).collect::<Result<Vec<f32>, _>>()?;
     // Cells of a well are all in one part.
@@ -59,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .workers(2)
         .scale(SCALE)
         .build()?;
-    let mut weights = vec![];
+    let (mut weights, mut losses) = (vec![], vec![]);
     for epoch in 0..10 {
         let (mut total, mut count) = (0.0, 0);
         for batch in &loader {
@@ -80,7 +81,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 *weight -= 2.0 * slope;
             }
         }
-        println!("epoch {epoch}: loss {:.3}", total / count as f32);
+        let loss = total / count as f32;
+        println!("epoch {epoch}: loss {loss:.3}");
+        losses.push(loss);
     }
 
     let test = Loader::builder(&cells).rows(parts[1].clone()).batch_size(32).scale(SCALE).build()?;
@@ -92,6 +95,52 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             right += usize::from(is_one == (classes[row] > 0.5));
         }
     }
-    println!("wells that were not trained on: {right} of {} cells right", parts[1].len());
+    Ok(Outcome { losses, right, of: parts[1].len() })
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let usage = "give the images and the table of their cells, and a column of 0 and 1 if you like";
+    let (images, table) = args.next().zip(args.next()).ok_or(usage)?;
+    let column = args.next().unwrap_or_else(|| "Metadata_Treated".to_owned());
+    let sites = Dataset::open(&images)?.with_cache(&"lru:2GiB".parse::<Cache>()?)?;
+    println!("{} sites of {} (TCZYX)", sites.len(), sites.row_info(0)?.shape);
+    let Outcome { losses, right, of } = train(&sites, &table, column)?;
+    if let (Some(first), Some(last)) = (losses.first(), losses.last()) {
+        println!("loss {first:.3} of the first epoch, {last:.3} of the last");
+    }
+    println!("wells that were not trained on: {right} of {of} cells right");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+    use wellread::{MemoryStore, PixelType, Shape};
+
+    /// Wells of a site each: the cells of every other one are bright.
+    #[test]
+    fn the_loss_falls_and_other_wells_are_told() {
+        let mut store = MemoryStore::new("plate");
+        let mut text = "ImageName,x,y,Metadata_Well,Metadata_Treated\n".to_owned();
+        let shape = Shape([1, 1, 1, 96, 96]);
+        for well in 0..24u16 {
+            let level: u16 = if well % 2 == 1 { 13_000 } else { 1000 };
+            let pixels = (0..shape.pixels()).flat_map(|i| (level + (i % 7) as u16).to_le_bytes()).collect();
+            store.push(format!("site {well}"), shape, PixelType::U16, pixels).unwrap();
+            for at in (30..62).step_by(2) {
+                writeln!(text, "site {well},{at},{at},A{:02},{}", well + 1, well % 2).unwrap();
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let table = dir.path().join("cells.csv");
+        std::fs::write(&table, text).unwrap();
+        let sites = Dataset::from_store(Box::new(store));
+        let outcome = train(&sites, table.to_str().unwrap(), "Metadata_Treated".to_owned()).unwrap();
+        let Outcome { losses, right, of } = outcome;
+        assert_eq!(losses.len(), 10);
+        assert!(losses[9] < losses[0] / 2.0, "{losses:?}");
+        assert!(of > 0 && right == of, "{right} of {of}");
+    }
 }

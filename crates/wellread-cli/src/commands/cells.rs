@@ -16,7 +16,14 @@ pub struct CellArgs {
     #[arg(help_heading = "Single cells", long, value_name = "TABLE")]
     pub cells: Option<PathBuf>,
     /// Size of a crop in pixels; by default 96x96.
-    #[arg(help_heading = "Single cells", long, value_name = "HxW", requires = "cells", value_parser = parse_size)]
+    #[arg(
+        help_heading = "Single cells",
+        long,
+        visible_alias = "cell-size",
+        value_name = "HxW",
+        requires = "cells",
+        value_parser = parse_size
+    )]
     cells_size: Option<(usize, usize)>,
     /// Column of the horizontal position; by default that of CellProfiler or scikit-image.
     #[arg(help_heading = "Single cells", long, value_name = "COLUMN", requires = "cells")]

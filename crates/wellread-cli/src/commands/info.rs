@@ -9,6 +9,7 @@ mod text;
 use super::OpenArgs;
 use crate::output::{Outcome, Ui};
 use std::path::PathBuf;
+use wellread_store::sites::FILES;
 
 /// Rows that are looked at unless a number is given. There is one number for a set on this machine, and one for a set behind
 /// a network. Looking at a row may take requests there.
@@ -36,7 +37,11 @@ pub struct Args {
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open_to_describe(&args.path, ui)?;
     let most_rows = args.rows.unwrap_or(if store.remote_path().is_some() { REMOTE_ROWS } else { ROWS });
-    let described = describe::describe(&*store, most_rows)?;
+    let mut described = describe::describe(&*store, most_rows)?;
+    if described.info.layout_preset.is_none() {
+        // A companion tells the files of its images, whatever they are called.
+        described.info.layout_preset = args.open.sites.layout.clone().filter(|name| name != FILES);
+    }
     if ui.json {
         return ui.document(&described.info);
     }

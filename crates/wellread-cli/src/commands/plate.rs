@@ -27,8 +27,8 @@ pub struct PlateArgs {
     /// Fields of view of each well; by default 9.
     #[arg(help_heading = "Plates", long, requires = "plate", value_parser = parse_positive)]
     fields: Option<usize>,
-    /// Layout of the files: harmony (with Index.xml, default), imagexpress, load-data (of CellProfiler), hcs-zarr
-    /// (OME-Zarr).
+    /// Layout of the files: harmony (with Index.xml, default), imagexpress, load-data or cellprofiler (load_data.csv),
+    /// hcs-zarr (OME-Zarr).
     #[arg(help_heading = "Plates", long, requires = "plate", value_name = "LAYOUT")]
     layout: Option<PlateLayout>,
     /// Write the table of the nuclei as Parquet and CSV: plate, well, site, position, area, compound and dose.

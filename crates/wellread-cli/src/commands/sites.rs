@@ -92,7 +92,8 @@ mod tests {
     fn the_help_names_every_layout() {
         let help = layouts_there_are();
         assert!(help.starts_with("How files of a folder make images: harmony, imagexpress, "), "{help}");
-        assert!(help.contains(", cellomics, ome-companion, or files (each file is an image)"), "{help}");
+        let last = ", cellomics, cellprofiler, ome-companion, or files (each file is an image)";
+        assert!(help.contains(last), "{help}");
         assert!(layout_names().iter().all(|name| help.contains(name)), "{help}");
     }
 }

@@ -35,7 +35,9 @@ fn commands_take_cells_as_images() {
     let info = with(&["info", arg(&tiff)]);
     assert_eq!((&info["images"], &info["shape_tczyx"][3]), (&12.into(), &16.into()), "{info}");
     assert_eq!(info["shape_tczyx"][4], 12);
-    let columns = info["feature_columns"].as_array().unwrap();
+    let in_other_words = ["info", arg(&tiff), "--cells", arg(&table), "--cell-size", "16,12"];
+    assert_eq!(json(&in_other_words)["shape_tczyx"], info["shape_tczyx"]);
+    let columns = info["columns"].as_array().unwrap();
     assert!(columns.iter().any(|name| name == "area"), "{columns:?}");
     // For people they are cells.
     for (command, said) in
@@ -73,7 +75,7 @@ fn commands_take_cells_as_images() {
         let stored = json(&["info", arg(&target)]);
         assert_eq!(stored["format"], format, "{stored}");
         for column in ["x", "y", "ObjectNumber", "area"] {
-            let mut names = stored["feature_columns"].as_array().into_iter().flatten();
+            let mut names = stored["columns"].as_array().into_iter().flatten();
             assert!(names.any(|name| name == column), "{column}: {stored}");
         }
     }
@@ -323,7 +325,7 @@ fn a_table_keeps_its_own_row_id() {
     std::fs::write(&table, lines.join("\n")).unwrap();
     let cells = ["--cells", arg(&table), "--cells-size", "8x8"];
     let columns = |args: &[&str]| {
-        let names = json(args)["feature_columns"].as_array().unwrap().clone();
+        let names = json(args)["columns"].as_array().unwrap().clone();
         names.iter().map(|name| name.as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let viewed = columns(&[&["info", arg(&tiff)], &cells[..]].concat());

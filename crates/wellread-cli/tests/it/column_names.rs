@@ -123,7 +123,7 @@ fn a_row_id_that_is_no_row_number_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let [images, _] = images(dir.path());
     let source = dir.path().join("source.parquet");
-    let columns = |path: &Path| json(&["info", arg(path)])["feature_columns"].clone();
+    let columns = |path: &Path| json(&["info", arg(path)])["columns"].clone();
     let write_ids = |ids: ArrayRef| write(&source, [("row_id", ids), ("ome_image", images.clone())]);
     write_ids(ints([0, 1]));
     assert_eq!(columns(&source), value!([]));
@@ -204,7 +204,7 @@ fn columns_of_one_name_are_all_read() {
     let [images, names] = images(dir.path());
     let source = dir.path().join("source.parquet");
     write(&source, [("v", ints([1, 2])), ("ome_image", images.clone()), ("v", ints([3, 4]))]);
-    assert_eq!(json(&["info", arg(&source)])["feature_columns"], value!(["v", "v_y"]));
+    assert_eq!(json(&["info", arg(&source)])["columns"], value!(["v", "v_y"]));
     let said = wellread(&["info", arg(&source)]).stdout;
     let note = "several columns are called v: one of them is v_y here";
     assert!(said.contains(note), "{said}");

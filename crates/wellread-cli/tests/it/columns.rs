@@ -370,7 +370,7 @@ fn one_image_keeps_its_joined_columns_in_ome_zarr() {
         let document = json(&[&["convert", arg(&tiff), arg(&target)], &join[..]].concat());
         assert_eq!(document["feature_columns"], 2, "{name}");
         let columns = serde_json::json!(["file", "Metadata_Well"]);
-        assert_eq!(json(&["info", arg(&target)])["feature_columns"], columns, "{name}");
+        assert_eq!(json(&["info", arg(&target)])["columns"], columns, "{name}");
         json(&["verify", arg(&target), "--against", arg(&tiff)]);
         // The values go on from there.
         json(&["convert", arg(&target), arg(&table)]);

@@ -189,7 +189,7 @@ fn imagenet_as_it_is_distributed_feeds_a_model() {
     assert_eq!((&train["images"], &train["format"]), (&2.into(), &"image-folder".into()), "{train}");
     let table = dir.path().join("train.parquet");
     json(&["convert", arg(&set), arg(&table), "--split", "train"]);
-    let columns = json(&["info", arg(&table)])["feature_columns"].to_string();
+    let columns = json(&["info", arg(&table)])["columns"].to_string();
     for name in ["class", "label", "class_name", "split"] {
         assert!(columns.contains(&format!("\"{name}\"")), "{columns}");
     }

@@ -201,7 +201,7 @@ fn classes_are_not_lost_from_image_folder_to_image_folder() {
     };
     let (target, said) = convert("again", "image-folder");
     assert!(!said.contains("leaves out"), "{said}");
-    let columns = |set: &Path| json(&["info", arg(set)])["feature_columns"].clone();
+    let columns = |set: &Path| json(&["info", arg(set)])["columns"].clone();
     assert_eq!(columns(&target), columns(&classes));
     assert_eq!(columns(&target), serde_json::json!(["class", "label"]));
     let (_, said) = convert("tiff", "tiff");

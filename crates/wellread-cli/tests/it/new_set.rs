@@ -89,7 +89,7 @@ fn a_join_takes_the_columns_named_and_suggests_the_one_meant() {
     };
     let (done, target) = convert("plate.parquet", "FileName", "Metadata_dose,Metadata_Well");
     assert_eq!(done.code, 0, "{}", done.stderr);
-    let columns = &json(&["info", arg(&target)])["feature_columns"];
+    let columns = &json(&["info", arg(&target)])["columns"];
     assert_eq!(*columns, serde_json::json!(["Metadata_dose", "Metadata_Well"]));
     let (wrong, target) = convert("wrong.parquet", "FileName", "Metadata_Dose");
     assert_eq!(wrong.code, 2);

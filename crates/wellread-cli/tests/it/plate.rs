@@ -58,7 +58,7 @@ fn columns_that_tiff_has_no_place_for_are_named_from_tiff_too() {
     let (out, target) = (dir.path().join("screen"), dir.path().join("converted"));
     json(&["generate", arg(&out), "--plate", "1x2", "--fields", "1", "--channels", "1", "--size", "16x16"]);
     let images = out.join("images");
-    let columns = json(&["info", arg(&images)])["feature_columns"].as_array().unwrap().clone();
+    let columns = json(&["info", arg(&images)])["columns"].as_array().unwrap().clone();
     assert!(columns.contains(&"Metadata_Well".into()), "{columns:?}");
     let done = wellread(&["--json", "convert", arg(&images), arg(&target), "--format", "tiff"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -74,8 +74,14 @@ fn columns_that_tiff_has_no_place_for_are_named_from_tiff_too() {
 #[test]
 fn folders_of_all_layouts_open_as_plates() {
     let dir = tempfile::tempdir().unwrap();
-    for (layout, channels) in [("hcs-zarr", "2"), ("load-data", "2"), ("imagexpress", "1"), ("harmony", "1")]
-    {
+    let layouts = [
+        ("hcs-zarr", "2"),
+        ("load-data", "2"),
+        ("cellprofiler", "2"),
+        ("imagexpress", "1"),
+        ("harmony", "1"),
+    ];
+    for (layout, channels) in layouts {
         let out = dir.path().join(layout);
         let size = ["--plate", "1x2", "--fields", "2", "--size", "32x32"];
         let mut args = vec!["generate", arg(&out), "--layout", layout, "--channels", channels];
@@ -83,6 +89,12 @@ fn folders_of_all_layouts_open_as_plates() {
         json(&args);
         let info = json(&["info", arg(&out.join("images"))]);
         assert_eq!((&info["images"], &info["wells"]), (&4.into(), &2.into()), "{layout}: {info}");
+        let preset = match layout {
+            "hcs-zarr" => None,
+            "load-data" => Some("cellprofiler"),
+            other => Some(other),
+        };
+        assert_eq!(info["layout_preset"].as_str(), preset, "{layout}: {info}");
     }
 }
 

@@ -33,7 +33,8 @@ fn info_tells_of_the_plate_and_convert_of_what_is_missing() {
     let info = json(&["info", arg(&plate)]);
     assert_eq!(info["images"], 3);
     assert_eq!((&info["plates"], &info["wells"]), (&1.into(), &3.into()));
-    assert_eq!(info["sites"]["layout"], "harmony");
+    assert_eq!((&info["sites"]["layout"], &info["layout_preset"]), (&"harmony".into(), &"harmony".into()));
+    assert_eq!(info["columns"], serde_json::json!(["Metadata_Plate", "Metadata_Well", "Metadata_Site"]));
     assert_eq!(info["sites"]["channels"], serde_json::json!(["ch1", "ch2"]));
     assert_eq!(info["sites"]["missing"], serde_json::json!([lack]));
     let text = wellread(&["info", arg(&plate)]).stdout;
@@ -56,6 +57,8 @@ fn info_tells_of_the_plate_and_convert_of_what_is_missing() {
     assert!(misspelt.stderr.contains("{chanel}, which is a column of its own; did you mean {channel}?"));
     let quiet = wellread(&["info", "-q", arg(&plate), "--pattern", "{well}f01p01-{chanel}sk1fk1fl1.tiff"]);
     assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
+    let own = json(&["info", arg(&plate), "--pattern", "{dish}f01p01-{channel}sk1fk1fl1.tiff"]);
+    assert_eq!((&own["columns"], own.get("layout_preset")), (&serde_json::json!(["dish"]), None), "{own}");
     let right = wellread(&["info", arg(&plate), "--pattern", "{well}f01p01-{channel}sk1fk1fl1.tiff"]);
     assert!(right.code == 0 && !right.stderr.contains("did you mean"), "{}", right.stderr);
     let done = wellread(&["info", arg(&plate), "--layout", "harmony", "--pattern", "{channel}"]);

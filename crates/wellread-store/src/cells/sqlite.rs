@@ -87,9 +87,9 @@ impl Database {
         } else {
             choose(path, &with_columns(&connection, names, wanted).map_err(refuse)?)?
         };
-        let opened = |name| Table::of(&connection, name)?.without_bytes(&connection);
-        let objects = opened(objects).map_err(refuse)?;
-        let images = images.map(opened).transpose().map_err(refuse)?;
+        let opened = |name| Table::of(&connection, name).map_err(refuse)?.without_bytes(&connection, path);
+        let objects = opened(objects)?;
+        let images = images.map(opened).transpose()?;
         let keys: Vec<String> = KEYS
             .iter()
             .filter(|key| objects.has(key) && images.as_ref().is_some_and(|images| images.has(key)))
@@ -98,7 +98,8 @@ impl Database {
         // Without the number of its image, nothing tells the row of it.
         let images = images.filter(|_| keys.iter().any(|key| key == KEYS[1]));
         let count = format!("SELECT COUNT(*) FROM {}", quoted(&objects.name));
-        let rows: i64 = connection.query_row(&count, (), |row| row.get(0)).map_err(refuse)?;
+        let number = connection.query_row(&count, (), |row| row.get::<_, i64>(0));
+        let rows = number.map_err(|e| objects.fault(&connection, path, &e))?;
         let database = Self { path: path.to_owned(), file, objects, images, keys };
         Ok((database, usize::try_from(rows).unwrap_or(0)))
     }
@@ -190,11 +191,16 @@ impl Table {
     }
 
     /// The table without its columns of bytes.
-    fn without_bytes(mut self, connection: &Connection) -> rusqlite::Result<Self> {
-        let found = bytes::columns(connection, &self.name)?;
+    fn without_bytes(mut self, connection: &Connection, path: &Path) -> Result<Self> {
+        let found = bytes::columns(connection, &self.name).map_err(|e| self.fault(connection, path, &e))?;
         self.columns.retain(|name| !found.contains(name));
         self.left_out = found.into_iter().map(|name| LeftOut { name, why: BYTES }).collect();
         Ok(self)
+    }
+
+    /// The error of a statement that went through this table: with the first row that cannot be read, where there is one.
+    fn fault(&self, connection: &Connection, path: &Path, error: &rusqlite::Error) -> Error {
+        self.read(connection, path, &[]).err().unwrap_or_else(|| refusal(path, error))
     }
 
     /// Whether there is a column of this name; SQLite does not tell large letters from small ones.
@@ -209,7 +215,7 @@ impl Table {
         let order = if self.has_row_id { " ORDER BY o.rowid" } else { "" };
         let list = if list.is_empty() { "1".to_owned() } else { list.join(", ") };
         let sql = format!("SELECT {list} FROM {} AS o{order}", quoted(&self.name));
-        let refuse = |e: rusqlite::Error| refusal(path, &e);
+        let refuse = |e: rusqlite::Error| refusal(path, &e).also(format_args!("in table {}", self.name));
         let mut statement = connection.prepare(&sql).map_err(refuse)?;
         let mut rows = statement.query(()).map_err(refuse)?;
         let mut found: Vec<Column> = columns.iter().map(|_| Column::Nulls(0)).collect();

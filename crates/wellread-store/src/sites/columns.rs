@@ -1,6 +1,7 @@
 //! Columns beside sites: plate, well, site and what else the names or a table say.
 
 use crate::features::{PLATE, SITE, WELL};
+use crate::file_names::decoded;
 use crate::text_columns::Kinds;
 use arrow_array::{ArrayRef, Int64Array, StringArray};
 use std::sync::Arc;
@@ -71,6 +72,16 @@ pub(super) fn numbered(columns: Vec<TextColumn>) -> Vec<TextColumn> {
     columns.into_iter().map(number).collect()
 }
 
+/// The plate that a folder's name or path tells: the folder itself, or the value of its key where it is a hive partition. `BR1` is that
+/// of `plate=BR1`, and of `plate=BR1/Images`.
+pub(super) fn plate_of(folder: String) -> String {
+    let is_plate = |key: &str| key.eq_ignore_ascii_case("plate") || key.eq_ignore_ascii_case(PLATE);
+    let mut keyed = folder.rsplit('/').filter_map(|name| name.split_once('='));
+    let found = keyed.find(|(key, value)| is_plate(key) && !value.is_empty());
+    let plate = found.map(|(_, value)| decoded(value));
+    plate.unwrap_or(folder)
+}
+
 /// Whether a column of a table has names of plates or wells, or barcodes. Those of another plate may have letters, or zeros in front.
 pub(super) fn is_identifier(name: &str) -> bool {
     [PLATE, WELL].contains(&name) || name.to_ascii_lowercase().contains("barcode")
@@ -117,6 +128,21 @@ mod tests {
         assert!(of(["True", "false"]).array().as_boolean().value(0));
         assert!(of(["A01", "NA"]).array().is_null(1));
         assert_eq!(of(["NA", "nan"]).array().as_string::<i32>().null_count(), 2);
+    }
+
+    #[test]
+    fn plates_are_values_of_partitions() {
+        for (folder, plate) in [
+            ("BR1", "BR1"),
+            ("plate=BR1", "BR1"),
+            ("screen/Metadata_Plate=BR%201/Images", "BR 1"),
+            ("plate=BR1/Plate=BR2", "BR2"),
+            ("dose=3", "dose=3"),
+            ("plate=", "plate="),
+            ("screen/BR1", "screen/BR1"),
+        ] {
+            assert_eq!(plate_of(folder.to_owned()), plate);
+        }
     }
 
     #[test]

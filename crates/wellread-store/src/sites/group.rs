@@ -309,7 +309,8 @@ fn columns_of(matcher: &Matcher, sites: &[&Named]) -> Vec<TextColumn> {
     let plates = place(Role::Plate).map(values).filter(|values| values.iter().any(Option::is_some));
     let folders =
         || sites.iter().map(|named| Some(named.folder.clone()).filter(|folder| !folder.is_empty())).collect();
-    add(PLATE, plates.unwrap_or_else(folders));
+    let plates = plates.unwrap_or_else(folders).into_iter();
+    add(PLATE, plates.map(|plate| plate.map(columns::plate_of)).collect());
     let (row, column) = (place(Role::Row), place(Role::Column));
     let wells: Option<Vec<Option<String>>> = match (place(Role::Well), row.zip(column)) {
         (Some(well), _) => Some(values(well)),

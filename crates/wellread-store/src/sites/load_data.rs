@@ -30,6 +30,9 @@ const HEADER: u64 = 1 << 16;
 /// The longest table that is read.
 const LONGEST: u64 = 256 << 20;
 
+/// The name of the layout.
+pub(super) const LAYOUT: &str = "cellprofiler";
+
 /// The name of the table that lies beside its images.
 pub(super) const NAME: &str = "load_data.csv";
 
@@ -175,21 +178,25 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
     store::opened(
         inner,
         grouped,
-        "cellprofiler".to_owned(),
+        LAYOUT.to_owned(),
         options.missing,
         path.to_owned(),
         Box::new(|_| None),
     )
 }
 
-/// Opens a folder by the table in it; `None` where there is none, or it speaks of files that lie elsewhere.
+/// Opens a folder by the table in it; `None` where there is none, or it speaks of files that lie elsewhere. Where this layout is
+/// asked for, the table is what is meant: it is opened wherever its files lie.
 ///
 /// # Errors
-/// As [`open`], but for what options of the table could mend.
+/// As [`open`]; but for what options of the table could mend, unless the layout is asked for.
 pub(super) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
     let table = folder.join(NAME);
     if !place::is_file(&table) || !is_one(&table) {
         return Ok(None);
+    }
+    if options.layout.is_some() {
+        return open(&table, options).map(Some);
     }
     let store = match open_of(&table, options, Some(folder)) {
         Ok(store) => store,

@@ -83,20 +83,20 @@ pub fn misspelt_fields(pattern: &str) -> Vec<(String, &'static str)> {
 pub const FILES: &str = "files";
 
 /// The name of the layout of a table of files.
-const CELLPROFILER: &str = "cellprofiler";
+const CELLPROFILER: &str = load_data::LAYOUT;
 
 /// The name of the layout of an OME-TIFF whose description lies beside it.
 const COMPANION: &str = "ome-companion";
 
 /// Names of the layouts that may be asked for of a folder. Those that names of files tell come in the order in which they are
-/// tried. The last is that of an OME-TIFF whose description lies beside it.
+/// tried. Behind them are those of a table of files, and of an OME-TIFF whose description lies beside it.
 pub fn layout_names() -> Vec<&'static str> {
-    LAYOUTS.iter().map(|layout| layout.name).chain([COMPANION]).collect()
+    LAYOUTS.iter().map(|layout| layout.name).chain([CELLPROFILER, COMPANION]).collect()
 }
 
-/// Opens a table of files, or a description of files, by its content, where `path` is one. A folder opens by the
-/// `load_data.csv` in it, where all of its files lie there, or by its companion where that layout is asked for. `None` for anything
-/// else.
+/// Opens a table of files, or a description of files, by its content, where `path` is one. A folder opens by the `load_data.csv` in
+/// it, where all of its files lie there or that layout is asked for. It opens by its companion where that is asked for. `None` for
+/// anything else.
 ///
 /// # Errors
 /// A table that cannot be understood, options that do not fit it.
@@ -233,18 +233,17 @@ fn grouped(files: &[FileText], matcher: Matcher, pattern: Option<&str>) -> Resul
 /// The layout of that name.
 fn named(name: &str) -> Result<&'static Layout> {
     LAYOUTS.iter().copied().find(|layout| layout.name == name).ok_or_else(|| {
-        let mut known = layout_names();
-        known.retain(|known| *known != name);
         let own = match name {
-            CELLPROFILER => "; of a table of files give the path of the table, load_data.csv",
-            COMPANION => "; give the path of the file that ends in .companion.ome, or a pattern of folders that have one each",
+            CELLPROFILER => "needs a folder with a load_data.csv that names files; give the path of it",
+            COMPANION => "needs a folder with one .companion.ome; give the path of the file that ends in .companion.ome, or a pattern of such folders",
             _ => "",
         };
-        Error::new(
-            name,
-            format_args!("is no layout of folders; there are {}, {FILES}{own}", known.join(", ")),
-        )
-        .choice()
+        let known = layout_names().join(", ");
+        let error = match own {
+            "" => Error::new(name, format_args!("is no layout of folders; there are {known}, {FILES}")),
+            own => Error::new(name, own),
+        };
+        error.choice()
     })
 }
 

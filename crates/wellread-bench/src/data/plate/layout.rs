@@ -84,7 +84,9 @@ impl FromStr for PlateLayout {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|layout| layout.name() == text).ok_or_else(|| {
+        // Readers call the layout of such a table by its program.
+        let name = if text == "cellprofiler" { Self::LoadData.name() } else { text };
+        Self::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             format!("{text:?} is no layout of a generated plate; there are {names}")
         })
@@ -107,6 +109,7 @@ mod tests {
         for layout in PlateLayout::ALL {
             assert_eq!(layout.name().parse(), Ok(layout));
         }
+        assert_eq!("cellprofiler".parse(), Ok(PlateLayout::LoadData));
         assert!("incell".parse::<PlateLayout>().unwrap_err().contains("harmony, imagexpress"));
     }
 }

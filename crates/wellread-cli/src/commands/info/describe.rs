@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use wellread_image::{Channel, ImageMetadata, PixelType, Region};
 use wellread_store::labels::{self, Labels};
+use wellread_store::sites::layout_names;
 use wellread_store::store::RowsAhead;
 use wellread_store::{
     Error, Renamed, Scratch, SetPart, SiteSummary, SiteTable, Store, StoreLayout, features, read_region,
@@ -50,7 +51,11 @@ pub(super) struct Info {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pixels_unsupported: Option<String>,
     pub rows_sampled: usize,
-    pub feature_columns: Vec<String>,
+    /// Names of the columns beside the images.
+    pub columns: Vec<String>,
+    /// The layout whose names the files have, where images are made by one and not by a pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layout_preset: Option<String>,
     /// How images are made of several files each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sites: Option<SiteSummary>,
@@ -253,6 +258,11 @@ fn pieces(
     Ok(Pieces { plain: plain as u64, stored })
 }
 
+/// The name of the layout that makes these sites; `None` where a pattern does.
+fn preset(sites: &SiteSummary) -> Option<String> {
+    layout_names().contains(&sites.layout.as_str()).then(|| sites.layout.clone())
+}
+
 /// Describes a set by its first rows, of which there are at least one and at most `max_rows`.
 ///
 /// # Errors
@@ -276,6 +286,7 @@ pub(super) fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described>
     let (looks, codecs) = (layout.lost_display_settings(), Codecs::of(&layout));
     let renamed = store.hints().columns_renamed().into_iter();
     let (pixels, others) = (looked.pixels, &looked.others);
+    let sites = store.hints().sites.map(SiteTable::summary);
     let info = Info {
         path: store.path().to_owned(),
         format: store.format(),
@@ -299,8 +310,9 @@ pub(super) fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described>
             .then(|| if pixels == 0 { 0.0 } else { bytes_on_disk as f64 * 8.0 / pixels as f64 }),
         pixels_unsupported: unsupported(store),
         rows_sampled: rows,
-        feature_columns: store.hints().feature_names(),
-        sites: store.hints().sites.map(SiteTable::summary),
+        columns: store.hints().feature_names(),
+        layout_preset: sites.as_ref().and_then(preset),
+        sites,
         lacks: store.hints().lacks.to_vec(),
         parts: store.hints().set_parts(),
         plates: count_distinct(store, &[features::PLATE])?,

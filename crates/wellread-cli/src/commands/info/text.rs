@@ -97,9 +97,9 @@ fn say_beside(described: &Described, ui: Ui) {
     if let Some(sizes) = described.pixel_sizes.in_words(described.thing) {
         line(ui, "pixel size", &sizes);
     }
-    if let Some(first) = info.feature_columns.first() {
-        let more = if info.feature_columns.len() > 1 { " …" } else { "" };
-        let columns = counted(info.feature_columns.len(), "column");
+    if let Some(first) = info.columns.first() {
+        let more = if info.columns.len() > 1 { " …" } else { "" };
+        let columns = counted(info.columns.len(), "column");
         line(ui, "features", &format!("{columns} beside the images ({first}{more})"));
     }
     if let Some(labels) = &described.labels {

@@ -203,6 +203,27 @@ fn what_cannot_be_read_says_why() {
     assert!(Database::open(&path, None, &[]).unwrap_err().to_string().contains("is being written"));
 }
 
+/// Rows are counted when a database is opened, and a page that is not one is named by the row that it begins with.
+#[test]
+fn a_damaged_page_is_named_by_its_first_row() {
+    let (_dir, path) = database(
+        "CREATE TABLE Per_Object (ImageNumber INTEGER, x FLOAT, name TEXT);
+         WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1999)
+         INSERT INTO Per_Object SELECT 1, i, printf('cell-%06d', i) FROM n;",
+    );
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.len() / PAGE / 2 * PAGE;
+    let page = String::from_utf8_lossy(&bytes[at..at + PAGE]).into_owned();
+    let rows = page.match_indices("cell-").map(|(at, _)| page[at + 5..at + 11].parse::<usize>().unwrap());
+    let first = rows.min().unwrap();
+    bytes[at..at + PAGE].fill(0);
+    std::fs::write(&path, &bytes).unwrap();
+    let error = Database::open(&path, None, &[]).unwrap_err();
+    assert_eq!((error.path(), error.row_index()), (path.as_path(), Some(first)));
+    assert!(first > 0 && error.cause().ends_with("; in table Per_Object"), "{error}");
+    assert_eq!(error.hint_text(), Some("the file is damaged: copy or export it again"));
+}
+
 #[test]
 fn damaged_files_are_errors() {
     let (_dir, path) = database(CELLPROFILER);

@@ -351,4 +351,20 @@ fn a_folder_with_nothing_but_a_table_says_to_give_the_table() {
     let error = failure(&tables, &options());
     assert!(error.contains("give that file itself"), "{error}");
     assert_eq!(open(tables.join("load_data.csv"), &options()).unwrap().len(), 2);
+    // By the name of its layout the folder is its table, wherever the files lie.
+    let by_name = open(&tables, &layout("cellprofiler")).unwrap();
+    assert_eq!(names(&*by_name), ["b", "a"]);
+    assert_eq!(image(&*by_name, 0), ([1, 2, 1], pixels(&[2, 3])));
+    assert_eq!(by_name.hints().sites.unwrap().summary().layout, "cellprofiler");
+    // Another machine's needs a map of paths.
+    table(&tables, r"C:\data\plate");
+    let error = failure(&tables, &layout("cellprofiler"));
+    assert!(error.contains(r"C:\data\plate\b-ch1.tif is not there"), "{error}");
+    assert!(error.contains("path_map FROM=TO"), "{error}");
+    let path_map = vec![(r"C:\data\plate".to_owned(), images.display().to_string())];
+    let mapped = open(&tables, &OpenOptions { path_map, ..layout("cellprofiler") }).unwrap();
+    assert_eq!(image(&*mapped, 1), ([1, 2, 1], pixels(&[0, 1])));
+    // A folder that has none says so; its images are not opened without one.
+    let error = failure(&images, &layout("cellprofiler"));
+    assert!(error.contains("cellprofiler: needs a folder with a load_data.csv"), "{error}");
 }
