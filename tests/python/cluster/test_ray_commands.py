@@ -142,6 +142,27 @@ def test_models_are_measured_on_nodes_of_a_cluster(cluster, wellread, monkeypatc
     assert not list((tmp_path / "raw").glob("*.nodes"))
 
 
+def test_experiments_are_measured_on_nodes_of_a_cluster(cluster, wellread, monkeypatch, tmp_path):
+    on = on_ray(monkeypatch, cluster)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    repository = tmp_path / "repository"
+    experiments = repository / "configs" / "experiment"
+    experiments.mkdir(parents=True)
+    phase = json.dumps({"samples": "batch_step", "seconds": [0.1, 0.1]})
+    for name in ("e", "f"):
+        (experiments / f"{name}.sh").write_text(f"echo '{phase}' >> \"$WELLREAD_PHASES\"\n")
+    author = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+    for words in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "-m", "e"]):
+        subprocess.run(["git", "-C", str(repository), *author, *words], check=True)
+    table, out = tmp_path / "tasks.csv", tmp_path / "out.json"
+    table.write_text("branch,experiment\nmain,e\nmain,f\n")
+    wellread("tasks", "train", "--config", table, "--output", out, "--repo", repository, "--on", on)
+    entries = json.loads(out.read_text())
+    assert [(entry["experiment"], entry["success"]) for entry in entries] == [("e", True), ("f", True)]
+    host = socket.gethostname()
+    assert all(entry["node"]["host"] == host and entry["node"]["cores"] >= 1 for entry in entries)
+
+
 def test_the_command_refuses_what_nodes_cannot_do(wellread, parquet, tmp_path):
     said = wellread("checksum", parquet, "--on", "slurm", code=2)
     assert "neither ray nor ray:ADDRESS" in said
