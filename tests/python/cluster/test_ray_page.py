@@ -1,5 +1,5 @@
-"""What a new user of a cluster does by one page, docs/howto/ray.md: one line converts a plate, and two machines train
-on the set. Both nodes of torchrun are processes of this machine.
+"""The way of a new user of a cluster by one page, docs/howto/ray.md: one line converts a plate, and two nodes train on
+it. Both nodes of torchrun are processes of this machine.
 """
 
 import os
