@@ -305,6 +305,28 @@ def test_what_nodes_have_read_is_not_read_again_by_the_next_run(cluster, wellrea
     assert json.loads(done.stdout)["passed"] and done.stderr.count("on ray: ") == 1 and kept() == []
     nodes = [line for line in done.stderr.splitlines() if line.startswith("node ")]
     assert nodes and all(re.search(r" [\d.]+ images/s, [\d.]+ images/s a task", line) for line in nodes), nodes
+    # Forty images of each set, and one of several nodes was slow.
+    assert sum(int(re.search(r": (\d+) images? in ", line)[1]) for line in nodes) == 80
+    assert sum(line.endswith(", the slowest") for line in nodes) == (len(nodes) > 1)
+
+
+def test_images_that_are_done_are_told_as_tasks_end(cluster, cells):
+    request = {
+        "command": "checksum", "sets": [{"path": cells["tiff"], "options": {}}], "address": cluster.address,
+        "resume": False,
+    }  # fmt: skip
+    command, pipe = [sys.executable, "-m", "wellread.ray"], subprocess.PIPE
+    # It ends when its stdin does, which stays open until it has answered.
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as process:
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        said = [json.loads(line) for line in process.stdout]
+    *progress, last = said
+    assert process.returncode == 0 and len(json.loads(last["result"][0])) == 40
+    assert progress[0] == {"total": 40}
+    done = [line["done"] for line in progress[1:]]
+    # Each of several tasks says so by itself.
+    assert sum(done) == 40 and len(done) > 3
 
 
 def test_checksums_and_statistics_leave_out_what_cannot_be_read(cluster, wellread, cells, monkeypatch, tmp_path):

@@ -1,5 +1,5 @@
-"""The way of a new user of a cluster by one page, docs/howto/ray.md: one line converts a plate, and two nodes train on
-it. Both nodes of torchrun are processes of this machine.
+"""The way of a new user of a cluster by one page, docs/howto/ray.md: a line converts a plate, two nodes train on it.
+Both nodes of torchrun are processes of this machine.
 """
 
 import os
