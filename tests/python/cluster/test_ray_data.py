@@ -235,6 +235,7 @@ def test_choices_without_sense_are_refused(in_order, parquet):
         ("ome-arrow-dataset", "set-dataset"),
         ("vortex", "set.vortex"),
         ("lance", "set.lance"),
+        ("duckdb", "set.duckdb"),
         ("tiff", "set"),
         ("ome-zarr", "set"),
     ],
