@@ -200,8 +200,9 @@ reference: ## pages of commands, of the Python package and of support, from the 
 	python3 scripts/python-reference.py --write
 	$(WITH_DUCKDB) python3 scripts/support-tables.py "$(WELLREAD)" --write
 
-figures: ## the tables of README.md and docs/peers*.md, from the result files in docs/results
+figures: ## the tables of README.md, docs/peers*.md and docs/scale.md, from the result files in docs/results
 	python3 scripts/figures.py --write
+	python3 benches/scale.py --write docs/scale.md
 
 house: ## lines of each crate, long files, imports in circles (none may be left)
 	@python3 scripts/house.py $(ARGS)

@@ -13,7 +13,8 @@ One cluster of two processors serves all. A round is each variant once, in an or
 to round. Each run is a process of its own, which reads the set twice: at first Ray starts its workers, later they are
 there. Before the rounds each variant runs once unmeasured, and the checksum of every image is compared; of a timed
 read those of one batch are. Each result of a command is compared. A ratio is that of one round; the table has
-medians, with 95 % intervals from six rounds on. `WELLREAD` names the program, `PYTHONPATH` has the package.
+medians, with 95 % intervals from six rounds on. The run before the rounds also tells how much memory a worker of Ray
+holds by itself at most. `WELLREAD` names the program, `PYTHONPATH` has the package.
 
 The script may not be called ray.py: it would be what `import ray` finds.
 """
@@ -43,6 +44,9 @@ LONGEST_S = 3600
 STORE = 2 << 30
 # Time that a command on a cluster may take beyond one process.
 OVERHEAD = 0.15
+# Bytes that a worker of wellread may hold with these sets: three blocks of 64 MiB and 64 MiB of decoded pages, beside
+# Python and its libraries.
+WORKER_MOST = 512 << 20
 TWIN = "wellread parquet"
 
 
@@ -88,20 +92,26 @@ def run_job(job):
 
 
 def rounds(a, variants, once):
-    """Runs each variant unmeasured and then once a round, in turned orders; what each round said. One that fails is
-    left out from then on."""
+    """Runs each variant unmeasured and then once a round, in turned orders; what each round said. The first also has
+    the memory of the unmeasured run. A variant that fails is left out from then on."""
+    import worker_memory
+
+    held = {}
     runs, alive = {name: [] for name in variants}, list(variants)
     for round_ in range(a.rounds + 1):
         turn = round_ % max(1, len(alive))
         for name in alive[turn:] + alive[:turn]:
-            done = {"round": round_, **once(name, round_)}
+            with contextlib.nullcontext() if round_ else worker_memory.watched() as memory:
+                done = {"round": round_, **once(name, round_)}
             said = done.get("error") or ", ".join(f"{s:.2f} s" for s in done["passes_s"])
             print(f"  round {round_}/{a.rounds} {name}: {said}", file=sys.stderr, flush=True)
             if "error" in done:
                 runs[name] = [done]
                 alive.remove(name)
             elif round_:
-                runs[name].append(done)
+                runs[name].append(done | held.pop(name, {}))
+            else:
+                held[name] = {"worker_bytes": memory.most}
     return runs
 
 
@@ -188,6 +198,14 @@ def in_words(verdict, other):
     return f"{verdict.estimate:.2f}{spread} times as fast ({other}){unclear}"
 
 
+def in_megabytes(of, is_ours):
+    """What a worker held at most, and its bound."""
+    held = next((run["worker_bytes"] for run in of if "worker_bytes" in run), 0)
+    if not held:
+        return ""
+    return f"{held / 1e6:.0f}" + (f" (at most {WORKER_MOST / 1e6:.0f})" if is_ours else "")
+
+
 def read_table(found, cpus):
     """The lines of a kind."""
     import judge
@@ -195,14 +213,14 @@ def read_table(found, cpus):
 
     runs, kind = found["runs"], found["kind"]
     lines = [
-        "| reader | images/s per core, first | later | wellread is, of later ones | goal |",
-        "|---|---|---|---|---|",
+        "| reader | images/s per core, first | later | wellread is, of later ones | goal | a worker holds, MB |",
+        "|---|---|---|---|---|---|",
     ]
     twins = paired(runs[TWIN], runs[f"{TWIN}, again"], 1)
     floor = judge.noise_floor([one / other for one, other in zip(*twins, strict=True)])
     for name, of in runs.items():
         if not of or "error" in of[0]:
-            lines.append(f"| {name} | {of[0]['error'] if of else 'not run'} | | | |")
+            lines.append(f"| {name} | {of[0]['error'] if of else 'not run'} | | | | |")
             continue
         rates = [[kind["images"] / s / cpus for s in seconds(of, which)] for which in range(PASSES)]
         first, later = (f"{statistics.median(rate):.0f} ({min(rate):.0f}–{max(rate):.0f})" for rate in rates)
@@ -211,7 +229,8 @@ def read_table(found, cpus):
         if seconds(ours, 1):
             peer, own = paired(of, ours, 1)
             times, goal = in_words(judge.judge(peer, own, floor), COMPARED[name]), kind["goal"]
-        lines.append(f"| {name} | {first} | {later} | {times} | {goal} |")
+        held = in_megabytes(of, name not in COMPARED)
+        lines.append(f"| {name} | {first} | {later} | {times} | {goal} | {held} |")
     return lines
 
 
@@ -219,12 +238,15 @@ def command_table(runs):
     """The lines of the commands."""
     import judge
 
-    lines = ["| command | one process, s | on ray, s | takes longer by | goal |", "|---|---|---|---|---|"]
+    lines = [
+        "| command | one process, s | on ray, s | takes longer by | goal | a worker holds, MB |",
+        "|---|---|---|---|---|---|",
+    ]
     for command in ("convert", "stats"):
         sides = [runs[f"{command}, {place}"] for place in ("one process", "ray")]
         failed = [of[0]["error"] for of in sides if of and "error" in of[0]]
         if failed or not all(sides):
-            lines.append(f"| {command} | {'; '.join(failed) or 'not run'} | | | |")
+            lines.append(f"| {command} | {'; '.join(failed) or 'not run'} | | | | |")
             continue
         one, on_ray = paired(*sides, 0)
         ratios = [b / a for a, b in zip(one, on_ray, strict=True)]
@@ -232,7 +254,9 @@ def command_table(runs):
         spread = f" ({ends[0] - 1:.0%} to {ends[1] - 1:.0%})" if ends else ""
         medians = [f"{statistics.median(of):.2f} ({min(of):.2f}–{max(of):.2f})" for of in (one, on_ray)]
         more = statistics.median(ratios) - 1
-        lines.append(f"| {command} | {medians[0]} | {medians[1]} | {more:.0%}{spread} | at most {OVERHEAD:.0%} |")
+        longer = f"{more:.0%}{spread} | at most {OVERHEAD:.0%}"
+        held = in_megabytes(sides[1], True)
+        lines.append(f"| {command} | {medians[0]} | {medians[1]} | {longer} | {held} |")
     return lines
 
 

@@ -7,13 +7,14 @@
  --FIELD X ───────────────────┴▶ Plan ─┬▶ predict(): the slowest resource, in closed form  scale/scale_plan.py
                                        └▶ simulate(): pieces in queues, event by event     scale/scale_simulation.py
 
-Nothing here is a measurement. The defaults of `Plan` are assumptions, round numbers that stand for no machine.
---local, --remote and --loop put what `wellread bench` measured on yours in their place. It needs nothing but
-Python 3.10.
+No cluster was measured. The defaults of `Plan` are assumptions, round numbers that stand for no machine. The page's
+plan has measured figures of docs/results/ in their place, and --local, --remote and --loop put what `wellread bench`
+measured on yours there. It needs nothing but Python 3.10.
 """
 
 import argparse
 import csv
+import json
 import statistics
 import sys
 from dataclasses import fields, replace
@@ -25,6 +26,11 @@ from scale_plan import KINDS, Plan, predict
 from scale_simulation import simulate
 
 BEGIN, END = "<!-- scale table begin -->", "<!-- scale table end -->"
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+# Measured images: 1080 x 1080 of uint16, in Parquet with Zstandard.
+PIXEL_BYTES = 1080 * 1080 * 2
+# Bytes of the page's set.
+PETABYTE = 1e15
 
 
 def rows_of(folder, table, needs):
@@ -69,6 +75,25 @@ def measured(args):
     return found
 
 
+def published(results=RESULTS):
+    """Fields of a plan from runs that docs/results/ has: the value, and the page that shows the run."""
+
+    def read(name):
+        return json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
+
+    runs = read("remote-b")["links"]["b"]["latencies"]["20"]["runs"]["wellread parquet"]
+    each = median(runs, lambda run: run["loader_bytes_read_per_used"]) * PIXEL_BYTES
+    requests = median(runs, lambda run: run["loader_requests"] / sum(epoch["images"] for epoch in run["epochs"]))
+    tables = read("speed")["speed"]["limits"]
+    [compressed] = [rows["rows"] for rows in tables if rows["side"] == 1080 and "Zstandard" in rows["title"]]
+    [row] = [row for row in compressed if row["format"] == "parquet" and not row["kept"]]
+    # The limit is that of two threads.
+    decode = statistics.median(row["read"]) / 2
+    found = {"bytes_per_image": each, "requests_per_image": requests, "decode_per_s": decode}
+    pages = {name: "speed.md" if name == "decode_per_s" else "peers-remote.md" for name in found}
+    return {name: (float(f"{value:.3g}"), pages[name]) for name, value in found.items()}
+
+
 def span(seconds):
     """Seconds for people."""
     return f"{seconds / 3600:,.1f} h" if seconds >= 3600 else f"{seconds:,.1f} s"
@@ -95,26 +120,37 @@ def table(plan, nodes):
     return lines
 
 
-# What the page shows: a petabyte of images of 4 MB, and what goes wrong on nodes that are many.
-PAGE = Plan(epochs=3, stragglers=0.02, slowdown=1.5, mtbf_s=30 * 86_400.0, cache_bytes=4e12)
+def page_plan(results=RESULTS):
+    """What the page shows: a petabyte as it lies in the bucket, and what goes wrong on nodes that are many."""
+    measured = {name: value for name, (value, _) in published(results).items()}
+    each = measured["bytes_per_image"]
+    return Plan(
+        **measured, written_per_image=each, images=round(PETABYTE / each), piece=48_000, epochs=3, gpu_per_s=1_800.0,
+        bucket_requests_per_s=200_000.0, stragglers=0.02, slowdown=1.5, mtbf_s=30 * 86_400.0, cache_bytes=4e12,
+    )  # fmt: skip
+
+
 PAGE_NODES = (1, 8, 16, 32, 64)
 
 
-def page_table():
+def page_table(plan):
     """The table of docs/scale.md."""
     lines = []
     for kind in KINDS:
-        lines += table(replace(PAGE, workload=kind), PAGE_NODES)[2 if lines else 0 :]
+        lines += table(replace(plan, workload=kind), PAGE_NODES)[2 if lines else 0 :]
     return "\n".join(lines)
 
 
-def assumptions(plan):
-    """A table of the fields that a simulation is of."""
-    lines = ["| field | assumed | what it is |", "|---|---|---|"]
+def assumptions(plan, sources=None):
+    """A table of the fields that a simulation is of; with sources, also of the results that fields are from."""
+    lines = ["| field | value |", "|---|---|"] if sources is None else ["| field | value | from |", "|---|---|---|"]
+    lines = [f"{lines[0]} what it is |", f"{lines[1]}---|"]
     for f in fields(Plan):
         if f.name not in ("workload", "nodes"):
             value = getattr(plan, f.name)
             shown = f"{value:,}" if isinstance(value, int) else f"{value:,.15g}"
+            if sources is not None:
+                shown += f" | {sources.get(f.name, 'assumed')}"
             lines.append(f"| `{f.name}` | {shown} | {f.metadata['help']} |")
     return "\n".join(lines)
 
@@ -123,7 +159,11 @@ def page(text):
     """A page with its tables as they are now."""
     before, rest = text.split(BEGIN, 1)
     _, after = rest.split(END, 1)
-    return f"{before}{BEGIN}\n{page_table()}\n\n{assumptions(PAGE)}\n{END}{after}"
+    sources = {name: f"[measured]({page})" for name, (_, page) in published().items()}
+    sources["written_per_image"] = "as many as are read"
+    sources["images"] = "a petabyte"
+    plan = page_plan()
+    return f"{before}{BEGIN}\n{page_table(plan)}\n\n{assumptions(plan, sources)}\n{END}{after}"
 
 
 def main():

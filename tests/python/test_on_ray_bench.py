@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 BENCHES = Path(__file__).resolve().parents[2] / "benches"
-NAMES = ("judge", "job_process", "page", "ray_loaders", "ray_sets")
+NAMES = ("judge", "job_process", "page", "ray_loaders", "ray_sets", "worker_memory")
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,31 @@ def test_overhead_is_of_pairs_and_what_failed_is_said(bench):
     convert, stats = bench.command_table(of)[2:]
     assert "| 10% (10% to 10%) | at most 15% |" in convert
     assert "no cluster" in stats
+
+
+def test_the_memory_of_a_worker_stands_beside_its_bound(bench):
+    of = found()
+    of["runs"]["wellread parquet"][0]["worker_bytes"] = 300_000_000
+    of["runs"]["read_images (PNG)"][0]["worker_bytes"] = 900_000_000
+    lines = dict(line.strip("| ").split(" | ", 1) for line in bench.read_table(of, 2)[2:])
+    assert lines["wellread parquet"].endswith("| 300 (at most 537)")
+    assert lines["read_images (PNG)"].endswith("| 5 | 900")
+
+
+def test_memory_is_that_of_the_worker_that_holds_most(bench, tmp_path):
+    import worker_memory
+
+    processes = {
+        "1": (b"ray::IDLE\0", 100), "2": (b"ray::wellread.part_task\0", 300), "3": (b"python\0ray::\0", 900),
+        "self": (b"ray::x\0", 900), "5": (b"ray::DashboardAgent   ", 900),
+    }  # fmt: skip
+    for name, (line, kilobytes) in processes.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "cmdline").write_bytes(line)
+        (tmp_path / name / "status").write_text(f"VmRSS:\t5000 kB\nRssAnon:\t{kilobytes} kB\n")
+    # One that has ended.
+    (tmp_path / "4").mkdir()
+    assert worker_memory.held(tmp_path) == 300 << 10
 
 
 def test_every_peer_is_compared_with_a_reader_of_ours(bench):

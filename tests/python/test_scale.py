@@ -1,6 +1,7 @@
 """The model of many nodes, and the simulation that checks it (benches/scale.py): no measurement, and no program."""
 
 import importlib.util
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -141,7 +142,7 @@ def test_no_piece_is_lost_or_done_twice_where_nodes_fail(scale, seed):
 
 
 def test_a_seed_gives_one_result(scale):
-    plan = replace(scale.PAGE, workload="train", images=1_000_000, mtbf_s=20_000.0)
+    plan = replace(scale.page_plan(), workload="train", images=1_000_000, piece=16_000, mtbf_s=20_000.0)
     assert scale.simulate(plan) == scale.simulate(plan)
     assert scale.simulate(plan) != scale.simulate(replace(plan, seed=1))
 
@@ -175,6 +176,31 @@ def test_figures_come_from_results_of_bench(scale, tmp_path):
     (remote / "dataloader.csv").write_text("format,status,num_samples\ntiff,ok,10\n")
     with pytest.raises(ValueError, match="no row has requests, link_bytes"):
         scale.measured(args)
+
+
+def test_the_page_is_of_figures_that_were_measured_here(scale, tmp_path):
+    def row(format, kept, read):
+        return {"format": format, "kept": kept, "read": read}
+
+    runs = [
+        {"loader_requests": n, "loader_bytes_read_per_used": 0.5, "epochs": [{"images": 100}, {"images": 100}]}
+        for n in (400, 500, 900)
+    ]
+    links = {"b": {"latencies": {"20": {"runs": {"wellread parquet": runs}}}}}
+    compressed = [row("tiff", False, [1]), row("parquet", True, [2]), row("parquet", False, [600, 800, 700])]
+    limits = [
+        {"title": "not compressed", "side": 1080, "rows": [row("parquet", False, [5])]},
+        {"title": "compressed (Zstandard 3)", "side": 1080, "rows": compressed},
+    ]
+    for name, document in (("remote-b", {"links": links}), ("speed", {"speed": {"limits": limits}})):
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    plan = scale.page_plan(tmp_path)
+    # Half of 1080 x 1080 x 2 bytes, 500 requests for 200 images, and 700 images of two threads.
+    assert (plan.bytes_per_image, plan.requests_per_image, plan.decode_per_s) == (1_170_000.0, 2.5, 350.0)
+    assert plan.images * plan.bytes_per_image == pytest.approx(1e15, rel=1e-6)
+    text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    for name, (value, page) in scale.published().items():
+        assert f"| `{name}` | {value:,.15g} | [measured]({page}) |" in text
 
 
 def test_the_page_has_the_tables_that_the_script_writes(scale):

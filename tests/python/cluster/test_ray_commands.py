@@ -142,6 +142,27 @@ def test_models_are_measured_on_nodes_of_a_cluster(cluster, wellread, monkeypatc
     assert not list((tmp_path / "raw").glob("*.nodes"))
 
 
+def test_experiments_are_measured_on_nodes_of_a_cluster(cluster, wellread, monkeypatch, tmp_path):
+    on = on_ray(monkeypatch, cluster)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    repository = tmp_path / "repository"
+    experiments = repository / "configs" / "experiment"
+    experiments.mkdir(parents=True)
+    phase = json.dumps({"samples": "batch_step", "seconds": [0.1, 0.1]})
+    for name in ("e", "f"):
+        (experiments / f"{name}.sh").write_text(f"echo '{phase}' >> \"$WELLREAD_PHASES\"\n")
+    author = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+    for words in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "-m", "e"]):
+        subprocess.run(["git", "-C", str(repository), *author, *words], check=True)
+    table, out = tmp_path / "tasks.csv", tmp_path / "out.json"
+    table.write_text("branch,experiment\nmain,e\nmain,f\n")
+    wellread("tasks", "train", "--config", table, "--output", out, "--repo", repository, "--on", on)
+    entries = json.loads(out.read_text())
+    assert [(entry["experiment"], entry["success"]) for entry in entries] == [("e", True), ("f", True)]
+    host = socket.gethostname()
+    assert all(entry["node"]["host"] == host and entry["node"]["cores"] >= 1 for entry in entries)
+
+
 def test_the_command_refuses_what_nodes_cannot_do(wellread, parquet, tmp_path):
     said = wellread("checksum", parquet, "--on", "slurm", code=2)
     assert "neither ray nor ray:ADDRESS" in said
@@ -284,6 +305,28 @@ def test_what_nodes_have_read_is_not_read_again_by_the_next_run(cluster, wellrea
     assert json.loads(done.stdout)["passed"] and done.stderr.count("on ray: ") == 1 and kept() == []
     nodes = [line for line in done.stderr.splitlines() if line.startswith("node ")]
     assert nodes and all(re.search(r" [\d.]+ images/s, [\d.]+ images/s a task", line) for line in nodes), nodes
+    # Forty images of each set, and one of several nodes was slow.
+    assert sum(int(re.search(r": (\d+) images? in ", line)[1]) for line in nodes) == 80
+    assert sum(line.endswith(", the slowest") for line in nodes) == (len(nodes) > 1)
+
+
+def test_images_that_are_done_are_told_as_tasks_end(cluster, cells):
+    request = {
+        "command": "checksum", "sets": [{"path": cells["tiff"], "options": {}}], "address": cluster.address,
+        "resume": False,
+    }  # fmt: skip
+    command, pipe = [sys.executable, "-m", "wellread.ray"], subprocess.PIPE
+    # It ends when its stdin does, which stays open until it has answered.
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as process:
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        said = [json.loads(line) for line in process.stdout]
+    *progress, last = said
+    assert process.returncode == 0 and len(json.loads(last["result"][0])) == 40
+    assert progress[0] == {"total": 40}
+    done = [line["done"] for line in progress[1:]]
+    # Each of several tasks says so by itself.
+    assert sum(done) == 40 and len(done) > 1
 
 
 def test_checksums_and_statistics_leave_out_what_cannot_be_read(cluster, wellread, cells, monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import ray_cluster
 import tifffile
 import wellread as wr
+from own_process import run_alone
 from wellread import ray as wray
 
 ray = pytest.importorskip("ray")
@@ -140,6 +142,46 @@ def test_a_dataset_without_images_that_cannot_be_read_has_their_count(in_order, 
     assert read.count() == 9
 
 
+def hold_no_more_than_is_declared(folder):
+    """Run in a process of its own: what a task reads, and what one writes, of 64 images of 2 MiB each."""
+    from own_process import peak, resident
+    from wellread.ray import _convert, _read_blocks, _sets, _write
+
+    mebibyte = 1 << 20
+
+    def grown(work):
+        before = resident()
+        # The peak begins anew.
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+        work()
+        return (peak() - before) / mebibyte
+
+    # All modules are there by then.
+    assert sum(len(block) for block in _read_blocks.blocks(plan_of(folder), 0, 8)) == 8
+    read = grown(lambda: [len(block) for block in _read_blocks.blocks(plan_of(folder), 0, 64)])
+    # Three blocks of four images.
+    assert read < 3 * 8 + 24, read
+    how = (_sets.recipe(wr.Dataset(folder)), 0, 64, f"{folder}-part", "tiff", _write.options(compression="none"))
+    written = grown(lambda: _convert.part_task((*how, 8 * mebibyte, True, False)))
+    assert written < 8 + 48, written
+
+
+def plan_of(folder):
+    from wellread.ray import _read_blocks, _sets
+
+    return _read_blocks.Plan(_sets.recipe(wr.Dataset(folder)), {"dtype": "stored", "num_workers": 1}, [], 4)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is looked at as Linux tells it")
+def test_a_worker_holds_no_more_than_is_declared(tmp_path):
+    folder = tmp_path / "plate"
+    folder.mkdir()
+    for row in range(64):
+        tifffile.imwrite(folder / f"im{row:02}.tif", np.full((1024, 1024), row, np.uint16))
+    run_alone(hold_no_more_than_is_declared, str(folder))
+
+
 def test_a_process_opens_a_set_once(parquet):
     from wellread.ray import _sets
 
@@ -193,6 +235,7 @@ def test_choices_without_sense_are_refused(in_order, parquet):
         ("ome-arrow-dataset", "set-dataset"),
         ("vortex", "set.vortex"),
         ("lance", "set.lance"),
+        ("duckdb", "set.duckdb"),
         ("tiff", "set"),
         ("ome-zarr", "set"),
     ],

@@ -46,6 +46,11 @@ PROGRAM = """
         while "unlike" in words:
             # Until another program has opened something else, and this one is ended.
             time.sleep(1)
+        if "pair" in words and number < 2:
+            # Until another program has the other part, at the same time.
+            (folder / f"begun-{{number}}").touch()
+            while not (folder / f"begun-{{1 - number}}").exists():
+                time.sleep(0.01)
         once = folder / "once"
         if number == 3 and not once.exists():
             once.touch()
@@ -112,6 +117,19 @@ def test_each_part_is_computed_once(compute):
     images, done, _, _ = compute(parts=[7, 2], actors=1)
     assert images == 8 and done == [(2, 4), (7, 4)]
     assert compute(parts=[])[0] == 0
+
+
+def test_two_models_share_a_gpu(compute, cluster):
+    """Ray counts GPUs that a node says it has; none is looked at here."""
+    node = cluster.add_node(**ray_cluster.NODE, num_gpus=1)
+    try:
+        ray_cluster.wait_for(4)
+        images, done, summary, opened = compute("pair", cpus=0.5, gpus=0.5)
+    finally:
+        cluster.remove_node(node)
+        ray_cluster.wait_for(3)
+    assert images == 40 and done == [(number, 4) for number in PARTS]
+    assert len(summary.nodes) == 1 and json.loads(opened["made_of"])["cuda"] == "0"
 
 
 @pytest.mark.parametrize("how", ["dies", "actor"])

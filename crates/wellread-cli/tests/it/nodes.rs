@@ -306,3 +306,23 @@ fn results_of_unlike_nodes_are_compared_only_when_that_is_asked_for() {
     let args = ["compare", "a.json", "unlike.json", "--", "like.json"];
     assert_eq!(slurm.run("", &args).code, 1);
 }
+
+#[test]
+fn inference_of_unlike_nodes_is_compared_only_when_that_is_asked_for() {
+    let slurm = Slurm::new();
+    let write = |name: &str, host: &str, cores: u64| {
+        let row = json!({"framework": "candle", "model": "resnet50", "batch_size": 1, "device": "cpu", "dtype": "float32",
+            "status": "ok", "node": host, "node_cpu": "Fast 9000", "node_cores": cores, "node_memory_mb": 65536.0});
+        let round = json!({"round": 0, "samples_ns": [1_000_000, 1_000_000], "wall_ns": 2_000_000});
+        let run = json!({"records": [{"row": row, "rounds": [round]}]});
+        std::fs::write(slurm.path(name), run.to_string()).unwrap();
+    };
+    write("a.json", "n1", 8);
+    write("like.json", "n2", 8);
+    write("unlike.json", "n3", 16);
+    assert_eq!(slurm.run("", &["compare", "a.json", "like.json"]).code, 0);
+    let refused = slurm.run("", &["compare", "a.json", "unlike.json"]);
+    assert!(refused.code == 1 && refused.stderr.contains("unlike nodes"), "{}", refused.stderr);
+    let asked = slurm.run("", &["compare", "a.json", "unlike.json", "--assume-same-conditions"]);
+    assert!(asked.code == 0 && asked.stdout.contains("nodes"), "{} {}", asked.stdout, asked.stderr);
+}
