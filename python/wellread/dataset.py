@@ -45,9 +45,9 @@ class Dataset(OpenSet):
             layout. "cellprofiler" reads the folder's ``load_data.csv``, wherever its files lie. "ome-companion" takes
             the files that a ``*.companion.ome`` describes. With ``format``, an image is a file.
         pattern: the pattern of file names, instead of a layout: text, ``{field}`` and ``*`` for anything, such as
-            "{well}_*_{site}_{channel}_001.tif". The fields channel, z and time are axes of an image. Plate, well and
-            site are the columns Metadata_Plate, Metadata_Well and Metadata_Site; other fields are columns of their
-            own names.
+            "{well}_*_{site:d}_{channel:a}_001.tif". A field with ``:d`` fits digits alone, and one with ``:a``
+            letters. The fields channel, z and time are axes of an image. Plate, well and site are the columns
+            Metadata_Plate, Metadata_Well and Metadata_Site; other fields are columns of their own names.
         missing: images that lack one of their files: "error" fails where one is read, "skip" leaves them out, "zero"
             fills the missing part with 0.
         unmatched: files whose names do not fit the chosen layout or pattern: "error" fails, "skip" leaves them out.

@@ -22,9 +22,9 @@ const FINALISTS: usize = 4;
 /// The candidates of a study, measured.
 pub(super) struct Screening {
     /// The figures of all, of few rounds.
-    pub(super) screened: Figures,
+    screened: Figures,
     /// Those that were measured again, by their numbers; none where there was no time.
-    pub(super) finalists: Vec<usize>,
+    finalists: Vec<usize>,
     /// Their figures.
     again: Option<Figures>,
 }
@@ -43,11 +43,12 @@ impl Screening {
         let refs: Vec<&Candidate> = all.iter().collect();
         let pace = study.pace(SCREENING_SHARE, ROUNDS.0);
         let screened = study.measure(("screening formats", 6), &refs, Files::Warm, pace)?;
-        notes.extend(not_measured(all, &screened, unwritten));
         let fastest = screened.batches.best().context("no candidate could be measured")?;
         if !study.has_time_for(RUNS_OF_MEASURING, seconds_of_run(study, &screened, fastest)) {
+            let screening = Self { screened, finalists: vec![], again: None };
+            notes.extend(screening.not_measured(all, unwritten));
             notes.push(format!("more rounds of the fastest formats, and cold files: {NO_TIME}"));
-            return Ok(Self { screened, finalists: vec![], again: None });
+            return Ok(screening);
         }
         let finalists = finalists(all, &screened);
         let chosen: Vec<&Candidate> = finalists.iter().map(|&i| &all[i]).collect();
@@ -55,13 +56,16 @@ impl Screening {
         let again = study.measure(("measuring formats", 5), &chosen, Files::WarmAndCold, pace)?;
         // One that was left out for want of time has no figure at all.
         let mut each = again.batches.values.iter().zip(&again.cold.values);
-        if each.any(|(batches, cold)| !batches.is_empty() && cold.is_empty()) {
+        let is_without_cold = each.any(|(batches, cold)| !batches.is_empty() && cold.is_empty());
+        let screening = Self { screened, finalists, again: Some(again) };
+        notes.extend(screening.not_measured(all, unwritten));
+        if is_without_cold {
             notes.push(
                 "cold files were not measured for all: their pages cannot be dropped from memory there"
                     .to_owned(),
             );
         }
-        Ok(Self { screened, finalists, again: Some(again) })
+        Ok(screening)
     }
 
     /// The figures to choose by. Without more rounds, those of screening must do.
@@ -76,29 +80,47 @@ impl Screening {
             None => all.iter().collect(),
         }
     }
+
+    /// The place of a candidate in the figures of more rounds, where these have one of it.
+    pub(super) fn place_again(&self, candidate: usize) -> Option<usize> {
+        let again = self.again.as_ref()?;
+        let place = self.finalists.iter().position(|&finalist| finalist == candidate)?;
+        (!again.batches.values[place].is_empty()).then_some(place)
+    }
+
+    /// The figures of a candidate and its place in them: those of more rounds where there are some. The set as it is may have
+    /// no others, since it is measured again in any case.
+    pub(super) fn figures_of(&self, candidate: usize) -> Option<(&Figures, usize)> {
+        if let Some(place) = self.place_again(candidate) {
+            return Some((self.figures(), place));
+        }
+        (!self.screened.batches.values[candidate].is_empty()).then_some((&self.screened, candidate))
+    }
+
+    /// Notes about candidates that failed, and one about those that there was no time for, to write or to measure.
+    fn not_measured(&self, all: &[Candidate], unwritten: Vec<String>) -> Vec<String> {
+        let failures = &self.screened.batches.failures;
+        let mut notes = vec![];
+        let mut untried = vec![];
+        for (i, (candidate, failure)) in all.iter().zip(failures).enumerate() {
+            match failure {
+                Some(why) => notes.push(format!("{}: {why}", candidate.name())),
+                None if self.figures_of(i).is_none() => untried.push(candidate.name()),
+                None => {}
+            }
+        }
+        untried.extend(unwritten);
+        if !untried.is_empty() {
+            notes.push(format!("{NO_TIME}: {}", untried.join(", ")));
+        }
+        notes
+    }
 }
 
 /// Seconds of a steady run with one of the candidates that these figures are of.
 pub(super) fn seconds_of_run(study: &Study<'_>, figures: &Figures, at: usize) -> f64 {
     let image = figures.batches.figure(at, |s| s).value;
     batches_of_run(study.how.workers) * study.sample.batch_size as f64 * image
-}
-
-/// Notes about candidates that failed, and one about those that there was no time for, to write or to measure.
-fn not_measured(all: &[Candidate], screened: &Figures, unwritten: Vec<String>) -> Vec<String> {
-    let tries = || all.iter().zip(screened.batches.values.iter().zip(&screened.batches.failures));
-    let failed = |(candidate, (_, why)): (&Candidate, (&Vec<f64>, &Option<String>))| {
-        why.as_ref().map(|why| format!("{}: {why}", candidate.name()))
-    };
-    let left_out = |(candidate, (values, why)): (&Candidate, (&Vec<f64>, &Option<String>))| {
-        (values.is_empty() && why.is_none()).then(|| candidate.name())
-    };
-    let mut notes: Vec<String> = tries().filter_map(failed).collect();
-    let untried: Vec<String> = tries().filter_map(left_out).chain(unwritten).collect();
-    if !untried.is_empty() {
-        notes.push(format!("{NO_TIME}: {}", untried.join(", ")));
-    }
-    notes
 }
 
 /// The set as it is, the fastest of screening, and the smallest.
@@ -115,4 +137,47 @@ fn finalists(all: &[Candidate], screened: &Figures) -> Vec<usize> {
         }
     }
     finalists
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::measure::Series;
+    use super::*;
+    use wellread_store::Compression;
+
+    fn candidate(format: &'static str, compression: Option<Compression>) -> Candidate {
+        Candidate {
+            format,
+            compression,
+            chunk: None,
+            codec: "lz4".to_owned(),
+            pieces: String::new(),
+            write_s: None,
+            images: 100,
+            bytes_per_image: 100.0,
+            path: "x".into(),
+        }
+    }
+
+    fn figures(rounds: &[&[f64]]) -> Figures {
+        let series = || Series::of(rounds.iter().map(|of_one| of_one.to_vec()).collect(), 1);
+        Figures { batches: series(), single: series(), cold: series() }
+    }
+
+    /// The time of screening ended before the turn of the set as it is, and that of more rounds after it.
+    #[test]
+    fn what_was_measured_in_more_rounds_alone_was_tried() {
+        let lz4 = Some(Compression::Lz4);
+        let all = [candidate("tiff", None), candidate("parquet", lz4), candidate("lance", lz4)];
+        let screening = Screening {
+            screened: figures(&[&[], &[2e-5], &[]]),
+            finalists: vec![0, 1],
+            again: Some(figures(&[&[1e-3, 2e-3], &[]])),
+        };
+        let rounds = |i| screening.figures_of(i).map(|(figures, at)| (at, figures.batches.values[at].len()));
+        assert_eq!([0, 1, 2].map(rounds), [Some((0, 2)), Some((1, 1)), None]);
+        assert_eq!([0, 1, 2].map(|i| screening.place_again(i)), [Some(0), None, None]);
+        let notes = screening.not_measured(&all, vec!["vortex default".to_owned()]);
+        assert_eq!(notes, [format!("{NO_TIME}: {}, vortex default", all[2].name())]);
+    }
 }

@@ -11,7 +11,6 @@ use super::choose::{self, ChoiceContext};
 use super::context::{NO_TIME, ROUNDS, RUNS_OF_PREDICTING, Study, section};
 use super::crops;
 use super::loading;
-use super::measure::Figures;
 use super::over_link;
 use super::predict::{self, Prediction};
 use super::screening::{Screening, seconds_of_run};
@@ -259,19 +258,16 @@ fn kept_pages(all: &[Candidate], own: &Open<'_>, sample: &Sample) -> Option<Stri
 
 /// The result of each candidate that was measured: that of more rounds where there are some.
 fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<CandidateResult> {
-    let Screening { screened, finalists, .. } = screening;
     let figures = screening.figures();
     let copy = measure_copy(&LimitSettings::default());
     let delivered = study.sample.delivered_bytes(study.settings.crop);
     let best = figures.batches.best();
-    let is_measured = |figures: &Figures, at: usize| !figures.batches.values[at].is_empty();
-    let measured = all.iter().enumerate().filter(|(i, _)| is_measured(screened, *i));
-    let tried = measured.map(|(i, candidate)| {
-        let place = finalists.iter().position(|&f| f == i).filter(|&at| is_measured(figures, at));
-        let (from, at) = place.map_or((screened, i), |at| (figures, at));
+    let tried = all.iter().enumerate().filter_map(|(i, candidate)| {
+        let (from, at) = screening.figures_of(i)?;
+        let place = screening.place_again(i);
         let images_per_s = from.batches.figure(at, |s| 1.0 / s);
         let versus = place.zip(best).map(|(at, best)| figures.batches.versus(at, best));
-        CandidateResult {
+        Some(CandidateResult {
             name: candidate.name(),
             bytes_of_set: candidate.bytes_per_image * study.sample.of as f64,
             images_per_s,
@@ -283,7 +279,7 @@ fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<Can
             verdict: versus.map_or(Verdict::TooFewData, |v| v.verdict),
             finalist: place.is_some(),
             candidate: candidate.clone(),
-        }
+        })
     });
     tried.collect()
 }

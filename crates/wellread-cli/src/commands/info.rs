@@ -23,7 +23,7 @@ Examples:
   wellread info plate.parquet
   wellread info plate.zarr --level 1 --json
   wellread info plate/Images --layout harmony
-  wellread info images --pattern '{well}_*_{site}_{channel}_001.tif'")]
+  wellread info images --pattern '{well}_*_{site:d}_{channel:a}_001.tif'")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,

@@ -58,19 +58,25 @@ fn a_join_compares_folders() {
     assert!(said.contains("2 of 2 images have a profile") && !said.contains("note: profiles name"), "{said}");
 }
 
-#[test]
-fn a_join_takes_the_columns_named_and_suggests_the_one_meant() {
-    let dir = tempfile::tempdir().unwrap();
-    let set = dir.path().join("set");
-    generate(&set, 3, &["--formats", "tiff"]);
-    let tiff = set.join("tiff");
-    let mut names: Vec<String> = fs::read_dir(&tiff)
+/// The names of the TIFF files of a folder.
+fn tiff_names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
         .unwrap()
         .flatten()
         .map(|entry| entry.file_name().to_str().unwrap().to_owned())
         .filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "tif" || ending == "tiff"))
         .collect();
     names.sort_unstable();
+    names
+}
+
+#[test]
+fn a_join_takes_the_columns_named_and_suggests_the_one_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let tiff = set.join("tiff");
+    let names = tiff_names(&tiff);
     let mut profiles = Table::new("profiles");
     for (i, name) in names.iter().enumerate() {
         profiles.push(row![
@@ -113,6 +119,26 @@ fn a_join_takes_the_columns_named_and_suggests_the_one_meant() {
         "{}",
         wrong.stderr
     );
+}
+
+#[test]
+fn columns_are_no_compressed_pixels() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let tiff = set.join("tiff");
+    // More bytes of columns than of pixels, as where features of CellProfiler stand beside crops.
+    let features: Vec<String> = (0..2000).map(|i| format!(",Cells_Texture_InfoMeas1_{i}")).collect();
+    let mut lines = vec![format!("FileName{}", features.concat())];
+    lines.extend(tiff_names(&tiff).into_iter().map(|name| name + &",0.5".repeat(features.len())));
+    let table = dir.path().join("profiles.csv");
+    fs::write(&table, lines.join("\n")).unwrap();
+    let zarr = dir.path().join("set.zarr");
+    json(&["convert", arg(&tiff), arg(&zarr), "--join", arg(&table), "--on", "FileName"]);
+    let columns = fs::metadata(zarr.join("OME/wellread-columns.parquet")).unwrap().len();
+    let info = json(&["info", arg(&zarr)]);
+    assert!(columns > info["bytes_of_pixels"].as_u64().unwrap(), "{columns} of {info}");
+    assert!(info["notes"].is_null(), "{info}");
 }
 
 #[test]

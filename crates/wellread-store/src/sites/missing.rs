@@ -8,6 +8,10 @@ use crate::words::counted;
 /// Most sites that are named.
 const NAMED: usize = 5;
 
+/// The message about a pattern that leaves no site whole.
+const DOUBT: &str = "the pattern leaves no site whole, and may divide names otherwise than is meant ({site:d} fits digits \
+                     alone, {channel:a} letters)";
+
 /// The sites of a set that are not all there.
 #[derive(Debug, Default)]
 pub(super) struct Incomplete {
@@ -35,6 +39,11 @@ impl Incomplete {
             }
         }
         found
+    }
+
+    /// The doubt about a pattern that leaves none of several sites whole. The layout of a pattern is that pattern in quotes.
+    pub fn doubt(&self, layout: &str) -> Option<&'static str> {
+        (layout.starts_with('"') && self.sites > 1 && self.count == self.sites).then_some(DOUBT)
     }
 
     /// In a sentence; `None` where all sites are whole.

@@ -82,10 +82,9 @@ pub(super) fn opened(
         let whole = whole_sites(&grouped);
         if whole.is_empty() {
             let cause = format!("no site has all of its files: {}", incomplete.first.join("; "));
-            let zero = option_as("missing", "zero");
-            return Err(Error::new(path, cause)
-                .hint(format_args!("{zero} reads the missing part as 0"))
-                .choice());
+            let zero = format!("{} reads the missing part as 0", option_as("missing", "zero"));
+            let hints: Vec<&str> = incomplete.doubt(&layout).into_iter().chain([zero.as_str()]).collect();
+            return Err(Error::new(path, cause).hint(hints.join("; ")).choice());
         }
         only(grouped, &whole)
     } else {
@@ -201,18 +200,22 @@ impl SitesStore {
         Ok(Arc::clone(known().entry(folder.to_owned()).or_insert(details)))
     }
 
+    /// The doubt about the pattern, where it leaves no site whole.
+    fn doubt(&self) -> Option<&'static str> {
+        self.origin.incomplete.doubt(&self.origin.layout)
+    }
+
     /// The error of a site that lacks planes.
     fn incomplete(&self, row: usize, planes: &[u32]) -> Error {
         let name = self.grouped.names.get(row).map_or("", String::as_str);
         let lacks = lacking(&self.grouped, planes);
-        Error::new(self.path(), format_args!("{name} has no {lacks}"))
-            .row(row)
-            .hint(format_args!(
-                "{} leaves such sites out, {} reads the missing part as 0",
-                option_as("missing", "skip"),
-                option_as("missing", "zero")
-            ))
-            .choice()
+        let zero = format!("{} reads the missing part as 0", option_as("missing", "zero"));
+        let hint = match self.doubt() {
+            // Nothing would be left without these sites.
+            Some(doubt) => format!("{doubt}; {zero}"),
+            None => format!("{} leaves such sites out, {zero}", option_as("missing", "skip")),
+        };
+        Error::new(self.path(), format_args!("{name} has no {lacks}")).row(row).hint(hint).choice()
     }
 
     /// One request as requests of files, and the parts of it that are missing.
@@ -421,11 +424,12 @@ impl FeatureTable for SitesStore {
 impl SiteTable for SitesStore {
     fn summary(&self) -> SiteSummary {
         let Incomplete { count, planes, .. } = self.origin.incomplete;
+        let lacks = self.origin.incomplete.sentence(self.origin.missing);
         SiteSummary {
             layout: self.origin.layout.clone(),
             files_per_site: self.grouped.planes_of_site(),
             channels: self.grouped.channels.clone(),
-            missing: self.origin.incomplete.sentence(self.origin.missing).into_iter().collect(),
+            missing: lacks.into_iter().chain(self.doubt().map(str::to_owned)).collect(),
             incomplete: count,
             planes_missing: planes,
             left_out: if self.origin.missing == Missing::Skip { count } else { 0 },

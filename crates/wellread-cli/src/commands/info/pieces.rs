@@ -5,8 +5,17 @@ use std::path::{Path, PathBuf};
 use wellread_store::words::counted;
 use wellread_store::{Error, StoreLayout, registry, without_checksum};
 
-/// Names of files of metadata beside chunks.
-const ZARR_METADATA: [&str; 5] = ["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
+/// Names of files beside chunks: metadata, and the names and columns of a set of OME-Zarr.
+const BESIDE_PIXELS: [&str; 8] = [
+    "zarr.json",
+    ".zarray",
+    ".zattrs",
+    ".zgroup",
+    ".zmetadata",
+    "METADATA.ome.xml",
+    "wellread-columns.parquet",
+    "wellread-names.json",
+];
 
 /// How pixels are compressed.
 #[derive(serde::Serialize)]
@@ -76,7 +85,7 @@ fn codec_in_words(codec: &str) -> String {
 pub(super) struct Pieces {
     /// Bytes of the pixels in their pieces without a codec: chunks are whole also where the image ends within them.
     pub plain: u64,
-    /// Bytes that the pieces have in files, without metadata and without other levels of a pyramid.
+    /// Bytes that the pieces have in files, without metadata, columns and other levels of a pyramid.
     pub stored: u64,
 }
 
@@ -109,15 +118,17 @@ fn percent(share: f64) -> String {
 
 /// Bytes of those of `files` that hold pixels.
 pub(super) fn bytes_of_pieces(files: &[PathBuf]) -> Outcome<u64> {
-    let is_metadata = |file: &Path| {
-        file.file_name().is_some_and(|name| ZARR_METADATA.iter().any(|metadata| name == *metadata))
-    };
     let mut sum = 0;
-    for file in files.iter().filter(|file| !is_metadata(file)) {
+    for file in files.iter().filter(|file| !is_beside_pixels(file)) {
         sum +=
             wellread_store::place::metadata(file).map_err(|e| Error::io(file, "cannot look at", &e))?.length;
     }
     Ok(sum)
+}
+
+/// Whether a file has something else than pixels.
+fn is_beside_pixels(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| BESIDE_PIXELS.iter().any(|own| name == *own))
 }
 
 /// Bytes of an image of this shape in whole chunks, where `layout` has some; of a pixel of so many bytes.
@@ -130,6 +141,18 @@ pub(super) fn bytes_in_chunks(shape: [usize; 5], pixel: usize, layout: &StoreLay
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_and_metadata_are_no_pixels() {
+        for beside in
+            ["s.zarr/OME/wellread-columns.parquet", "s/zarr.json", "s/.zarray", "s/OME/METADATA.ome.xml"]
+        {
+            assert!(is_beside_pixels(Path::new(beside)), "{beside}");
+        }
+        for pixels in ["s.zarr/0/0/c/0/1/0/0/0", "s.zarr/0/0/0.1.0.0.0", "a.ome.tiff", "plate.parquet"] {
+            assert!(!is_beside_pixels(Path::new(pixels)), "{pixels}");
+        }
+    }
 
     #[test]
     fn a_checksum_is_no_codec() {

@@ -1,7 +1,7 @@
 //! Sites that lack files.
 
-use super::{failure, image, names, options, pixels, with_missing, write};
-use wellread_store::{Missing, open, read_image};
+use super::{failure, image, names, options, pattern, pixels, with_missing, write};
+use wellread_store::{Missing, OpenOptions, open, read_image};
 
 const FILES: [&str; 5] = [
     "r01c01f01p01-ch2sk1fk1fl1.tiff",
@@ -62,4 +62,42 @@ fn no_whole_site_is_an_error_where_they_are_skipped() {
         "{error}"
     );
     assert!(error.contains("(hint: missing zero reads the missing part as 0)"), "{error}");
+}
+
+#[test]
+fn a_pattern_that_leaves_no_site_whole_is_doubted() {
+    let dir = tempfile::tempdir().unwrap();
+    write(
+        dir.path(),
+        &[
+            "B7_01_1_3_DAPI_001.tif",
+            "B7_01_2_3_GFP_001.tif",
+            "D6_01_1_2_DAPI_001.tif",
+            "D6_01_2_2_GFP_001.tif",
+        ],
+    );
+    // The number of the channel is taken for the site.
+    let wrong = pattern("{well}_*_{site}_{channel}_001.tif");
+    let doubt = "the pattern leaves no site whole, and may divide names otherwise than is meant";
+    let store = open(dir.path(), &wrong).unwrap();
+    let missing = store.hints().sites.unwrap().summary().missing;
+    assert!(missing[0].starts_with("4 sites of 4 lack files: B7_1 has no "), "{missing:?}");
+    assert!(missing[1].starts_with(doubt) && missing[1].contains("{channel:a} letters"), "{missing:?}");
+    // To leave sites out would leave none.
+    let error = read_image(&*store, 0).unwrap_err();
+    let hint = error.hint_text().unwrap();
+    assert!(hint.starts_with(doubt) && hint.contains("missing zero") && !hint.contains("skip"), "{hint}");
+    let skipped = failure(dir.path(), &OpenOptions { missing: Missing::Skip, ..wrong });
+    assert!(skipped.contains(doubt), "{skipped}");
+    // As that message and the help of `wellread info` write it.
+    let store = open(dir.path(), &pattern("{well}_*_{site:d}_{channel:a}_001.tif")).unwrap();
+    assert_eq!(names(&*store), ["B7_3", "D6_2"]);
+    assert!(store.hints().sites.unwrap().summary().missing.is_empty());
+    // Where one site is whole, the pattern is as it should be.
+    std::fs::remove_file(dir.path().join("D6_01_2_2_GFP_001.tif")).unwrap();
+    let store = open(dir.path(), &pattern("{well}_*_{site:d}_{channel:a}_001.tif")).unwrap();
+    assert_eq!(
+        store.hints().sites.unwrap().summary().missing,
+        ["1 site of 2 lacks files: D6_2 has no GFP (missing skip|zero)"]
+    );
 }
