@@ -82,6 +82,8 @@ class Dataset(OpenSet):
     _left_out: Sequence[tuple[str, str]] = ()
     # A name in the joined table whose folders are not those that the images lie in.
     _elsewhere: str | None = None
+    # A column of the table that has the images in another order, where rows were taken in theirs.
+    _other_order: str | None = None
     # What makes this set of others, where it is some rows of one or several together, and of what.
     _made: tuple[Callable[..., Dataset], tuple[Any, ...]] | None = None
 
@@ -389,7 +391,8 @@ class Dataset(OpenSet):
                 without endings and folders. ``wellread convert --join`` finds rows by the same rule. Times pair by
                 their value in time, in any unit; a time against a number is an error. A UserWarning tells of folders
                 that the images do not lie in. The index of a pandas frame is a column by its name, or "index" if it
-                has none. By default the table has one row per image, in their order.
+                has none. By default the table has one row per image, in their order. A UserWarning tells of a column
+                that has the images in another one.
             unmatched: images without a row: "error" fails, "null" gives them nulls. It is an error in any case if no
                 image has a row.
 
@@ -413,6 +416,13 @@ class Dataset(OpenSet):
                 f"{self._label()}: the table names folders that the images do not lie in, such as "
                 f"{dataset._elsewhere}: the rest of the names matched. If these are other images of the same names, "
                 "the columns are wrong",
+                stacklevel=2,
+            )
+        if dataset._other_order is not None:
+            column = dataset._other_order
+            warnings.warn(
+                f"{self._label()}: the table's column {column!r} has the images in another order than the set. Without "
+                f"on=, its rows went to the images in the set's order: on={column!r} gives each image its own row",
                 stacklevel=2,
             )
         return dataset
@@ -483,9 +493,10 @@ def _cells_of(images: Dataset, table: Any, choices: dict[str, Any], masks: Datas
 def _with_columns(images: Dataset, table: Any, on: list[str], unmatched: str) -> Dataset:
     dataset = _beside(images, images._options, images._cut)
     dataset._joined = (images, table, on, unmatched)
-    dataset._native, dataset._left_out, dataset._elsewhere = images._native.with_columns(
+    dataset._native, dataset._left_out, doubts = images._native.with_columns(
         table.__arrow_c_stream__(), on, unmatched == "null"
     )
+    dataset._elsewhere, dataset._other_order = doubts
     dataset._length, dataset._model = len(dataset._native), images._model
     return dataset
 

@@ -169,6 +169,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         dtype: TensorDtype | torch.dtype = "float32",
         **options: Unpack[OpenOptions],
     ) -> None:
+        _check.known("wellread.torch.Dataset", options, OpenOptions.__annotations__, LoaderChoices.__annotations__)
         self._images = _opened(dataset, options)
         if transform is not None and not callable(transform):
             raise TypeError(f"transform must be callable, not {type(transform).__name__}")

@@ -533,6 +533,26 @@ def test_names_of_files_tell_images(labelled):
         ds.with_columns(others, on="Image_FileName_DNA", unmatched="null")
 
 
+def test_a_table_with_the_images_in_another_order_is_warned_of(labelled):
+    ds = wr.Dataset(labelled)
+    files = [f"{ds.name(row)}.tiff" for row in range(40)]
+    table = pa.table({"file": files[::-1], "order": list(range(40))})
+    told = "the table's column 'file' has the images in another order than the set.*on='file' gives each image its own"
+    with pytest.warns(UserWarning, match=told):
+        both = ds.with_columns(table)
+    assert both.column("order").tolist() == list(range(40)), "without on= the order counts"
+    # Wells of the images, each of which has one.
+    plate = ds.select([0, 10, 20, 30])
+    with pytest.warns(UserWarning, match="column 'well' has the images in another order"):
+        plate.with_columns(plan(("A03", "A01", "A02", "A00")))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pickle.loads(pickle.dumps(both)).column("order").tolist() == list(range(40))
+        assert ds.with_columns(table, on="file").column("order").tolist() == list(range(40))[::-1]
+        assert ds.with_columns(pa.table({"file": files, "order": list(range(40))})).column("order")[39] == 39
+        plate.with_columns(plan())
+
+
 def test_names_that_are_of_several_folders_are_refused_and_other_folders_told(tmp_path):
     for plate in ("P1", "P2"):
         (tmp_path / "screen" / plate).mkdir(parents=True)

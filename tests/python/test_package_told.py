@@ -89,3 +89,16 @@ def test_a_dataset_that_is_left_at_the_end_of_the_process_says_nothing(parquet):
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
     assert "_epochs" not in done.stderr and "unclosed file" not in done.stderr, done.stderr
+
+
+def test_arguments_of_the_loader_are_told_from_those_of_a_set(parquet):
+    """The error said that a path would take them. None does."""
+    told = r"wellread.torch.Dataset\(\) got an unexpected keyword argument "
+    for dataset in (parquet, wr.Dataset(parquet)):
+        for name, value in {"crop": 32, "normalize": "image", "num_workers": 2, "targets": parquet}.items():
+            with pytest.raises(TypeError, match=f"{told}'{name}', which wellread.DataLoader takes"):
+                wellread.torch.Dataset(dataset, **{name: value})
+        with pytest.raises(TypeError, match=f"{told}'transforms'$"):
+            wellread.torch.Dataset(dataset, transforms=None)
+    with pytest.raises(TypeError, match="cache: only where a path is given"):
+        wellread.torch.Dataset(wr.Dataset(parquet), cache="none")

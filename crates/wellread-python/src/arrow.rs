@@ -201,8 +201,9 @@ pub(crate) fn some_batches(stream: FFI_ArrowArrayStream) -> Result<Vec<RecordBat
 }
 
 /// A set with the columns of a table in memory beside its images. Also the names of the columns that are left out and
-/// what they hold. A name in the table whose folders are not those of its image comes last.
-pub(crate) type WithTable<D> = (D, Vec<(String, &'static str)>, Option<String>);
+/// what they hold. Two doubts come last: a name in the table whose folders are not those of its image, or a column that
+/// has another order.
+pub(crate) type WithTable<D> = (D, Vec<(String, &'static str)>, [Option<String>; 2]);
 
 /// A set with the columns of a table in memory beside its images, which are told by the columns `on`, or by their order.
 pub(crate) fn with_columns(
@@ -215,8 +216,9 @@ pub(crate) fn with_columns(
     let stream = taken(capsule)?;
     dataset.run_interruptible(py, Activity::Choosing, move |dataset, _| {
         let batches = some_batches(stream)?;
-        let JoinedColumns { columns, other_folder } = joined(dataset.store(), &batches, &on, nulls)?;
+        let JoinedColumns { columns, other_folder, other_order } =
+            joined(dataset.store(), &batches, &on, nulls)?;
         let left_out = left_out(&batches).into_iter().map(|column| (column.name, column.why)).collect();
-        Ok((dataset.with_columns(columns)?, left_out, other_folder))
+        Ok((dataset.with_columns(columns)?, left_out, [other_folder, other_order]))
     })
 }

@@ -144,7 +144,7 @@ impl Dataset {
     }
 
     /// The same images with the columns of an Arrow stream beside them. Also the names of the columns that are left
-    /// out and what they hold. A name in the table whose folders are not those of its image comes last.
+    /// out and what they hold. The doubts about its rows come last.
     fn with_columns(
         &self,
         py: Python<'_>,
@@ -152,9 +152,8 @@ impl Dataset {
         on: Vec<String>,
         nulls: bool,
     ) -> PyResult<crate::arrow::WithTable<Self>> {
-        let (beside, left_out, other_folder) =
-            crate::arrow::with_columns(py, &self.opened, stream, on, nulls)?;
-        Ok((Self::new(beside), left_out, other_folder))
+        let (beside, left_out, doubts) = crate::arrow::with_columns(py, &self.opened, stream, on, nulls)?;
+        Ok((Self::new(beside), left_out, doubts))
     }
 
     /// Some rows, in this order, as a set.

@@ -136,6 +136,20 @@ fn a_column_that_images_lack_holds_their_names() {
 }
 
 #[test]
+fn a_column_that_has_the_images_in_another_order_is_told() {
+    let other_order = |column: &str, values: &[&str]| {
+        let table = batch(vec![("dose", numbers(&[2, 0, 1])), (column, texts(values))]);
+        super::joined(&images(), &[table], &[], false).unwrap().other_order
+    };
+    let names = ["image-2.tif", "image-0.tif", "image-1.tif"];
+    assert_eq!(other_order("FileName", &names).as_deref(), Some("FileName"));
+    assert_eq!(other_order("FileName", &["image-0", "image-1", "image-2"]), None, "their order");
+    assert_eq!(other_order("nearest", &names), None, "a column of something else");
+    assert_eq!(other_order("FileName", &["image-1", "image-0", "image-1"]), None, "not a row for each");
+    assert_eq!(other_order("well", &["A01", "B02", "A01"]), None, "two images of one well");
+}
+
+#[test]
 fn names_that_are_one_number_are_refused() {
     let table = batch(vec![("index", texts(&["12"])), ("dose", numbers(&[2]))]);
     let called = |names: &[&str]| Named(batch(vec![("called", texts(names))]));
