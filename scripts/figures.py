@@ -71,7 +71,7 @@ ROWS = (
     ({"pylance": f"{SAME}; the peer unpacks lists", "pylance-bare": OWN}, "wellread:images.lance"),
 )  # fmt: skip
 HEAD = (
-    "| 24 images of one channel, 1080 x 1080 `uint16`: speed of wellread over that of the peer | first epoch "
+    "| {} images of one channel, 1080 x 1080 `uint16`: speed of wellread over that of the peer | first epoch "
     "| later epochs | what to know |"
 )
 UNCLEAR = "no verdict: the interval reaches into this noise floor, or holds 1"
@@ -143,7 +143,7 @@ def readme_table(peers, plates):
         return peers_page.WITHDRAWN_RULES
     (measured,) = [one for one in peers["sets"] if one["name"] == SET]
     phases = {phase: peers_page.judged(measured, phase) for phase in peers_page.PHASES}
-    lines = [HEAD, "|---|---|---|---|"]
+    lines = [HEAD.format(measured["title"].split()[0]), "|---|---|---|---|"]
     for ways, ours in ROWS:
         peer = closest(phases["later"], ways, ours)
         of_peer = [one for rows in phases.values() for one in rows if (one["peer"], one["ours"]) == (peer, ours)]
