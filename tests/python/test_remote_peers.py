@@ -1,4 +1,4 @@
-"""What `convert` wrote into a bucket, read there by others: zarr-python by obstore, pylance, pyarrow.
+"""Others read in a bucket what `convert` wrote there: zarr-python by obstore, pylance, pyarrow.
 
 The bucket is moto's. Each library reads every image, by its own client of S3.
 """
