@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -177,15 +179,41 @@ def test_a_proxy_that_fails_before_a_server_that_does_not_changes_no_pixel(loopb
         assert between.stats()["requests"] >= server.stats()["requests"] > 0
 
 
+def of_lab(endpoint):
+    """An environment that leads to an endpoint, past all proxies."""
+    env = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return env | {
+        "AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "lab", "AWS_SECRET_ACCESS_KEY": "lab-secret",
+        "AWS_REGION": "us-east-1", "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C goes to all processes of a console")
+@pytest.mark.parametrize("command", ["info", "checksum", "convert", "stats", "doctor"])
+def test_ctrl_c_ends_a_command_whose_request_hangs(command, tmp_path):
+    """Nothing else ends it in time: the server never answers, and the client waits for longer than the test."""
+    address = "s3://plates/a.parquet"
+    words = {"convert": [address, tmp_path / "copy.parquet"], "doctor": ["--data", address]}.get(command, [address])
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(HANGS)
+        env = of_lab(f"http://127.0.0.1:{listener.getsockname()[1]}") | {"WELLREAD_TIMEOUT": str(4 * HANGS)}
+        with subprocess.Popen([binary, command, *words], stderr=subprocess.PIPE, text=True, env=env) as process:
+            try:
+                connection, _ = listener.accept()
+                with connection:
+                    assert b"/plates" in connection.recv(4096)
+                    process.send_signal(signal.SIGINT)
+                    said = process.communicate(timeout=HANGS)[1]
+            finally:
+                process.kill()
+    assert process.returncode == 130 and "interrupted" in said, said
+
+
 @pytest.mark.parametrize("address", ["http://nobody.invalid/plates/a.parquet", "s3://plates/a.parquet"])
 def test_a_host_that_nobody_knows_is_an_error_that_names_address_and_cause(address):
     binary = os.environ.get("WELLREAD") or shutil.which("wellread")
-    env = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    env |= {
-        "AWS_ENDPOINT_URL": "http://lab:a-word@nobody.invalid", "AWS_ACCESS_KEY_ID": "lab",
-        "AWS_SECRET_ACCESS_KEY": "lab-secret", "AWS_REGION": "us-east-1", "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "WELLREAD_ATTEMPTS": "2",
-    }  # fmt: skip
+    env = of_lab("http://lab:a-word@nobody.invalid") | {"WELLREAD_ATTEMPTS": "2"}
     done = subprocess.run([binary, "info", address], capture_output=True, text=True, timeout=HANGS, env=env)
     assert done.returncode == 1 and address in done.stderr, done.stderr
     # A machine whose name server does not answer cannot say more than the second.
