@@ -5,7 +5,7 @@
 use crate::copying::is_copying;
 use crate::gate::{pass, pass_round};
 use crate::pages;
-use crate::request::{Answer, Request};
+use crate::request::{Answer, Request, decoded};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io::{self, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -326,7 +326,7 @@ fn store(request: &Request) -> Answer {
         if let Some(code) = late(request) {
             return Answer::error(200, code);
         }
-        let Some(bytes) = get(&source.trim_start_matches('/').replace("%20", " ")) else {
+        let Some(bytes) = get(&decoded(source.trim_start_matches('/'))) else {
             return Answer::error(404, "NoSuchKey");
         };
         put(&request.path, &bytes);
