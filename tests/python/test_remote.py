@@ -524,6 +524,18 @@ def few(s3, wellread, tmp_path_factory):
     return local, put(s3, local, "few.ome.zarr")
 
 
+def test_bench_measures_a_loader_whose_ranges_are_kept_on_disk(few, wellread, tmp_path):
+    _, address = few
+    cache, out = f"disk:{tmp_path / 'cache'}:1GiB", tmp_path / "results"
+    wellread("bench", "dataloader", "--input", address, "--in-place", "--repeats", 1, "--batch-sizes", 4,
+             "--workers", 0, "--no-cold", "--loader-cache", cache, "--out", out)  # fmt: skip
+    rows = pq.read_table(out / "dataloader.parquet").to_pylist()
+    assert rows and all(row["status"] == "ok" and row["verified"] for row in rows)
+    # An object for each image, and its metadata.
+    blocks = [path for path in (tmp_path / "cache").rglob("*-*") if path.parent.name != "cache"]
+    assert len(blocks) >= 24
+
+
 def test_doctor_says_what_the_link_gives_and_no_secret(few, endpoint, wellread):
     local, address = few
     options = ("--rounds", 1, "--time-budget", 5)
