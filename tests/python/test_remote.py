@@ -497,6 +497,9 @@ def test_bench_has_the_limit_of_the_link_and_what_went_over_it(s3, wellread, tmp
         assert row["bytes_read_per_used"] > 0 and row["limit_link_per_s"] > 0
         assert row["limit_read_per_s"] is None, "reading alone waits for the link too"
         assert row["bound_by"] in ("link", "widening and scaling", "limit not valid")
+    report = (out / "report.html").read_text()
+    for column in ("requests over the link", "read amplification", "waiting for the link, all threads"):
+        assert column in report, column
     # Neither tables, the report, the timeline nor the record of the command.
     files = [file for file in out.rglob("*") if file.is_file()]
     assert len(files) > 2 and not [file for file in files if SECRET.encode() in file.read_bytes()]
