@@ -93,6 +93,15 @@ def test_commands_say_of_a_bucket_what_they_say_of_a_folder(sets, wellread):
         assert stats[0]["channels"] == stats[1]["channels"], name
 
 
+def test_pictures_and_comparisons_are_those_of_the_folder(sets, wellread, tmp_path):
+    for name, (local, address) in sets.items():
+        pictures = [tmp_path / f"{name}-{side}.png" for side in ("here", "there")]
+        for path, picture in zip((local, address), pictures, strict=True):
+            wellread("view", path, "--row", 2, "--out", picture)
+        assert pictures[0].read_bytes() == pictures[1].read_bytes(), name
+        assert wellread("verify", local, "--against", address)["passed"], name
+
+
 def test_a_set_is_converted_into_a_bucket_and_out_of_it(sets, s3, wellread, tmp_path):
     local, address = next(iter(sets.values()))
     converted = f"{address.split('/')[3]}-converted/"
@@ -382,6 +391,24 @@ def test_processes_read_on(sets, method):
     np.testing.assert_array_equal(of_a_child(method, first_pixels, address), want)
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_of_torch_deliver_the_batches_of_the_folder(few, method):
+    """The DataLoader is torch's own, and this process has read the dataset before."""
+    import torch
+    import wellread.torch
+
+    def batches(path, **options):
+        dataset = wellread.torch.Dataset(path)
+        dataset[0]
+        order = torch.randperm(len(dataset), generator=torch.Generator().manual_seed(3)).tolist()
+        return list(torch.utils.data.DataLoader(dataset, batch_size=5, sampler=order, **options))
+
+    local, address = few
+    here = batches(local)
+    there = batches(address, num_workers=2, multiprocessing_context=method)
+    assert len(here) == len(there) == 5 and all(map(torch.equal, here, there))
+
+
 def test_an_open_set_is_read_in_a_forked_process(sets):
     for name, (_, address) in sets.items():
         opened = wr.Dataset(address)
@@ -470,9 +497,25 @@ def test_bench_has_the_limit_of_the_link_and_what_went_over_it(s3, wellread, tmp
         assert row["bytes_read_per_used"] > 0 and row["limit_link_per_s"] > 0
         assert row["limit_read_per_s"] is None, "reading alone waits for the link too"
         assert row["bound_by"] in ("link", "widening and scaling", "limit not valid")
+    report = (out / "report.html").read_text()
+    for column in ("requests over the link", "read amplification", "waiting for the link, all threads"):
+        assert column in report, column
     # Neither tables, the report, the timeline nor the record of the command.
     files = [file for file in out.rglob("*") if file.is_file()]
     assert len(files) > 2 and not [file for file in files if SECRET.encode() in file.read_bytes()]
+
+
+def test_bench_storage_reads_files_over_the_link_and_none_cold(few, wellread, tmp_path):
+    _, address = few
+    wellread("bench", "storage", "--input", address, "--in-place", "--repeats", 1, "--out", tmp_path / "results")
+    rows = pq.read_table(tmp_path / "results" / "storage.parquet").to_pylist()
+    read = {(row["operation"], row["cache"]): row for row in rows if row["operation"] != "write"}
+    for (_, cache), row in read.items():
+        if cache == "warm":
+            assert row["status"] == "ok" and row["verified"], row
+        else:
+            assert row["status"] == "unavailable" and "lies behind a network" in row["reason"], row
+    assert {("read_files", cache) for cache in ("warm", "cold", "direct")} <= read.keys()
 
 
 @pytest.fixture(scope="module")
@@ -482,6 +525,18 @@ def few(s3, wellread, tmp_path_factory):
     made = wellread("generate", folder, "--images", 24, "--size", "64x64", "--formats", "ome-zarr")
     local = Path(made["written"][0]["path"])
     return local, put(s3, local, "few.ome.zarr")
+
+
+def test_bench_measures_a_loader_whose_ranges_are_kept_on_disk(few, wellread, tmp_path):
+    _, address = few
+    cache, out = f"disk:{tmp_path / 'cache'}:1GiB", tmp_path / "results"
+    wellread("bench", "dataloader", "--input", address, "--in-place", "--repeats", 1, "--batch-sizes", 4,
+             "--workers", 0, "--no-cold", "--loader-cache", cache, "--out", out)  # fmt: skip
+    rows = pq.read_table(out / "dataloader.parquet").to_pylist()
+    assert rows and all(row["status"] == "ok" and row["verified"] for row in rows)
+    # An object for each image, and its metadata.
+    blocks = [path for path in (tmp_path / "cache").rglob("*-*") if path.parent.name != "cache"]
+    assert len(blocks) >= 24
 
 
 def test_doctor_says_what_the_link_gives_and_no_secret(few, endpoint, wellread):

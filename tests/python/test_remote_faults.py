@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -37,8 +39,7 @@ def bucket(wellread, tmp_path_factory):
     root = tmp_path_factory.mktemp("served")
     # Larger than what is kept of beginnings and ends, so that ranges in the middle are asked for.
     made = wellread("generate", root / "plates", "--images", 6, "--size", "280x260", "--dtype", "uint16")
-    # The engines' own files: those that places read (decision 44).
-    names = [one["path"] for one in made["written"] if not one["error"] and one["format"] not in ("duckdb", "lance")]
+    names = [one["path"] for one in made["written"] if not one["error"]]
     assert len(names) >= 4
     return root, {Path(name).name: wellread("checksum", name) for name in names}
 
@@ -107,23 +108,63 @@ def test_batches_through_a_link_that_fails_are_those_of_the_folder(loopback, buc
         assert server.stats()["faults"] > 0
 
 
-def test_an_object_that_is_replaced_is_an_error_until_it_is_opened_anew(loopback, bucket):
-    root, expected = bucket
-    name = next(name for name in expected if name.endswith(".parquet"))
-    copy = root / "plates" / f"replaced-{name}"
-    shutil.copyfile(root / "plates" / name, copy)
-    script = (
-        "import os, sys, wellread as wr\n"
-        "ds = wr.Dataset(sys.argv[1]); ds[0]\n"
-        "os.utime(sys.argv[2], (1, 1))\n"
-        "try:\n    [ds[row] for row in range(len(ds))]\nexcept wr.Error as why:\n    print('replaced' in str(why))\n"
-        "print(wr.Dataset(sys.argv[1])[0].shape == ds.shape)\n"
-    )
-    with Loopback(loopback, "serve", root) as server:
-        command = [sys.executable, "-c", script, f"s3://plates/{copy.name}", copy]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS, env=environment(server))
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.split()[0] == "True", done.stdout
+# Reads an image of each set, lets the test replace all files, and says of each row its digest or the error.
+READER_OF_REPLACED = """
+import hashlib, json, sys
+import numpy as np
+import wellread as wr
+
+def image(ds, row):
+    try:
+        return hashlib.sha256(np.ascontiguousarray(ds[row]).tobytes()).hexdigest()
+    except wr.Error as why:
+        return str(why)
+
+sets = {name: wr.Dataset(f"s3://plates/{name}") for name in sys.argv[1:]}
+for ds in sets.values():
+    ds[0]
+print("opened", flush=True)
+sys.stdin.readline()
+print(json.dumps({name: [image(ds, row) for row in range(len(ds))] for name, ds in sets.items()}))
+"""
+
+
+def test_an_object_that_is_replaced_in_mid_epoch_is_an_error_and_no_image_is_of_both(loopback, wellread, tmp_path):
+    """The rows after the first, of every format, from objects that were replaced meanwhile."""
+    served, other = tmp_path / "served" / "plates", tmp_path / "other"
+    images = []
+    for folder, seed in ((served, 1), (other, 2)):
+        # More than what is kept of the ends of files.
+        made = wellread("generate", folder, "--images", 24, "--size", "280x260", "--dtype", "uint16", "--seed", seed)
+        images.append([one["sha256"] for one in json.loads((folder / "expected.json").read_text())["images"]])
+    old, new = images
+    names = [Path(one["path"]).name for one in made["written"] if not one["error"]]
+    with Loopback(loopback, "serve", served.parent) as server:
+        command = [sys.executable, "-c", READER_OF_REPLACED, *names]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment(server)) as reader:
+            try:
+                assert reader.stdout.readline() == "opened\n"
+                for file in (path for name in names for path in [served / name, *(served / name).rglob("*")]):
+                    if file.is_file():
+                        # Lance gives each file a name of its own.
+                        twin = other / file.relative_to(served)
+                        file.write_bytes(twin.read_bytes() if twin.is_file() else file.read_bytes()[::-1])
+                found = json.loads(reader.communicate("go\n", timeout=HANGS)[0])
+            finally:
+                reader.kill()
+        unrefused = set()
+        for name, rows in found.items():
+            for row, said in enumerate(rows):
+                assert said in (old[row], new[row]) or "was replaced" in said, f"{name} row {row}: {said}"
+            # An image that nobody had looked at is a new one, where it has objects of its own.
+            assert name == "ome-zarr" or not set(rows) & set(new), name
+            if not any("was replaced" in said for said in rows):
+                unrefused.add(name)
+        # DuckDB reads a copy of one version.
+        assert unrefused == {name for name in names if "duckdb" in name}
+        again = next(name for name in names if name.endswith(".parquet"))
+        assert [one["sha256"] for one in checksum(f"s3://plates/{again}", environment(server))] == new
 
 
 def test_a_proxy_that_fails_before_a_server_that_does_not_changes_no_pixel(loopback, bucket):
@@ -138,15 +179,41 @@ def test_a_proxy_that_fails_before_a_server_that_does_not_changes_no_pixel(loopb
         assert between.stats()["requests"] >= server.stats()["requests"] > 0
 
 
+def of_lab(endpoint):
+    """An environment that leads to an endpoint, past all proxies."""
+    env = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return env | {
+        "AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "lab", "AWS_SECRET_ACCESS_KEY": "lab-secret",
+        "AWS_REGION": "us-east-1", "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C goes to all processes of a console")
+@pytest.mark.parametrize("command", ["info", "checksum", "convert", "stats", "doctor"])
+def test_ctrl_c_ends_a_command_whose_request_hangs(command, tmp_path):
+    """Nothing else ends it in time: the server never answers, and the client waits for longer than the test."""
+    address = "s3://plates/a.parquet"
+    words = {"convert": [address, tmp_path / "copy.parquet"], "doctor": ["--data", address]}.get(command, [address])
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(HANGS)
+        env = of_lab(f"http://127.0.0.1:{listener.getsockname()[1]}") | {"WELLREAD_TIMEOUT": str(4 * HANGS)}
+        with subprocess.Popen([binary, command, *words], stderr=subprocess.PIPE, text=True, env=env) as process:
+            try:
+                connection, _ = listener.accept()
+                with connection:
+                    assert b"/plates" in connection.recv(4096)
+                    process.send_signal(signal.SIGINT)
+                    said = process.communicate(timeout=HANGS)[1]
+            finally:
+                process.kill()
+    assert process.returncode == 130 and "interrupted" in said, said
+
+
 @pytest.mark.parametrize("address", ["http://nobody.invalid/plates/a.parquet", "s3://plates/a.parquet"])
 def test_a_host_that_nobody_knows_is_an_error_that_names_address_and_cause(address):
     binary = os.environ.get("WELLREAD") or shutil.which("wellread")
-    env = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    env |= {
-        "AWS_ENDPOINT_URL": "http://lab:a-word@nobody.invalid", "AWS_ACCESS_KEY_ID": "lab",
-        "AWS_SECRET_ACCESS_KEY": "lab-secret", "AWS_REGION": "us-east-1", "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "WELLREAD_ATTEMPTS": "2",
-    }  # fmt: skip
+    env = of_lab("http://lab:a-word@nobody.invalid") | {"WELLREAD_ATTEMPTS": "2"}
     done = subprocess.run([binary, "info", address], capture_output=True, text=True, timeout=HANGS, env=env)
     assert done.returncode == 1 and address in done.stderr, done.stderr
     # A machine whose name server does not answer cannot say more than the second.

@@ -12,6 +12,7 @@
 //! 2021, "Analyzing and mitigating data stalls in DNN training", <https://doi.org/10.14778/3446095.3446100>). A set is opened anew for
 //! each run, outside the clock: mapped files would keep their pages.
 
+use crate::page_files::{not_here, read_back};
 use anyhow::{Result, bail};
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -256,6 +257,9 @@ impl<'a> Feed<'a> {
     /// A set that cannot be opened.
     pub fn drop_pages(&self) -> Result<Option<String>> {
         let files = self.files()?;
+        if let Some(why) = not_here(&files) {
+            return Ok(Some(why));
+        }
         self.warm.set(false);
         let report = page_cache::drop_pages(&files);
         // Those of a set that exceeds the memory were not all there, and cannot all come back. Single pages may have gone.
@@ -272,12 +276,6 @@ impl<'a> Feed<'a> {
     pub fn restore_pages(&self) -> Result<()> {
         read_back(self.dropped.take()).map(drop)
     }
-}
-
-/// Reads files again whose pages were dropped; gives the bytes read. Files behind a network have no pages here.
-pub(crate) fn read_back(mut files: Vec<PathBuf>) -> Result<u64> {
-    files.retain(|file| file.exists());
-    Ok(page_cache::warm(&files)?)
 }
 
 /// Time before the end of a stand-in from which on it watches the clock: sleeping ends late by about as much.

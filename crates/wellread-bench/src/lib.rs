@@ -28,6 +28,7 @@
 //! | machine | [`roofline`] | the limits of this machine beside what a loader delivers |
 //! | | [`feed`] | one loop fed from cold files, warm files, memory or full batches |
 //! | | [`link`] | latency and bandwidth of the link to a set behind a network |
+//! | | `page_files` | files whose pages go from the page cache and come back, and files that have none |
 //! | | `traffic` | bytes read for each byte of pixels used |
 //! | core | [`core`](mod@core) | what benchmarks share: session, variants, frameworks, judging |
 //! | base | [`config`], [`choices`] | everything that can be asked for, and what can be chosen by name |
@@ -58,6 +59,7 @@ pub mod machine;
 pub mod model_loop;
 mod next_step;
 pub mod outcome;
+mod page_files;
 pub mod roofline;
 pub mod sample;
 mod scratch_sets;

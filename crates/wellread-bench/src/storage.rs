@@ -19,6 +19,7 @@ use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavaila
 use crate::core::words::with_codec;
 use crate::core::{Benchmark, Session};
 use crate::data::{FormatSet, set_name};
+use crate::page_files::{not_here, read_anywhere};
 use crate::scratch_sets::ScratchSets;
 use anyhow::{Result, bail};
 use pages::Pages;
@@ -269,10 +270,15 @@ fn read_files(session: &Session<'_>, set: &FormatSet, cache: PageCache) -> Resul
     let store = session.open(set)?;
     let (files, expected) = (store.files()?, store.bytes_on_disk()?);
     drop(store);
+    if cache == PageCache::Direct
+        && let Some(why) = not_here(&files)
+    {
+        bail!("{why}");
+    }
     let clock = Stopwatch::start();
     let bytes = match cache {
         PageCache::Direct => page_cache::read_direct(&files)?,
-        PageCache::Warm | PageCache::Cold => page_cache::warm(&files)?,
+        PageCache::Warm | PageCache::Cold => read_anywhere(&files)?,
     };
     let seconds = clock.elapsed();
     Ok(measurement(seconds, session.prepared.expected.len(), session, set, bytes == expected))

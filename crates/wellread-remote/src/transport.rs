@@ -7,7 +7,7 @@ use crate::odd_keys::{is_listing, left_out};
 use crate::sending::{Sending, while_sent};
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, LOCATION, RANGE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, LOCATION, RANGE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use object_store::ClientOptions;
@@ -99,6 +99,9 @@ impl HttpService for Transport {
             .map_err(|e| HttpError::new(HttpErrorKind::Request, e))?;
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
+        if has_empty_token(request.headers()) {
+            request.headers_mut().remove(AUTHORIZATION);
+        }
         if body.content_length() > 0 && request.method() == Method::PUT {
             return self.upload(request, body).await.map_err(wrap);
         }
@@ -169,6 +172,11 @@ pub(crate) fn fault_of(error: &reqwest::Error) -> Fault {
         return Fault::Other(innermost(error));
     }
     Fault::Interrupted(innermost(error))
+}
+
+/// Whether a request would be signed with a token that has no characters, as one of nobody is.
+fn has_empty_token(headers: &HeaderMap) -> bool {
+    headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().trim_ascii_end() == b"Bearer")
 }
 
 /// The fault in an answer that is none of success.
@@ -329,6 +337,16 @@ mod tests {
         assert!(!is_answered_early(&Method::PUT, Some("partNumber=1&uploadId=7"), &none));
         assert!(!is_answered_early(&Method::POST, Some("uploads"), &none));
         assert!(!is_answered_early(&Method::GET, None, &copy));
+    }
+
+    #[test]
+    fn a_token_without_characters_is_told_from_others() {
+        for (value, is_empty) in [("Bearer ", true), ("Bearer", true), ("Bearer a", false), ("AWS4 a", false)]
+        {
+            let headers = [(AUTHORIZATION, HeaderValue::from_static(value))].into_iter().collect();
+            assert_eq!(has_empty_token(&headers), is_empty, "{value}");
+        }
+        assert!(!has_empty_token(&HeaderMap::new()));
     }
 
     #[test]

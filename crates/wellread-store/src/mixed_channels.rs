@@ -7,6 +7,7 @@
 //!
 //! The first image of each set is looked at, and images all over the whole. Metadata alone is read.
 
+use crate::store::RowsAhead;
 use crate::{SetPart, Store};
 use std::collections::HashSet;
 use std::fmt;
@@ -59,7 +60,11 @@ pub fn find(
         taken.iter().any(|name| !name.is_empty()).then_some(taken)
     };
     let mut first: Option<(usize, Vec<String>)> = None;
-    for row in looked_at(store, &parts, rows, most) {
+    let looked_at = looked_at(store, &parts, rows, most);
+    // Behind a network their heads are asked for together.
+    let mut ahead = RowsAhead::of_heads(store, looked_at.len(), |i| looked_at.get(i).copied());
+    for (i, &row) in looked_at.iter().enumerate() {
+        ahead.before(i);
         let metadata = match store.metadata(row) {
             Ok(metadata) => metadata,
             Err(error) if error.may_pass() && store.remote_path().is_some() => return None,

@@ -8,7 +8,7 @@
 //! A cold turn that reads a part of a set leaves the rest outside of the cache. The next turn of that set may be a warm one, and formats may
 //! share a file.
 
-use crate::feed::read_back;
+use crate::page_files::{not_here, read_back};
 use anyhow::{Result, bail};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,8 +29,11 @@ impl Pages {
     /// Drops the pages of a set's files.
     ///
     /// # Errors
-    /// Pages that stay, looked at by `mincore`: a read of them is not cold.
+    /// Pages that stay, looked at by `mincore`: a read of them is not cold. Files behind a network, which have none.
     pub(super) fn drop_of(&self, set: &Path, files: Vec<PathBuf>) -> Result<()> {
+        if let Some(why) = not_here(&files) {
+            bail!("{why}");
+        }
         let mut report = page_cache::drop_pages(&files);
         // Pages that are being written or read at this moment stay; soon after they can go.
         for _ in 0..MAX_DROPS {
@@ -100,13 +103,13 @@ mod tests {
     fn all_sets_are_read_when_the_benchmark_ends_but_those_behind_a_network() {
         let (one, two) = (set(1_000), set(2_000));
         let pages = Pages::default();
-        let remote = PathBuf::from("s3://bucket/images.parquet");
-        for (set, file) in
-            [(one.0.path(), &one.1), (two.0.path(), &two.1), (Path::new("s3://bucket"), &remote)]
-        {
-            drop(pages.drop_of(set, vec![file.clone()]));
+        for (set, file) in [&one, &two] {
+            drop(pages.drop_of(set.path(), vec![file.clone()]));
         }
-        assert_eq!(pages.dropped.borrow().len(), 3);
+        let far = PathBuf::from("s3://bucket/images.parquet");
+        let why = pages.drop_of(Path::new("s3://bucket"), vec![far]).unwrap_err().to_string();
+        assert!(why.contains("lies behind a network"), "{why}");
+        assert_eq!(pages.dropped.borrow().len(), 2);
         pages.restore_all().unwrap();
         assert!(pages.dropped.borrow().is_empty());
     }

@@ -2,6 +2,7 @@
 
 use super::note_leftovers;
 use super::plate::{self, PlateArgs};
+use super::result_file::local_path;
 use super::synthetic::{SyntheticArgs, check_disk};
 use super::write_options::WriteArgs;
 use crate::output::{Failure, Outcome, Ui};
@@ -24,6 +25,7 @@ Examples:
   wellread generate plate --plate 2x3 --fields 2 --layout hcs-zarr --variant 0.4")]
 pub struct Args {
     /// Folder to write.
+    #[arg(value_parser = local_path())]
     out: PathBuf,
     #[command(flatten)]
     synthetic: SyntheticArgs,

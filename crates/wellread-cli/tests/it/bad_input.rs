@@ -54,7 +54,8 @@ fn wrong_usage_is_exit_code_2() {
         assert!(said.contains("write s3://lab/a.tif"), "{said}");
     }
     // Before anything is read: none of the sets and results is there.
-    let commands: [&[&str]; 12] = [
+    let commands: [&[&str]; 13] = [
+        &["generate"],
         &["stats", "none", "--out"],
         &["view", "none", "--out"],
         &["embed", "none", "--model", "none.onnx", "--out"],

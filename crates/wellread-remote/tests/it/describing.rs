@@ -9,6 +9,7 @@ use std::path::Path;
 use wellread_image::Shape;
 use wellread_loader::stats::Stats;
 use wellread_store::each_row;
+use wellread_store::mixed_channels;
 use wellread_store::subset::Subset;
 use wellread_store::{Store, WriteOptions};
 
@@ -88,6 +89,20 @@ fn headers_of_tiff_files_are_asked_for_together() {
     assert!(gate::most_at_once(bucket) >= 48);
     let stats = |store| Stats::of(store, &[50.0], 2, &|| ()).unwrap();
     assert_eq!(stats(&*store), stats(&*local));
+}
+
+/// A loader in Python looks for them before its first batch.
+#[test]
+fn images_whose_channels_are_compared_are_asked_for_together() {
+    let dir = tempfile::tempdir().unwrap();
+    for format in ["image-folder", "ome-zarr"] {
+        let bucket = format!("describe-names-{format}");
+        let [store, _] = both(&dir.path().join(format), &bucket, format, SMALL, 50);
+        // Eight images are looked at, and opening has looked into the first.
+        gate::hold(&bucket, 7);
+        assert_eq!(mixed_channels::find(&*store, None, None, 64), None);
+        assert!(gate::most_at_once(&bucket) >= 7, "{format}");
+    }
 }
 
 #[test]

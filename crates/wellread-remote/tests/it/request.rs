@@ -64,7 +64,7 @@ impl Request {
     }
 }
 
-fn decoded(text: &str) -> String {
+pub(crate) fn decoded(text: &str) -> String {
     let (bytes, mut out, mut at) = (text.as_bytes(), vec![], 0);
     while at < bytes.len() {
         if bytes[at] == b'%' {

@@ -201,6 +201,19 @@ fn a_folder_of_pictures_and_class_folders() {
 }
 
 #[test]
+fn tables_of_a_dataset_are_opened_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = ["rounds-dataset", "images.ome-arrow-dataset"];
+    let [local, other] = set(dir.path(), name, "ome-arrow-dataset", (LARGE, 48), &WriteOptions::default());
+    // The listing, then the small tables and both ends of the large one.
+    gate::expect_rounds("rounds-dataset", &[2, 4]);
+    let store = opened(&other);
+    assert_eq!(gate::rounds_left("rounds-dataset"), 0);
+    let rows: Vec<usize> = (0..BATCH).collect();
+    assert!(batch_of(store, &rows, whole) == batch_of(opened(&local), &rows, whole));
+}
+
+#[test]
 fn a_table() {
     let dir = tempfile::tempdir().unwrap();
     let name = ["rounds-parquet", "images.parquet"];

@@ -5,7 +5,7 @@
 use crate::copying::is_copying;
 use crate::gate::{pass, pass_round};
 use crate::pages;
-use crate::request::{Answer, Request};
+use crate::request::{Answer, Request, decoded};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io::{self, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -67,6 +67,7 @@ pub(crate) fn url() -> &'static str {
         let url = format!("http://{}", listener.local_addr().unwrap());
         for (name, value) in [
             ("AWS_ENDPOINT_URL", &*url),
+            ("STORAGE_EMULATOR_HOST", &*url),
             ("AWS_ACCESS_KEY_ID", "the-key-id"),
             ("AWS_SECRET_ACCESS_KEY", "the-secret"),
             ("AWS_CONFIG_FILE", "/dev/null"),
@@ -197,7 +198,7 @@ fn answer(request: &Request, to: &mut TcpStream) -> io::Result<bool> {
     if !pass_round(&bucket, to) {
         return Ok(false);
     }
-    let is_held = is_bytes || request.method == "PUT" && !request.headers.contains_key("x-amz-copy-source");
+    let is_held = is_bytes || request.method == "PUT" && copy_source(request).is_none();
     let passing = if is_held { pass(&bucket, to) } else { None };
     if is_held && passing.is_none() {
         return Ok(false);
@@ -304,6 +305,12 @@ fn index(request: &Request) -> Answer {
     Answer::new(200, page).with("content-type", "text/html; charset=utf-8")
 }
 
+/// The object that a request copies, by the header of Amazon or Google.
+fn copy_source(request: &Request) -> Option<&String> {
+    let headers = ["x-amz-copy-source", "x-goog-copy-source"];
+    headers.iter().find_map(|name| request.headers.get(*name))
+}
+
 fn store(request: &Request) -> Answer {
     if let Some(id) = request.query.get("uploadId") {
         let number = request.query["partNumber"].parse().unwrap();
@@ -312,11 +319,14 @@ fn store(request: &Request) -> Answer {
         parts.insert(number, request.body.clone());
         return Answer::new(200, "").with("etag", format!("\"part-{number}\""));
     }
-    if let Some(source) = request.headers.get("x-amz-copy-source") {
+    if request.headers.contains_key("authorization") && request.path.starts_with("google-") {
+        return Answer::error(403, "AccessDenied");
+    }
+    if let Some(source) = copy_source(request) {
         if let Some(code) = late(request) {
             return Answer::error(200, code);
         }
-        let Some(bytes) = get(&source.trim_start_matches('/').replace("%20", " ")) else {
+        let Some(bytes) = get(&decoded(source.trim_start_matches('/'))) else {
             return Answer::error(404, "NoSuchKey");
         };
         put(&request.path, &bytes);

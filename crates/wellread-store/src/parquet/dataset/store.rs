@@ -11,8 +11,9 @@ use super::bytes::{Buffers, ByteColumn};
 use super::image::Image;
 use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
 use super::tables::{Tables, without_id};
+use crate::ahead::Fetching;
 use crate::ome_arrow::eight_bit;
-use crate::place::{self, Wanted};
+use crate::place::{self, Ticket, Wanted};
 use crate::words::counted;
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Renamed, Request, Result, RowFacts,
@@ -59,6 +60,16 @@ struct Needed {
 }
 
 /// The state that a thread keeps from read to read.
+/// Asks for both ends of all tables of a remote dataset, which are read one after the other.
+fn ends_ahead(folder: &Path) -> Vec<Ticket> {
+    let mut wanted = Wanted::default();
+    for table in [IMAGES, INDEX, CHUNKS].map(|name| folder.join(name)) {
+        wanted.head(&table);
+        wanted.tail(&table);
+    }
+    Fetching::of(folder, None).map(|mut fetching| fetching.fetch(&wanted)).unwrap_or_default()
+}
+
 #[derive(Default)]
 struct Kept {
     needed: Vec<Needed>,
@@ -70,6 +81,7 @@ impl DatasetStore {
     /// Opens a dataset folder. Reads its small tables and the footer of the chunks; of another writer's `uint16`
     /// also the pixels, up to the first above 255.
     pub fn open(path: &Path, _: &OpenOptions) -> Result<Self> {
+        let _ends = ends_ahead(path);
         let tables = Tables::read(path)?;
         let chunks = path.join(CHUNKS);
         let file = PositionalFile::open(&chunks)?;
