@@ -59,7 +59,6 @@ struct Needed {
     request: usize,
 }
 
-/// The state that a thread keeps from read to read.
 /// Asks for both ends of all tables of a remote dataset, which are read one after the other.
 fn ends_ahead(folder: &Path) -> Vec<Ticket> {
     let mut wanted = Wanted::default();
@@ -70,6 +69,7 @@ fn ends_ahead(folder: &Path) -> Vec<Ticket> {
     Fetching::of(folder, None).map(|mut fetching| fetching.fetch(&wanted)).unwrap_or_default()
 }
 
+/// The state that a thread keeps from read to read.
 #[derive(Default)]
 struct Kept {
     needed: Vec<Needed>,
