@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pytest
 import torch
 import wellread as wr
@@ -105,9 +106,6 @@ def test_arguments_of_the_loader_are_told_from_those_of_a_set(parquet):
 
 
 def test_types_of_libraries_are_told_by_their_names(parquet):
-    import numpy as np
-    import torch
-
     for given in (torch.float16, np.float16):
         with pytest.raises(TypeError, match="dtype must be one of .*: write 'float16'$"):
             wr.DataLoader(parquet, dtype=given)
