@@ -91,7 +91,10 @@ def paths(name: str, value: Any) -> str | list[str]:
 def word(name: str, value: Any, known: Sequence[str]) -> str:
     """One of some words."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {', '.join(map(repr, known))}, not {kind(value)}")
+        # Such as torch.float16 or numpy.float16.
+        called = getattr(value, "__name__", str(value).rpartition(".")[2])
+        advice = f": write {called!r}" if called in known else ""
+        raise TypeError(f"{name} must be one of {', '.join(map(repr, known))}, not {kind(value)}{advice}")
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}")
     return value

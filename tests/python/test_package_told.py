@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pytest
 import torch
 import wellread as wr
@@ -102,3 +103,11 @@ def test_arguments_of_the_loader_are_told_from_those_of_a_set(parquet):
             wellread.torch.Dataset(dataset, transforms=None)
     with pytest.raises(TypeError, match="cache: only where a path is given"):
         wellread.torch.Dataset(wr.Dataset(parquet), cache="none")
+
+
+def test_types_of_libraries_are_told_by_their_names(parquet):
+    for given in (torch.float16, np.float16):
+        with pytest.raises(TypeError, match="dtype must be one of .*: write 'float16'$"):
+            wr.DataLoader(parquet, dtype=given)
+    with pytest.raises(TypeError, match="dtype must be one of .*, not type$"):
+        wr.DataLoader(parquet, dtype=np.int32)

@@ -240,6 +240,10 @@ fn named(name: &str) -> Result<&'static Layout> {
         };
         let known = layout_names().join(", ");
         let error = match own {
+            "" if name.contains('{') => {
+                let pattern = option("pattern");
+                Error::new(name, format_args!("is a pattern of names and no layout: {pattern} takes it"))
+            }
             "" => Error::new(name, format_args!("is no layout of folders; there are {known}, {FILES}")),
             own => Error::new(name, own),
         };
