@@ -93,7 +93,9 @@ fn convert(
     let recipe = session.transform(Preset::None)?;
     let n = session.prepared.expected.len();
     let rows = rows_of(Access::Random, n, session.config, round);
+    let opening = Stopwatch::start();
     let dataset = Dataset::from_store(session.open(set)?);
+    let open_s = opening.elapsed();
     let mut context = ItemContext::new();
     let (mut array_s, mut conversion_s) = (Samples::new(), Samples::new());
     let (mut copied, mut verified) = (0usize, true);
@@ -112,7 +114,7 @@ fn convert(
         drop((tensor, array));
     }
     let copied = copied as f64 / array_s.len().max(1) as f64;
-    let full_turn_s = full_turn_s(full, whole.elapsed(), array_s.len(), n);
+    let full_turn_s = full_turn_s(full, [open_s, whole.elapsed()], array_s.len(), n);
     Ok(Measurement { verified, full_turn_s, ..measurement(&array_s, &conversion_s, copied) })
 }
 

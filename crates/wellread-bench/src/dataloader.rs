@@ -175,6 +175,7 @@ fn epochs(
     let (round, full) = (turn.round as u64, turn.warmup);
     let lasting = Stopwatch::start();
     let mut all: Vec<Measurement> = Vec::new();
+    let mut last_s = 0.0;
     let long_enough = TURN_SECONDS.min(share);
     if session.config.keep_open && kept.is_none() {
         epoch(session, set, choices, kept, round * MAX_EPOCHS, false, share)?;
@@ -184,7 +185,9 @@ fn epochs(
             *kept = None;
         }
         let number = round * MAX_EPOCHS + all.len() as u64;
+        let clock = Stopwatch::start();
         all.push(epoch(session, set, choices, kept, number, full, share)?);
+        last_s = clock.elapsed();
     }
     if let Some(Opened { loader, .. }) = kept
         && full
@@ -207,8 +210,10 @@ fn epochs(
         _ => (name, mean(name)),
     });
     let batches = kept.as_ref().map_or(0, |opened| opened.loader.len());
+    // Neither an epoch before that of warm-up nor reading ahead after it is part of a turn that counts.
+    let in_batches: f64 = all[0].items.iter().sum();
     let measurement = Measurement {
-        full_turn_s: full_turn_s(full, lasting.elapsed(), all[0].items.len(), batches),
+        full_turn_s: full_turn_s(full, [last_s - in_batches, in_batches], all[0].items.len(), batches),
         values: values.collect(),
         verified: all.iter().all(|m| m.verified),
         items: all.iter().flat_map(|m| m.items.iter().copied()).collect(),

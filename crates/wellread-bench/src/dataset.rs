@@ -175,7 +175,7 @@ fn take_samples(
         verified &= session.expected.agrees(transform, row, &out, full);
     }
     rows.truncate(items.len());
-    let full_turn_s = full_turn_s(full, whole_turn.elapsed(), items.len(), images);
+    let full_turn_s = full_turn_s(full, [open_s, whole_turn.elapsed() - open_s], items.len(), images);
     let random = rows_of(Access::Random, images, session.config, round);
     let disk = |row| dataset.store().row_hints(row).map_or(u64::MAX, RowHints::position);
     let extent = quality::extent(random.iter().copied(), disk);

@@ -222,15 +222,7 @@ pub(crate) fn write(
         }
         let free = Storage::of(folder).and_then(|storage| storage.free_bytes);
         if let Some(free) = free.filter(|free| *free < 2 * pixels + MIN_FREE_BYTES) {
-            let left = rest()?.len();
-            let were = if left == 1 { "was" } else { "were" };
-            notes.push(format!(
-                "{} of writing {were} not tried: {:.1} MB are free on the disk of {} (hint: --scratch FOLDER on another \
-                 disk)",
-                counted(left, "way"),
-                free as f64 / 1e6,
-                folder.display()
-            ));
+            notes.extend(note_on_room(rest()?.len(), free, folder));
             break;
         }
         let place = folder.join(number.to_string());
@@ -264,6 +256,20 @@ pub(crate) fn write(
     }
     progress(write_variants.len(), write_variants.len());
     Ok(WriteOutcome { candidates, untried, notes })
+}
+
+/// The note on so many ways that there was no room to write; `None` where no format has any of the rest.
+fn note_on_room(left: usize, free: u64, folder: &Path) -> Option<String> {
+    let were = if left == 1 { "was" } else { "were" };
+    (left > 0).then(|| {
+        format!(
+            "{} of writing {were} not tried: {:.1} MB are free on the disk of {} (hint: --scratch FOLDER on another \
+             disk)",
+            counted(left, "way"),
+            free as f64 / 1e6,
+            folder.display()
+        )
+    })
 }
 
 /// A way of writing in words; ways that differ differ in it.
@@ -326,74 +332,4 @@ pub fn as_it_is(store: &dyn Store) -> Result<Candidate> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tiles_and_volumes_are_tried_where_there_is_something_to_cut() {
-        let format = registry::formats()[..1].to_vec();
-        let chunks = |shape| {
-            write_variants(&format, Shape(shape)).into_iter().filter_map(|way| way.2).collect::<Vec<_>>()
-        };
-        assert_eq!(write_variants(&format, Shape::plane(100, 100)).len(), CODECS.len());
-        assert_eq!(chunks([1, 1, 1, 1000, 200]), [[1, 1, 1, 256, 200]]);
-        assert_eq!(chunks([1, 2, 16, 64, 64]), [[1, 1, 16, 64, 64]]);
-    }
-
-    #[test]
-    fn no_two_ways_have_one_name() {
-        let formats = registry::formats()[..2].to_vec();
-        let write_variants = write_variants(&formats, Shape([1, 1, 4, 1080, 1080]));
-        let names: Vec<String> = write_variants.iter().map(write_variant_name).collect();
-        let distinct: std::collections::HashSet<&String> = names.iter().collect();
-        assert_eq!((names.len(), distinct.len()), (2 * (CODECS.len() + 2), names.len()), "{names:?}");
-        let chunks = format!("{} default in chunks 1x256x256", formats[0].name);
-        assert!(names.contains(&chunks), "{names:?}");
-    }
-
-    #[test]
-    fn ways_that_a_format_does_not_have_are_not_tried() {
-        let dir = tempfile::tempdir().unwrap();
-        let formats = ["tiff", "image-folder"].map(|name| registry::format_named(name).unwrap());
-        let all = write_variants(&formats, Shape([1, 1, 4, 1080, 1080]));
-        let possible = possible(&all, dir.path(), &[]).unwrap();
-        let names: Vec<String> = possible.iter().map(write_variant_name).collect();
-        let tiff = ["tiff default", "tiff none", "tiff zstd:3", "tiff default in chunks 1x256x256"];
-        assert_eq!(names[..4], tiff);
-        assert_eq!(names[4..6], ["image-folder default", "image-folder none"]);
-        assert!(
-            !names.iter().any(|name| name == "image-folder lz4" || name == "image-folder zstd:3"),
-            "{names:?}"
-        );
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "writers that began are gone");
-    }
-
-    #[test]
-    fn two_levels_of_a_codec_have_two_names() {
-        let name = |compression, codec: &str| {
-            let candidate = Candidate {
-                format: "ome-zarr",
-                compression,
-                chunk: None,
-                codec: codec.to_owned(),
-                pieces: String::new(),
-                write_s: None,
-                images: 1,
-                bytes_per_image: 1.0,
-                path: PathBuf::new(),
-            };
-            candidate.name()
-        };
-        assert_eq!(name(Some(Compression::Default), "zstd"), "ome-zarr (zstd)");
-        assert_eq!(name(Some(Compression::Zstd(3)), "zstd"), "ome-zarr (zstd, level 3)");
-        assert_eq!(name(Some(Compression::None), "png (deflate)"), "ome-zarr (png (deflate), level 0)");
-        assert_eq!(name(None, "zstd"), "as it is (ome-zarr, zstd)");
-    }
-
-    #[test]
-    fn second_readers_are_no_target() {
-        let all = formats(&["all".to_owned()]).unwrap();
-        assert!(all.iter().all(|format| !format.endings.is_empty()));
-        assert!(formats(&["no-such".to_owned()]).is_err());
-    }
-}
+mod tests;

@@ -47,10 +47,11 @@ pub(crate) fn fewest(warmup: bool) -> usize {
     if warmup { 1 } else { MIN_ITEMS }
 }
 
-/// [`Measurement::full_turn_s`] of a turn that took so many seconds for so many items of `of`.
-pub(crate) fn full_turn_s(warmup: bool, seconds: f64, items: usize, of: usize) -> Option<f64> {
+/// [`Measurement::full_turn_s`] of a turn that took these seconds: `once` for opening and the like, however many items there are,
+/// and the others for so many items of `of`.
+pub(crate) fn full_turn_s(warmup: bool, [once, of_items]: [f64; 2], items: usize, of: usize) -> Option<f64> {
     let full = MIN_ITEMS.min(of);
-    (warmup && (1..full).contains(&items)).then(|| seconds * full as f64 / items as f64)
+    (warmup && (1..full).contains(&items)).then(|| once + of_items * full as f64 / items as f64)
 }
 
 /// One configuration to measure.
@@ -113,11 +114,14 @@ mod tests {
     #[test]
     fn warm_up_of_slow_items_tells_what_a_turn_takes() {
         assert_eq!((fewest(true), fewest(false)), (1, MIN_ITEMS));
-        assert_eq!(full_turn_s(true, 0.5, 1, 100), Some(0.5 * MIN_ITEMS as f64));
+        let told = |warmup, items, of| full_turn_s(warmup, [0.0, 0.5], items, of);
+        assert_eq!(told(true, 1, 100), Some(0.5 * MIN_ITEMS as f64));
         // All there are, as many as a turn has, and no warm-up: the turn itself tells.
-        assert_eq!(full_turn_s(true, 0.5, 2, 2), None);
-        assert_eq!(full_turn_s(true, 0.5, MIN_ITEMS, 100), None);
-        assert_eq!(full_turn_s(false, 0.5, 1, 100), None);
-        assert_eq!(full_turn_s(true, 0.5, 0, 0), None);
+        assert_eq!(told(true, 2, 2), None);
+        assert_eq!(told(true, MIN_ITEMS, 100), None);
+        assert_eq!(told(false, 1, 100), None);
+        assert_eq!(told(true, 0, 0), None);
+        // A set is opened once.
+        assert_eq!(full_turn_s(true, [3.0, 0.5], 1, 100), Some(3.0 + 0.5 * MIN_ITEMS as f64));
     }
 }

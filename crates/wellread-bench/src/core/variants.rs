@@ -95,13 +95,9 @@ pub fn run(
         if let Some(share) = config.precision {
             let wanted = Precision { share };
             let by = IntervalEstimator::seeded(config.seed);
-            plan = plan.rounds(MAX_ROUNDS).stop_when(move |variants| {
-                // Those that failed get no further turns.
-                let measured = variants.iter().filter(|v| v.twin_of.is_none() && v.failure.is_none());
-                let enough =
-                    |values: &[f64]| values.len() >= config.repeats && wanted.is_reached(values, &by);
-                measured.map(|v| figures(v, settings)).all(|values| enough(&values))
-            });
+            plan = plan
+                .rounds(MAX_ROUNDS)
+                .stop_when(move |variants| are_known(variants, settings, config.repeats, wanted, &by));
         }
         let mut outcome = plan
             .run(|p| {
@@ -272,6 +268,24 @@ fn figures(variant: &VariantResult<Measurement>, settings: &Settings<'_>) -> Vec
     variant.runs.iter().filter_map(|run| value(&run.value, settings)).collect()
 }
 
+/// Whether a variant is shown and has figures: it did not fail, and there was time for it.
+fn has_figures(variant: &VariantResult<Measurement>) -> bool {
+    variant.twin_of.is_none() && variant.failure.is_none() && !variant.left_out
+}
+
+/// Whether the medians of all that have figures are known well enough: the others get no further turns.
+fn are_known(
+    variants: &[VariantResult<Measurement>],
+    settings: &Settings<'_>,
+    repeats: usize,
+    wanted: Precision,
+    estimator: &IntervalEstimator,
+) -> bool {
+    let is_enough = |values: &[f64]| values.len() >= repeats && wanted.is_reached(values, estimator);
+    let measured = variants.iter().filter(|variant| has_figures(variant));
+    measured.map(|variant| figures(variant, settings)).all(|values| is_enough(&values))
+}
+
 /// The note where time was up before every median was known well enough.
 fn not_reached(
     outcome: &Outcome<Measurement>,
@@ -280,7 +294,7 @@ fn not_reached(
     estimator: &IntervalEstimator,
 ) -> Option<String> {
     let wanted = Precision { share };
-    let measured: Vec<_> = outcome.visible().filter(|v| v.failure.is_none()).collect();
+    let measured: Vec<_> = outcome.visible().filter(|variant| has_figures(variant)).collect();
     let reached = |values: &[f64]| estimator.median(values).is_some_and(|i| Precision::of(&i) <= share);
     let missed: Vec<Vec<f64>> =
         measured.iter().map(|v| figures(v, settings)).filter(|values| !reached(values)).collect();
@@ -344,4 +358,38 @@ fn value(measured: &Measurement, settings: &Settings<'_>) -> Option<f64> {
         return median_in_place(&mut measured.items.clone());
     }
     measured.values.iter().find(|(name, _)| *name == settings.noise_figure).map(|(_, v)| *v)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It gets no turns: the others would be measured until the time is up.
+    #[test]
+    fn one_without_time_keeps_no_precision_from_being_reached() {
+        let settings =
+            Settings { name: "dataset", intervals: &[], noise_figure: "samples_per_sec", item_prefix: "" };
+        let variant = |runs: usize, left_out: bool| VariantResult {
+            name: "tiff".to_owned(),
+            twin_of: None,
+            warmup: vec![],
+            runs: (0..runs)
+                .map(|round| Run {
+                    round,
+                    of: 0,
+                    position: 0,
+                    started_seconds: 0.0,
+                    wall_seconds: 1.0,
+                    value: Measurement { values: vec![("samples_per_sec", 5.0)], ..Measurement::default() },
+                })
+                .collect(),
+            failure: None,
+            left_out,
+        };
+        let by = IntervalEstimator::seeded(1);
+        let known =
+            |other| are_known(&[variant(10, false), other], &settings, 10, Precision { share: 0.02 }, &by);
+        assert!(known(variant(0, true)));
+        assert!(!known(variant(0, false)) && !known(variant(9, false)) && known(variant(10, false)));
+    }
 }

@@ -61,10 +61,15 @@ pub(super) fn fitted<'o>(
     // One batch of a run, and from cold files if they are cold.
     let clock = Stopwatch::start();
     let probe = Feed::new(Box::new(open), sample.rows[..how.batch_size].to_vec(), how.clone());
-    let compute = probe.pass(BatchSource::Cold, RunLength::Once, 0, step)?.compute();
+    let mut compute = probe.pass(BatchSource::Cold, RunLength::Once, 0, step)?.compute();
     let batch = clock.elapsed();
     let budget = settings.time_budget.as_secs_f64();
-    if settings.consumer != Consumer::Nothing && compute * steps_of(1) > budget {
+    let is_too_long = |step_s: f64| step_s * steps_of(1) > budget;
+    if matches!(settings.consumer, Consumer::Model(_)) && is_too_long(compute) {
+        // Its first step has work that it does once, unless a batch size was looked for.
+        compute = compute.min(probe.pass(BatchSource::Warm, RunLength::Once, 1, step)?.compute());
+    }
+    if settings.consumer != Consumer::Nothing && is_too_long(compute) {
         bail!(
             "a step of {} takes {} s, so that one round takes {} s with its warm-up: --time-budget is {} s. Give {:.0} s \
              for {}{}",

@@ -114,6 +114,23 @@ fn a_slow_model_gets_small_batches() {
 }
 
 #[test]
+fn what_a_model_does_once_is_no_part_of_its_steps() {
+    let store = crate::test_store::TestStore::squares(64, 64).unwrap();
+    let open = || -> Result<Box<dyn Store>> { Ok(Box::new(crate::test_store::TestStore::squares(64, 64)?)) };
+    let consumer = Consumer::Model("small-cnn".to_owned());
+    let settings = Settings { consumer, time_budget: Duration::from_secs(8), ..Settings::default() };
+    let sample = Sample::draw(&store, settings.limits, 4, 1, None).unwrap();
+    let how = plain_loader(4, 1, 1, None).unwrap();
+    // Eight such steps do not fit, and only the first is one.
+    let mut once = Some(Duration::from_millis(1100));
+    let mut step = |_: &Batch| -> Result<()> {
+        std::thread::sleep(once.take().unwrap_or_default());
+        Ok(())
+    };
+    assert!(fit::fitted(&open, sample, how, &settings, &mut step).is_ok());
+}
+
+#[test]
 fn nothing_is_to_be_done_only_where_loading_hides() {
     let (stages, binds) = found([10.0, 7.2, 6.2, 6.0], 10, 0.001);
     assert_eq!(binds, Some("model"));

@@ -7,7 +7,7 @@ use super::types::Results;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use wellread_measure::environment::Node;
 use wellread_measure::samples::median;
@@ -144,6 +144,9 @@ fn of_tasks(tasks: &[Value]) -> Results {
     let branches: Vec<&str> = tasks.iter().map(|task| text(task, "branch")).collect();
     // Results of one branch each are those of two branches: the branch is what is compared.
     let several = branches.iter().any(|branch| *branch != branches[0]);
+    let mut keys = vec!["trainer", "batch_size", "max_epochs", "overrides"];
+    // Where these tell nothing apart, another machine may have the same files elsewhere.
+    keys.extend(["checkpoint_path", "data_path"].into_iter().filter(|key| tells_apart(tasks, key)));
     for task in tasks {
         let settings = &task["task_config"];
         let mut cells: Vec<(String, Cell)> = Vec::new();
@@ -151,7 +154,7 @@ fn of_tasks(tasks: &[Value]) -> Results {
             cells.push(("branch".to_owned(), Cell::from(text(task, "branch"))));
         }
         cells.push(("experiment".to_owned(), Cell::from(text(task, "experiment"))));
-        for key in ["trainer", "batch_size", "max_epochs", "overrides"] {
+        for &key in &keys {
             let value = match &settings[key] {
                 Value::Array(list) => {
                     Cell::from(list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "))
@@ -183,6 +186,15 @@ fn of_tasks(tasks: &[Value]) -> Results {
         ("nodes".to_owned(), kinds(nodes)),
     ]);
     Results { tables: vec![table], details, ..Results::default() }
+}
+
+/// Whether tasks of one branch and experiment differ in this setting.
+fn tells_apart(tasks: &[Value], key: &str) -> bool {
+    let mut first: BTreeMap<[&str; 2], &Value> = BTreeMap::new();
+    tasks.iter().any(|task| {
+        let value = &task["task_config"][key];
+        *first.entry(["branch", "experiment"].map(|name| text(task, name))).or_insert(value) != value
+    })
 }
 
 /// Every `{elapsed_seconds, peak_memory_mb}` of a tree as columns `NAME_s` and `NAME_peak_mb`.
@@ -241,6 +253,22 @@ mod tests {
         assert_eq!(table.str("overrides", 0), Some("x=1 y=2"));
         assert!(table.column("branch").is_none() && table.column("loss").is_none());
         assert_eq!(table.unavailable(2).as_deref(), Some("failed: no data"));
+    }
+
+    /// Their times would be those of one task, and a verdict one on both together.
+    #[test]
+    fn tasks_of_other_images_or_models_are_told_apart() {
+        let task = |key: &str, path: &str, seconds: f64| {
+            json!({"branch": "main", "experiment": "a", "success": true, "git_info": {}, "task_config": {key: path},
+                "metrics": {"full_inference": {"elapsed_seconds": seconds}}})
+        };
+        for key in ["checkpoint_path", "data_path"] {
+            let table = &of_tasks(&[task(key, "/a", 1.0), task(key, "/b", 9.0)]).tables[0];
+            assert_eq!([0, 1].map(|row| table.str(key, row)), [Some("/a"), Some("/b")]);
+            assert!(wellread_report::columns::keys(table).contains(&key));
+            // The same files may lie elsewhere on another machine.
+            assert!(of_tasks(&[task(key, "/a", 1.0)]).tables[0].column(key).is_none());
+        }
     }
 
     #[test]

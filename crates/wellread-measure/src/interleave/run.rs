@@ -232,9 +232,10 @@ impl<M> Plan<'_, M> {
         let mut alive: Vec<usize> =
             (0..slots.len()).filter(|&i| variants[i].failure.is_none() && !variants[i].left_out).collect();
         alive.sort_by_key(|&index| self.rank(&slots[index]));
+        let visible = alive.iter().filter(|&&index| !slots[index].twin).count();
         let costs: Vec<f64> =
             alive.iter().map(|&i| self.seconds_of_turn(&variants[i]).unwrap_or(0.0)).collect();
-        for (index, fits) in alive.iter().zip(fitting(&costs, left.as_secs_f64())) {
+        for (index, fits) in alive.iter().zip(fitting(&costs, visible, left.as_secs_f64())) {
             variants[*index].left_out = !fits;
         }
     }
@@ -268,8 +269,9 @@ impl<M> Plan<'_, M> {
 }
 
 /// Which of these costs fit into `left` together, the first ones first. One that does not fit makes no room for dearer ones,
-/// but cheaper ones after it may. Where none fits, the cheapest is taken.
-fn fitting(costs: &[f64], left: f64) -> Vec<bool> {
+/// but cheaper ones after it may. Those after the first `visible` are of twins, which tell nothing alone. Where none of the
+/// others fits, the cheapest of these is taken by itself.
+fn fitting(costs: &[f64], visible: usize, left: f64) -> Vec<bool> {
     let mut sum = 0.0;
     let fits = costs.iter().map(|cost| {
         let fits = sum + cost <= left;
@@ -277,9 +279,11 @@ fn fitting(costs: &[f64], left: f64) -> Vec<bool> {
         fits
     });
     let mut fits: Vec<bool> = fits.collect();
-    let cheapest = (0..costs.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b]));
-    if let Some(cheapest) = cheapest.filter(|_| !fits.contains(&true)) {
-        fits[cheapest] = true;
+    if !fits[..visible].contains(&true) {
+        fits.fill(false);
+        if let Some(cheapest) = (0..visible).min_by(|&a, &b| costs[a].total_cmp(&costs[b])) {
+            fits[cheapest] = true;
+        }
     }
     fits
 }

@@ -334,6 +334,25 @@ fn one_slow_variant_does_not_take_the_time_of_all_others() {
     assert!(took < 2.8, "{took}");
 }
 
+/// Whichever of both is measured faster in warm-up, what it costs is chance.
+#[test]
+fn a_twin_never_takes_the_time_of_the_only_variant() {
+    let run = |budget: f64| {
+        let seconds = Cell::new(0.0);
+        let plan = Plan::new(1).rounds(3).time_budget(Duration::from_secs_f64(budget)).fit();
+        let plan = plan.clock(|| Duration::from_secs_f64(seconds.get())).turn_cost(|turn: &f64| Some(*turn));
+        let plan = plan.add_with_turn("slow", |turn: Turn| {
+            let cost = if turn.twin { 1.9 } else { 2.4 };
+            seconds.set(seconds.get() + if turn.warmup { 0.1 } else { cost });
+            ok(cost)
+        });
+        let outcome = plan.twin_of_each().run(|_| ()).unwrap();
+        outcome.variants.iter().map(|v| v.runs.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(run(1.0), [1, 0], "neither has time, and the twin is the cheaper one");
+    assert_eq!(run(2.2), [1, 0], "the twin alone has time");
+}
+
 #[test]
 fn the_time_left_is_that_of_the_rounds_that_fit() {
     let seconds = Cell::new(0.0);

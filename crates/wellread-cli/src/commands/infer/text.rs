@@ -1,5 +1,6 @@
 //! Lines that are printed while frameworks are measured, as upstream does.
 
+use crate::commands::distinct;
 use crate::output::{Ui, shown_on};
 use indicatif::ProgressBar;
 use std::cell::RefCell;
@@ -34,7 +35,8 @@ pub(super) fn lacking(asked: &[String], rows: &[&Row]) -> Option<String> {
         let reason = own.peek()?.reason.clone().unwrap_or_default();
         own.all(|row| row.status == Status::Failed).then(|| format!("{name}: {reason}"))
     };
-    let named: Vec<String> = asked.iter().filter(is_own).filter_map(why).collect();
+    // One that is named twice lacks once.
+    let named: Vec<String> = distinct(asked).iter().filter(is_own).filter_map(why).collect();
     (!named.is_empty()).then(|| {
         let (all, skip) = (option_as("framework", "all"), option("skip_failed"));
         format!("nothing was measured of {} (hint: {skip} and {all} take what there is)", named.join("; "))
