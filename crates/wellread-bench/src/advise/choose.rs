@@ -47,6 +47,42 @@ pub struct ChoiceContext {
     pub memory: Option<u64>,
     /// Seconds for an image in which a batch is read while the model computes, where a step time is given.
     pub enough: Option<f64>,
+    /// Candidates that the figures say nothing of, since there was time for a short look alone.
+    pub screened: Option<ScreenedOnly>,
+}
+
+/// Candidates that were screened, and not measured further.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScreenedOnly {
+    /// How many.
+    pub count: usize,
+    /// How many times as fast as the set as it is the fastest of them seemed.
+    pub times: f64,
+    /// Seconds of a study that measures them, where that is longer than this one.
+    pub budget: Option<f64>,
+}
+
+impl ScreenedOnly {
+    /// What a short look tells of them, and the study that tells more.
+    fn reason(self) -> String {
+        let others = counted(self.count, "other");
+        let seemed = if self.times > 1.0 {
+            format!("the best seemed {} times as fast", number(self.times))
+        } else {
+            "none seemed faster".to_owned()
+        };
+        let budget = self.budget.map_or_else(
+            || "a longer --time-budget".to_owned(),
+            // Of two digits: it is an estimate.
+            |seconds| {
+                let unit = 10f64.powf(seconds.log10().floor() - 1.0).max(1.0);
+                format!("--time-budget {:.0}", (seconds / unit).ceil() * unit)
+            },
+        );
+        format!(
+            "it stays: {others} had a short look alone (screened only), and {seemed}; {budget} measures more"
+        )
+    }
 }
 
 /// `1.9 (1.8 to 2.1) times as fast as`, of a ratio of times.
@@ -129,7 +165,10 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
     }
     let is_alone = (1..candidates.len()).all(|i| series.values[i].is_empty());
     reasons.push(if index == 0 && small == 0 && is_alone {
-        "it stays: nothing else was measured well enough to be compared; a longer --time-budget tells".to_owned()
+        need.screened.map_or_else(
+            || "it stays: nothing else was measured well enough to be compared; a longer --time-budget tells".to_owned(),
+            ScreenedOnly::reason,
+        )
     } else if index == 0 && small == 0 {
         format!("it stays: nothing that is as fast is smaller ({} MB)", number(bytes(0) / 1e6))
     } else if index == 0 {

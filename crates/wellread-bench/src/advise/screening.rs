@@ -7,9 +7,11 @@
 
 use super::allowance::batches_of_run;
 use super::candidates::Candidate;
+use super::choose::ScreenedOnly;
 use super::context::{NO_TIME, ROUNDS, Study};
 use super::measure::{Figures, Files};
 use anyhow::{Context as _, Result};
+use wellread_measure::compare::MIN_SAMPLES;
 
 /// Shares of the time budget.
 const SCREENING_SHARE: f64 = 0.2;
@@ -69,6 +71,36 @@ impl Screening {
         self.again.as_ref().unwrap_or(&self.screened)
     }
 
+    /// The candidates that have figures, which are those of the table, with their numbers.
+    pub(super) fn measured<'c>(
+        &'c self,
+        all: &'c [Candidate],
+    ) -> impl Iterator<Item = (usize, &'c Candidate)> {
+        all.iter().enumerate().filter(move |(at, _)| !self.screened.batches.values[*at].is_empty())
+    }
+
+    /// Those that there was no time to measure further, in a study of so many seconds.
+    pub(super) fn screened_only(&self, budget: f64) -> Option<ScreenedOnly> {
+        let again = self.again.as_ref()?;
+        let is_again = |at: usize| {
+            self.finalists.iter().zip(&again.batches.values).any(|(&f, values)| f == at && !values.is_empty())
+        };
+        let is_left = |at: &usize| !self.screened.batches.values[*at].is_empty() && !is_again(*at);
+        let image = |at: usize| self.screened.batches.figure(at, |s| s).value;
+        let left: Vec<usize> = (1..self.screened.batches.values.len()).filter(is_left).collect();
+        let fastest = left.iter().map(|&at| image(at)).reduce(f64::min)?;
+        // The set as it is has a twin. One that had no turn takes as long as in screening.
+        let own = again.turns.first().copied().flatten().unwrap_or(0.0);
+        let turns = self.finalists.iter().zip(&again.turns);
+        let round = own + turns.filter_map(|(&f, turn)| turn.or(self.screened.turns[f])).sum::<f64>();
+        let needed = (1 + MIN_SAMPLES) as f64 * round / MEASURING_SHARE;
+        Some(ScreenedOnly {
+            count: left.len(),
+            times: image(0) / fastest,
+            budget: Some(needed).filter(|needed| *needed > budget),
+        })
+    }
+
     /// The candidates that [`Self::figures`] are of.
     pub(super) fn chosen<'c>(&self, all: &'c [Candidate]) -> Vec<&'c Candidate> {
         match self.again {
@@ -115,4 +147,53 @@ fn finalists(all: &[Candidate], screened: &Figures) -> Vec<usize> {
         }
     }
     finalists
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::measure::Series;
+    use super::*;
+
+    fn figures(batches: &[&[f64]], turns: &[Option<f64>]) -> Figures {
+        let series = || Series::of(batches.iter().map(|of| of.to_vec()).collect(), 1);
+        Figures { batches: series(), single: series(), cold: series(), turns: turns.to_vec() }
+    }
+
+    #[test]
+    fn those_that_were_only_screened_are_told_with_the_time_that_they_need() {
+        let screened = figures(&[&[0.12], &[0.01], &[], &[0.03]], &[Some(2.0), Some(0.5), None, Some(1.5)]);
+        let again = figures(&[&[0.1], &[], &[]], &[Some(4.0), None, None]);
+        let mut screening = Screening { screened, finalists: vec![0, 1, 3], again: Some(again) };
+        // A twin of the first, and seven rounds in a fifth of the time: (2 x 4 + 0.5 + 1.5) s x 7 x 5.
+        let found = screening.screened_only(100.0).unwrap();
+        assert_eq!((found.count, found.budget.map(f64::round)), (2, Some(350.0)));
+        assert!((found.times - 12.0).abs() < 1e-9, "{found:?}");
+        assert_eq!(screening.screened_only(1000.0).unwrap().budget, None);
+        // All of the table were measured again.
+        screening.again = Some(figures(&[&[0.1], &[0.01], &[0.03]], &[Some(4.0), Some(0.5), Some(1.0)]));
+        assert_eq!(screening.screened_only(100.0), None);
+        screening.again = None;
+        assert_eq!(screening.screened_only(100.0), None);
+    }
+
+    /// Formats that nothing was measured of are not in the table, and notes on formats do not name them.
+    #[test]
+    fn what_was_not_tried_is_not_measured() {
+        let candidate = |format| Candidate {
+            format,
+            compression: None,
+            chunk: None,
+            codec: "none".to_owned(),
+            pieces: String::new(),
+            write_s: None,
+            images: 1,
+            bytes_per_image: 1.0,
+            path: "x".into(),
+        };
+        let all = ["tiff", "parquet", "lance"].map(candidate);
+        let screened = figures(&[&[0.1], &[], &[0.2]], &[Some(1.0), None, Some(1.0)]);
+        let screening = Screening { screened, finalists: vec![], again: None };
+        let named: Vec<_> = screening.measured(&all).map(|(at, one)| (at, one.format)).collect();
+        assert_eq!(named, [(0, "tiff"), (2, "lance")]);
+    }
 }

@@ -74,18 +74,19 @@ pub fn study(
     drop(loaded);
     notes.extend(written.notes);
     let all: Vec<Candidate> = std::iter::once(there).chain(written.candidates).collect();
-    notes.extend(kept_pages(&all, own, &sample));
     let study = Study { own, images, settings, sample, how, progress, clock, batches, is_cut };
     let memory = Environment::capture::<&str>(&[]);
     let memory = memory.memory.available.or_else(|| memory.usable_memory());
 
     let screening = Screening::of(&study, &all, written.untried, &mut notes)?;
+    notes.extend(kept_pages(screening.measured(&all), own, &study.sample));
     let (figures, chosen) = (screening.figures(), screening.chosen(&all));
     let enough = settings.step.map(|step| {
         let workers = study.how.workers as f64;
         step / study.batches.meant as f64 * workers / (workers + 1.0)
     });
-    let need = ChoiceContext { images: study.sample.of, memory, enough };
+    let screened = screening.screened_only(settings.time_budget.as_secs_f64());
+    let need = ChoiceContext { images: study.sample.of, memory, enough, screened };
     let mut format = choose::format(&chosen, figures, need).context("no candidate could be measured")?;
     let crops = crops::compare(&study, &chosen, figures, enough, &mut notes).unwrap_or_else(|why| {
         notes.push(format!("ways of cutting cells out could not be compared: {why:#}"));
@@ -237,11 +238,15 @@ fn predicted(
     })
 }
 
-/// The note about formats that may keep all decoded pixels of the sample in memory: a second read decodes nothing.
-fn kept_pages(all: &[Candidate], own: &Open<'_>, sample: &Sample) -> Option<String> {
+/// The note about measured formats that may keep all decoded pixels of the sample in memory: a second read decodes nothing.
+fn kept_pages<'c>(
+    measured: impl Iterator<Item = (usize, &'c Candidate)>,
+    own: &Open<'_>,
+    sample: &Sample,
+) -> Option<String> {
     let bytes = sample.image_bytes * sample.rows.len() as f64;
     let mut formats: Vec<&str> = Vec::new();
-    for candidate in all {
+    for (_, candidate) in measured {
         let kept = candidate.open(own).map_or(0, |store| store.hints().page_cache());
         if kept as f64 >= bytes && kept > 0 && !formats.contains(&candidate.format) {
             formats.push(candidate.format);
@@ -265,8 +270,7 @@ fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<Can
     let delivered = study.sample.delivered_bytes(study.settings.crop);
     let best = figures.batches.best();
     let is_measured = |figures: &Figures, at: usize| !figures.batches.values[at].is_empty();
-    let measured = all.iter().enumerate().filter(|(i, _)| is_measured(screened, *i));
-    let tried = measured.map(|(i, candidate)| {
+    let tried = screening.measured(all).map(|(i, candidate)| {
         let place = finalists.iter().position(|&f| f == i).filter(|&at| is_measured(figures, at));
         let (from, at) = place.map_or((screened, i), |at| (figures, at));
         let images_per_s = from.batches.figure(at, |s| 1.0 / s);
