@@ -18,7 +18,7 @@ use crate::stages::Figure;
 use wellread_loader::Cache;
 use wellread_measure::compare::Verdict;
 use wellread_measure::samples::median;
-use wellread_store::words::counted;
+use wellread_store::words::{counted, plural};
 
 /// A copy must need less than this share of the bytes of a set that is fast enough as it is, to be worth making.
 pub const MAX_COPY_SIZE_SHARE: f64 = 0.7;
@@ -43,6 +43,8 @@ pub struct Choice {
 pub struct ChoiceContext {
     /// Images of the whole set.
     pub images: usize,
+    /// One of them in a word.
+    pub thing: &'static str,
     /// Bytes of memory that may hold files or pixels.
     pub memory: Option<u64>,
     /// Seconds for an image in which a batch is read while the model computes, where a step time is given.
@@ -131,7 +133,7 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
         let ends = figure.low.zip(figure.high);
         let ends =
             ends.map_or(String::new(), |(low, high)| format!(" ({} to {})", number(low), number(high)));
-        format!("{}{ends} images/s", number(figure.value))
+        format!("{}{ends} {}/s", number(figure.value), plural(need.thing))
     };
     reasons.push(format!("{}: {}", name(index), rate(index)));
     if index != 0 && measured {
@@ -183,7 +185,7 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
         format!(
             "{} MB for the whole set ({}), {} of what it takes now",
             number(bytes(index) / 1e6),
-            counted(need.images, "image"),
+            counted(need.images, need.thing),
             percent(bytes(index) / bytes(0))
         )
     });
@@ -292,13 +294,18 @@ pub fn ends(figure: &Figure) -> String {
     format!(" ({} to {})", number(low), number(high))
 }
 
-/// Chooses a batch size by the time of an image.
-pub fn batch_size(sizes: &[usize], series: &Series) -> Option<Choice> {
+/// Chooses a batch size by the time of an image, which is a `thing`.
+pub fn batch_size(sizes: &[usize], series: &Series, thing: &str) -> Option<Choice> {
     let best = series.best()?;
     let index = (0..sizes.len()).filter(|&i| series.is_as_good(i, NEGLIGIBLE)).min_by_key(|&i| sizes[i])?;
     let rate = series.figure(index, |s| 1.0 / s);
-    let mut reasons =
-        vec![format!("batches of {}: {}{} images/s", sizes[index], number(rate.value), ends(&rate))];
+    let mut reasons = vec![format!(
+        "batches of {}: {}{} {}/s",
+        sizes[index],
+        number(rate.value),
+        ends(&rate),
+        plural(thing)
+    )];
     if index != best {
         reasons.push(format!("larger ones make no difference (best median: {})", sizes[best]));
     }

@@ -86,7 +86,7 @@ pub fn study(
         step / study.batches.meant as f64 * workers / (workers + 1.0)
     });
     let screened = screening.screened_only(settings.time_budget.as_secs_f64());
-    let need = ChoiceContext { images: study.sample.of, memory, enough, screened };
+    let need = ChoiceContext { images: study.sample.of, thing: study.sample.thing, memory, enough, screened };
     let mut format = choose::format(&chosen, figures, need).context("no candidate could be measured")?;
     let crops = crops::compare(&study, &chosen, figures, enough, &mut notes).unwrap_or_else(|why| {
         notes.push(format!("ways of cutting cells out could not be compared: {why:#}"));
@@ -183,14 +183,14 @@ fn draw(
     // A step time is one of a batch: of the usual size, where none is asked for.
     let is_given = settings.batch_size.is_some() || settings.step.is_some();
     let batches = allowance.batches(wanted, is_given, workers).of_set(rows);
-    notes.extend(allowance.note(batches, wanted, is_given, rows));
+    notes.extend(allowance.note(batches, wanted, is_given, (rows, store.hints().thing())));
     let limits =
         Limits { images: allowance.images(settings.limits.images, batches.measured), ..settings.limits };
     let sample = Sample::draw(store, limits, batches.measured, settings.seed, settings.crop)?;
     if limits.images < settings.limits.images.min(sample.of) {
         notes.push(format!(
             "the sample is of {} at most, to keep to the time (--time-budget)",
-            counted(limits.images, "image")
+            counted(limits.images, sample.thing)
         ));
     }
     Ok((sample, batches, batches.meant < wanted))

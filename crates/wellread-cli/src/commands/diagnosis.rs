@@ -180,7 +180,7 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
         "{} ({format}): {} of {}, batches of {}, {}, {}; model: {}\n",
         data.display(),
         sample.rows.len(),
-        counted(sample.of, "image"),
+        counted(sample.of, sample.thing),
         found.batch_size,
         counted(found.workers, "worker"),
         counted(found.rounds, "round"),

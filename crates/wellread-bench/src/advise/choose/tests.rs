@@ -31,7 +31,7 @@ fn chosen(bytes: &[f64], batches: &[f64], cold: &[f64], need: ChoiceContext) -> 
 }
 
 const NEED: ChoiceContext =
-    ChoiceContext { images: 1000, memory: Some(1 << 30), enough: None, screened: None };
+    ChoiceContext { images: 1000, thing: "image", memory: Some(1 << 30), enough: None, screened: None };
 
 #[test]
 fn the_fastest_is_taken_and_of_equals_the_smallest() {
@@ -216,5 +216,6 @@ fn a_cache_needs_a_gain_and_room() {
 
 #[test]
 fn the_smallest_batch_that_is_as_fast() {
-    assert_eq!(batch_size(&[4, 16, 64], &series(&[2e-3, 1e-3, 1.002e-3])).unwrap().index, 1);
+    let choice = batch_size(&[4, 16, 64], &series(&[2e-3, 1e-3, 1.002e-3]), "cell").unwrap();
+    assert!(choice.index == 1 && choice.reasons[0].ends_with(" cells/s"), "{choice:?}");
 }
