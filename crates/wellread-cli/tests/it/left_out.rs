@@ -260,7 +260,8 @@ fn channels_that_pictures_call_by_colours_are_named() {
     // A loss is told with --quiet too, and like other notes not on stdout.
     let said = wellread(&["--quiet", "convert", arg(&stored), arg(&pictures), "--format", "image-folder"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
-    assert_eq!(said.stderr, "note: image-folder has no place for channel names; they are left out\n");
+    let note = "note: image-folder has no place for channel names, ";
+    assert!(said.stderr.starts_with(note), "{}", said.stderr);
     assert!(!said.stdout.contains("note: "), "{}", said.stdout);
     // Colours are called so again.
     let back = dir.path().join("back.parquet");
