@@ -313,6 +313,15 @@ def test_tables_sort_and_filter(opened):
     assert {row.locator("th").inner_text() for row in rows.all()} == {"parquet"}
 
 
+def test_a_table_of_one_row_is_no_table_of_rows(opened, report):
+    alone = report.with_name("one-row.html")
+    alone.write_text(re.sub(r"(?s)(<tbody>\n<tr.*?</tr>\n).*?</tbody>", r"\1</tbody>", report.read_text()))
+    bar = opened(alone).locator(".filters[data-for=bench-dataset-table]")
+    assert bar.locator("output").inner_text() == "1 row"
+    bar.get_by_role("searchbox").fill("no such word")
+    assert bar.locator("output").inner_text() == "0 of 1 row"
+
+
 def test_the_theme_switches(opened):
     page = opened(color_scheme="light")
     ground = "() => getComputedStyle(document.body).backgroundColor"

@@ -126,7 +126,7 @@ fn why_no_batches(session: &Session<'_>, batch_size: usize) -> Option<String> {
     if !batch_size.is_multiple_of(crops) {
         return Some(format!("a batch of {batch_size} does not hold {crops} crops of each image"));
     }
-    (batch_size > images * crops).then(|| format!("the set has only {}", counted(images, "image")))
+    (batch_size > images * crops).then(|| format!("the set has only {}", counted(images, session.thing())))
 }
 
 /// Says once for each format, batch size and number of workers what the bound on memory made of them.

@@ -82,7 +82,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
         .borrow_mut()
         .extend(planned.as_ref().and_then(|planned| planned.plan.cut(&planned.asked, session.seconds())));
     let images = session.prepared.expected.len();
-    remarks.borrow_mut().extend((config.batch_size > images).then(|| whole_set(images, config.batch_size)));
+    let whole = || whole_set(images, config.batch_size, session.thing());
+    remarks.borrow_mut().extend((config.batch_size > images).then(whole));
     let run = Run::of(session, planned.as_ref().map(|planned| &planned.plan));
     for &mode in &config.modes {
         let late = planned.as_ref().and_then(|planned| probe::too_long(&planned.plan, mode));
@@ -181,10 +182,10 @@ impl Run {
 }
 
 /// The note where a batch of the requested size is larger than the set.
-fn whole_set(images: usize, asked: usize) -> String {
+fn whole_set(images: usize, asked: usize, thing: &str) -> String {
     format!(
         "loop: batches of {images} instead of {asked} (--batch-size): the set has only {}",
-        counted(images, "image")
+        counted(images, thing)
     )
 }
 
@@ -391,8 +392,8 @@ mod tests {
     #[test]
     fn a_batch_of_the_whole_set_is_told() {
         assert_eq!(
-            whole_set(12, 16),
-            "loop: batches of 12 instead of 16 (--batch-size): the set has only 12 images"
+            whole_set(12, 16, "cell"),
+            "loop: batches of 12 instead of 16 (--batch-size): the set has only 12 cells"
         );
     }
 }

@@ -46,6 +46,9 @@ pub struct Sample {
     pub rows: Vec<usize>,
     /// Images of the whole set.
     pub of: usize,
+    /// One of them in a word: an image, or a cell.
+    #[serde(skip)]
+    pub thing: &'static str,
     /// Size of the first along T, C, Z, Y, X.
     pub shape_tczyx: [usize; 5],
     /// Their pixel type.
@@ -155,6 +158,7 @@ impl Sample {
         Ok(Self {
             rows,
             of: store.len(),
+            thing: store.hints().thing(),
             shape_tczyx,
             dtype: first.dtype.name().to_owned(),
             image_bytes,

@@ -170,7 +170,7 @@ pub(crate) fn load_images(session: &Session<'_>) -> Result<Vec<InMemory>> {
 /// The note where not all images are in memory.
 pub(crate) fn memory_note(session: &Session<'_>, what: &str, images: &[InMemory]) -> Option<String> {
     (images.len() < session.prepared.expected.len())
-        .then(|| format!("{what}: the first {} only (memory limit)", counted(images.len(), "image")))
+        .then(|| format!("{what}: the first {} only (memory limit)", counted(images.len(), session.thing())))
 }
 
 /// A run's time, rate and size.

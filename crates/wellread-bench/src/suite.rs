@@ -288,12 +288,11 @@ fn prepare(
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
         let codec = store.layout().ok().map(|layout| layout.codec);
         let sets = vec![FormatSet { format: store.format(), path: path.clone(), error: None, codec }];
-        let whole = if cells.is_some() { "cell" } else { "image" };
         let what = match images {
             Some(images) => {
                 format!("{} of the {}", counted(expected.len(), "plane"), counted(images, "image"))
             }
-            None => counted(expected.len(), whole),
+            None => counted(expected.len(), store.hints().thing()),
         };
         let about = format!("{what} of {}, as they lie there", path.display());
         let planes = images.is_some();

@@ -205,9 +205,12 @@ impl Pairs {
         let (own, other) = (images.store(), targets.store());
         let are_as_many = images.len() == targets.len();
         if chosen == Some(Pairing::Order) && !are_as_many {
-            let (all, there) = (counted(images.len(), "image"), counted(targets.len(), "target"));
+            let thing = own.hints().thing();
+            let (all, there) = (counted(images.len(), thing), counted(targets.len(), "target"));
             let cause = format_args!("there are {there} for {all}, and pairing is by order");
-            return Err(Error::new(other.path(), cause).choice().hint("give one target for each image"));
+            return Err(Error::new(other.path(), cause)
+                .choice()
+                .hint(format_args!("give one target for each {thing}")));
         }
         if chosen == Some(Pairing::Order) || chosen.is_none() && ptr::addr_eq(own, other) {
             return Ok(Self::Order);
@@ -265,8 +268,8 @@ impl Pairs {
         let more = if count > names.len() { " …" } else { "" };
         let cause = format!(
             "{count} of {} have no target among the {} of {}: {}{more}",
-            counted(rows.len(), "image"),
-            counted(targets.len(), "image"),
+            counted(rows.len(), own.hints().thing()),
+            counted(targets.len(), other.hints().thing()),
             other.path().display(),
             names.join(", ")
         );
@@ -294,7 +297,8 @@ impl Pairs {
         match self {
             Self::Order => Ok(row),
             Self::Names(found) => found.get(row).copied().flatten().ok_or_else(|| {
-                Error::new(images.store().path(), "the image has no target").row(row).choice()
+                let thing = images.store().hints().thing();
+                Error::new(images.store().path(), format_args!("the {thing} has no target")).row(row).choice()
             }),
         }
     }

@@ -95,17 +95,23 @@ impl Allowance {
         Batches { meant: if given { wanted } else { measured }, measured }
     }
 
-    /// The note where batches of fewer than `wanted` images are measured, of a set of `images`. Times of a step belong to a batch that
-    /// is `given`.
-    pub fn note(&self, batches: Batches, wanted: usize, given: bool, images: usize) -> Option<String> {
+    /// The note where batches of fewer than `wanted` images are measured, of a set of `images`, each of which is a `thing`. Times of a
+    /// step belong to a batch that is `given`.
+    pub fn note(
+        &self,
+        batches: Batches,
+        wanted: usize,
+        given: bool,
+        (images, thing): (usize, &str),
+    ) -> Option<String> {
         let Batches { meant, measured } = batches;
         let why = if measured < images {
             format!(
-                ", to keep to the time (--time-budget): an image takes {} ms to be read",
+                ", to keep to the time (--time-budget): one {thing} takes {} ms to be read",
                 number(1e3 * self.image)
             )
         } else {
-            format!(": the set has only {}", counted(images, "image"))
+            format!(": the set has only {}", counted(images, thing))
         };
         let told = if given {
             format!("; times of a step are for batches of {meant}, in proportion")
@@ -180,24 +186,24 @@ mod tests {
         let batches = allowance.batches(32, true, 1).of_set(5);
         assert_eq!((batches, batches.parts()), (Batches { meant: 32, measured: 5 }, 6.4));
         assert_eq!(
-            allowance.note(batches, 32, true, 5).unwrap(),
-            "batches of 5 instead of 32 were measured: the set has only 5 images; times of a step are for batches of 32, in \
+            allowance.note(batches, 32, true, (5, "cell")).unwrap(),
+            "batches of 5 instead of 32 were measured: the set has only 5 cells; times of a step are for batches of 32, in \
              proportion"
         );
         let whole = allowance.batches(32, true, 1).of_set(32);
         assert_eq!((whole, whole.parts()), (Batches { meant: 32, measured: 32 }, 1.0));
-        assert_eq!(allowance.note(whole, 32, true, 32), None);
+        assert_eq!(allowance.note(whole, 32, true, (32, "image")), None);
         // No time for all of the set: that is the reason.
         let short = Allowance { image: 0.02, budget: 5.1, ..allowance };
         let batches = short.batches(32, true, 1).of_set(5);
         assert_eq!(batches, Batches { meant: 32, measured: 1 });
-        let note = short.note(batches, 32, true, 5).unwrap();
+        let note = short.note(batches, 32, true, (5, "image")).unwrap();
         assert!(note.starts_with("batches of 1 instead of 32 were measured, to keep to the time"), "{note}");
         assert!(
             note.ends_with("ms to be read; times of a step are for batches of 32, in proportion"),
             "{note}"
         );
-        let free = short.note(short.batches(5, false, 1).of_set(5), 5, false, 5).unwrap();
+        let free = short.note(short.batches(5, false, 1).of_set(5), 5, false, (5, "image")).unwrap();
         assert!(free.contains("batches of 1 instead of 5") && free.ends_with("ms to be read"), "{free}");
         // An empty set has no batch; nothing is divided by zero.
         assert_eq!(allowance.batches(4, true, 1).of_set(0).measured, 1);

@@ -18,7 +18,7 @@ use crate::stages::Figure;
 use wellread_loader::Cache;
 use wellread_measure::compare::Verdict;
 use wellread_measure::samples::median;
-use wellread_store::words::counted;
+use wellread_store::words::{counted, plural};
 
 /// A copy must need less than this share of the bytes of a set that is fast enough as it is, to be worth making.
 pub const MAX_COPY_SIZE_SHARE: f64 = 0.7;
@@ -43,10 +43,48 @@ pub struct Choice {
 pub struct ChoiceContext {
     /// Images of the whole set.
     pub images: usize,
+    /// One of them in a word.
+    pub thing: &'static str,
     /// Bytes of memory that may hold files or pixels.
     pub memory: Option<u64>,
     /// Seconds for an image in which a batch is read while the model computes, where a step time is given.
     pub enough: Option<f64>,
+    /// Candidates that the figures say nothing of, since there was time for a short look alone.
+    pub screened: Option<ScreenedOnly>,
+}
+
+/// Candidates that were screened, and not measured further.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScreenedOnly {
+    /// How many.
+    pub count: usize,
+    /// How many times as fast as the set as it is the fastest of them seemed.
+    pub times: f64,
+    /// Seconds of a study that measures them, where that is longer than this one.
+    pub budget: Option<f64>,
+}
+
+impl ScreenedOnly {
+    /// What a short look tells of them, and the study that tells more.
+    fn reason(self) -> String {
+        let others = counted(self.count, "other");
+        let seemed = if self.times > 1.0 {
+            format!("the best seemed {} times as fast", number(self.times))
+        } else {
+            "none seemed faster".to_owned()
+        };
+        let budget = self.budget.map_or_else(
+            || "a longer --time-budget".to_owned(),
+            // Of two digits: it is an estimate.
+            |seconds| {
+                let unit = 10f64.powf(seconds.log10().floor() - 1.0).max(1.0);
+                format!("--time-budget {:.0}", (seconds / unit).ceil() * unit)
+            },
+        );
+        format!(
+            "it stays: {others} had a short look alone (screened only), and {seemed}; {budget} measures more"
+        )
+    }
 }
 
 /// `1.9 (1.8 to 2.1) times as fast as`, of a ratio of times.
@@ -95,7 +133,7 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
         let ends = figure.low.zip(figure.high);
         let ends =
             ends.map_or(String::new(), |(low, high)| format!(" ({} to {})", number(low), number(high)));
-        format!("{}{ends} images/s", number(figure.value))
+        format!("{}{ends} {}/s", number(figure.value), plural(need.thing))
     };
     reasons.push(format!("{}: {}", name(index), rate(index)));
     if index != 0 && measured {
@@ -129,7 +167,10 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
     }
     let is_alone = (1..candidates.len()).all(|i| series.values[i].is_empty());
     reasons.push(if index == 0 && small == 0 && is_alone {
-        "it stays: nothing else was measured well enough to be compared; a longer --time-budget tells".to_owned()
+        need.screened.map_or_else(
+            || "it stays: nothing else was measured well enough to be compared; a longer --time-budget tells".to_owned(),
+            ScreenedOnly::reason,
+        )
     } else if index == 0 && small == 0 {
         format!("it stays: nothing that is as fast is smaller ({} MB)", number(bytes(0) / 1e6))
     } else if index == 0 {
@@ -144,7 +185,7 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
         format!(
             "{} MB for the whole set ({}), {} of what it takes now",
             number(bytes(index) / 1e6),
-            counted(need.images, "image"),
+            counted(need.images, need.thing),
             percent(bytes(index) / bytes(0))
         )
     });
@@ -253,13 +294,18 @@ pub fn ends(figure: &Figure) -> String {
     format!(" ({} to {})", number(low), number(high))
 }
 
-/// Chooses a batch size by the time of an image.
-pub fn batch_size(sizes: &[usize], series: &Series) -> Option<Choice> {
+/// Chooses a batch size by the time of an image, which is a `thing`.
+pub fn batch_size(sizes: &[usize], series: &Series, thing: &str) -> Option<Choice> {
     let best = series.best()?;
     let index = (0..sizes.len()).filter(|&i| series.is_as_good(i, NEGLIGIBLE)).min_by_key(|&i| sizes[i])?;
     let rate = series.figure(index, |s| 1.0 / s);
-    let mut reasons =
-        vec![format!("batches of {}: {}{} images/s", sizes[index], number(rate.value), ends(&rate))];
+    let mut reasons = vec![format!(
+        "batches of {}: {}{} {}/s",
+        sizes[index],
+        number(rate.value),
+        ends(&rate),
+        plural(thing)
+    )];
     if index != best {
         reasons.push(format!("larger ones make no difference (best median: {})", sizes[best]));
     }

@@ -151,7 +151,8 @@ fn batch_size(
     if !late.is_empty() {
         notes.push(format!("batches of {}: {NO_TIME}", late.join(", ")));
     }
-    let choice = choose::batch_size(&sizes, &series).context("no batch size could be measured")?;
+    let choice =
+        choose::batch_size(&sizes, &series, study.sample.thing).context("no batch size could be measured")?;
     how.batch_size = sizes[choice.index];
     Ok((how.batch_size, choice.reasons, named(&strings(&sizes), &series, 1e6)))
 }

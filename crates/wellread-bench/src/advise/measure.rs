@@ -160,6 +160,8 @@ pub struct Figures {
     pub single: Series,
     /// From cold files.
     pub cold: Series,
+    /// Seconds of the longest turn of each, warm-up included; `None` of one that had none.
+    pub turns: Vec<Option<f64>>,
 }
 
 /// The files that batches are measured from.
@@ -217,6 +219,10 @@ pub fn candidates(
         batches: series(&outcome, |turn| turn.batches, pace.seed),
         single: series(&outcome, |turn| turn.single, pace.seed),
         cold: series(&outcome, |turn| turn.cold, pace.seed),
+        turns: outcome
+            .visible()
+            .map(|v| v.warmup.iter().chain(&v.runs).map(|run| run.wall_seconds).reduce(f64::max))
+            .collect(),
     })
 }
 

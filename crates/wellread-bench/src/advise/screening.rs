@@ -7,9 +7,11 @@
 
 use super::allowance::batches_of_run;
 use super::candidates::Candidate;
+use super::choose::ScreenedOnly;
 use super::context::{NO_TIME, ROUNDS, Study};
 use super::measure::{Figures, Files};
 use anyhow::{Context as _, Result};
+use wellread_measure::compare::MIN_SAMPLES;
 
 /// Shares of the time budget.
 const SCREENING_SHARE: f64 = 0.2;
@@ -71,6 +73,39 @@ impl Screening {
     /// The figures to choose by. Without more rounds, those of screening must do.
     pub(super) fn figures(&self) -> &Figures {
         self.again.as_ref().unwrap_or(&self.screened)
+    }
+
+    /// The candidates that have figures, which are those of the table, with their numbers.
+    pub(super) fn measured<'c>(
+        &'c self,
+        all: &'c [Candidate],
+    ) -> impl Iterator<Item = (usize, &'c Candidate)> {
+        all.iter().enumerate().filter(|(at, _)| self.figures_of(*at).is_some())
+    }
+
+    /// Those that there was no time to measure further, in a study of so many seconds.
+    pub(super) fn screened_only(&self, budget: f64) -> Option<ScreenedOnly> {
+        let again = self.again.as_ref()?;
+        let is_left =
+            |at: &usize| !self.screened.batches.values[*at].is_empty() && self.place_again(*at).is_none();
+        let image = |at: usize| self.screened.batches.figure(at, |s| s).value;
+        // Of the same rounds, where the set as it is had a turn in them.
+        let own_image = Some(image(0)).filter(|seconds| seconds.is_finite()).or_else(|| {
+            let (figures, place) = self.figures_of(0)?;
+            Some(figures.batches.figure(place, |s| s).value)
+        })?;
+        let left: Vec<usize> = (1..self.screened.batches.values.len()).filter(is_left).collect();
+        let fastest = left.iter().map(|&at| image(at)).reduce(f64::min)?;
+        // The set as it is has a twin. One that had no turn takes as long as in screening.
+        let own = again.turns.first().copied().flatten().unwrap_or(0.0);
+        let turns = self.finalists.iter().zip(&again.turns);
+        let round = own + turns.filter_map(|(&f, turn)| turn.or(self.screened.turns[f])).sum::<f64>();
+        let needed = (1 + MIN_SAMPLES) as f64 * round / MEASURING_SHARE;
+        Some(ScreenedOnly {
+            count: left.len(),
+            times: own_image / fastest,
+            budget: Some(needed).filter(|needed| *needed > budget),
+        })
     }
 
     /// The candidates that [`Self::figures`] are of.
@@ -159,9 +194,9 @@ mod tests {
         }
     }
 
-    fn figures(rounds: &[&[f64]]) -> Figures {
-        let series = || Series::of(rounds.iter().map(|of_one| of_one.to_vec()).collect(), 1);
-        Figures { batches: series(), single: series(), cold: series() }
+    fn figures(batches: &[&[f64]], turns: &[Option<f64>]) -> Figures {
+        let series = || Series::of(batches.iter().map(|of| of.to_vec()).collect(), 1);
+        Figures { batches: series(), single: series(), cold: series(), turns: turns.to_vec() }
     }
 
     /// The time of screening ended before the turn of the set as it is, and that of more rounds after it.
@@ -170,14 +205,45 @@ mod tests {
         let lz4 = Some(Compression::Lz4);
         let all = [candidate("tiff", None), candidate("parquet", lz4), candidate("lance", lz4)];
         let screening = Screening {
-            screened: figures(&[&[], &[2e-5], &[]]),
+            screened: figures(&[&[], &[2e-5], &[]], &[None, Some(1.0), None]),
             finalists: vec![0, 1],
-            again: Some(figures(&[&[1e-3, 2e-3], &[]])),
+            again: Some(figures(&[&[1e-3, 2e-3], &[]], &[Some(1.0), None])),
         };
         let rounds = |i| screening.figures_of(i).map(|(figures, at)| (at, figures.batches.values[at].len()));
         assert_eq!([0, 1, 2].map(rounds), [Some((0, 2)), Some((1, 1)), None]);
         assert_eq!([0, 1, 2].map(|i| screening.place_again(i)), [Some(0), None, None]);
         let notes = screening.not_measured(&all, vec!["vortex default".to_owned()]);
         assert_eq!(notes, [format!("{NO_TIME}: {}, vortex default", all[2].name())]);
+        // Beside the set as it is, of which more rounds alone have figures.
+        let found = screening.screened_only(1000.0).unwrap();
+        assert_eq!(found.count, 1);
+        assert!((found.times - 75.0).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn those_that_were_only_screened_are_told_with_the_time_that_they_need() {
+        let screened = figures(&[&[0.12], &[0.01], &[], &[0.03]], &[Some(2.0), Some(0.5), None, Some(1.5)]);
+        let again = figures(&[&[0.1], &[], &[]], &[Some(4.0), None, None]);
+        let mut screening = Screening { screened, finalists: vec![0, 1, 3], again: Some(again) };
+        // A twin of the first, and seven rounds in a fifth of the time: (2 x 4 + 0.5 + 1.5) s x 7 x 5.
+        let found = screening.screened_only(100.0).unwrap();
+        assert_eq!((found.count, found.budget.map(f64::round)), (2, Some(350.0)));
+        assert!((found.times - 12.0).abs() < 1e-9, "{found:?}");
+        assert_eq!(screening.screened_only(1000.0).unwrap().budget, None);
+        // All of the table were measured again.
+        screening.again = Some(figures(&[&[0.1], &[0.01], &[0.03]], &[Some(4.0), Some(0.5), Some(1.0)]));
+        assert_eq!(screening.screened_only(100.0), None);
+        screening.again = None;
+        assert_eq!(screening.screened_only(100.0), None);
+    }
+
+    /// Formats that nothing was measured of are not in the table, and notes on formats do not name them.
+    #[test]
+    fn what_was_not_tried_is_not_measured() {
+        let all = ["tiff", "parquet", "lance"].map(|format| candidate(format, None));
+        let screened = figures(&[&[0.1], &[], &[0.2]], &[Some(1.0), None, Some(1.0)]);
+        let screening = Screening { screened, finalists: vec![], again: None };
+        let named: Vec<_> = screening.measured(&all).map(|(at, one)| (at, one.format)).collect();
+        assert_eq!(named, [(0, "tiff"), (2, "lance")]);
     }
 }

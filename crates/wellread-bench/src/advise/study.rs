@@ -73,18 +73,19 @@ pub fn study(
     drop(loaded);
     notes.extend(written.notes);
     let all: Vec<Candidate> = std::iter::once(there).chain(written.candidates).collect();
-    notes.extend(kept_pages(&all, own, &sample));
     let study = Study { own, images, settings, sample, how, progress, clock, batches, is_cut };
     let memory = Environment::capture::<&str>(&[]);
     let memory = memory.memory.available.or_else(|| memory.usable_memory());
 
     let screening = Screening::of(&study, &all, written.untried, &mut notes)?;
+    notes.extend(kept_pages(screening.measured(&all), own, &study.sample));
     let (figures, chosen) = (screening.figures(), screening.chosen(&all));
     let enough = settings.step.map(|step| {
         let workers = study.how.workers as f64;
         step / study.batches.meant as f64 * workers / (workers + 1.0)
     });
-    let need = ChoiceContext { images: study.sample.of, memory, enough };
+    let screened = screening.screened_only(settings.time_budget.as_secs_f64());
+    let need = ChoiceContext { images: study.sample.of, thing: study.sample.thing, memory, enough, screened };
     let mut format = choose::format(&chosen, figures, need).context("no candidate could be measured")?;
     let crops = crops::compare(&study, &chosen, figures, enough, &mut notes).unwrap_or_else(|why| {
         notes.push(format!("ways of cutting cells out could not be compared: {why:#}"));
@@ -181,14 +182,14 @@ fn draw(
     // A step time is one of a batch: of the usual size, where none is asked for.
     let is_given = settings.batch_size.is_some() || settings.step.is_some();
     let batches = allowance.batches(wanted, is_given, workers).of_set(rows);
-    notes.extend(allowance.note(batches, wanted, is_given, rows));
+    notes.extend(allowance.note(batches, wanted, is_given, (rows, store.hints().thing())));
     let limits =
         Limits { images: allowance.images(settings.limits.images, batches.measured), ..settings.limits };
     let sample = Sample::draw(store, limits, batches.measured, settings.seed, settings.crop)?;
     if limits.images < settings.limits.images.min(sample.of) {
         notes.push(format!(
             "the sample is of {} at most, to keep to the time (--time-budget)",
-            counted(limits.images, "image")
+            counted(limits.images, sample.thing)
         ));
     }
     Ok((sample, batches, batches.meant < wanted))
@@ -236,11 +237,15 @@ fn predicted(
     })
 }
 
-/// The note about formats that may keep all decoded pixels of the sample in memory: a second read decodes nothing.
-fn kept_pages(all: &[Candidate], own: &Open<'_>, sample: &Sample) -> Option<String> {
+/// The note about measured formats that may keep all decoded pixels of the sample in memory: a second read decodes nothing.
+fn kept_pages<'c>(
+    measured: impl Iterator<Item = (usize, &'c Candidate)>,
+    own: &Open<'_>,
+    sample: &Sample,
+) -> Option<String> {
     let bytes = sample.image_bytes * sample.rows.len() as f64;
     let mut formats: Vec<&str> = Vec::new();
-    for candidate in all {
+    for (_, candidate) in measured {
         let kept = candidate.open(own).map_or(0, |store| store.hints().page_cache());
         if kept as f64 >= bytes && kept > 0 && !formats.contains(&candidate.format) {
             formats.push(candidate.format);
@@ -262,7 +267,7 @@ fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<Can
     let copy = measure_copy(&LimitSettings::default());
     let delivered = study.sample.delivered_bytes(study.settings.crop);
     let best = figures.batches.best();
-    let tried = all.iter().enumerate().filter_map(|(i, candidate)| {
+    let tried = screening.measured(all).filter_map(|(i, candidate)| {
         let (from, at) = screening.figures_of(i)?;
         let place = screening.place_again(i);
         let images_per_s = from.batches.figure(at, |s| 1.0 / s);

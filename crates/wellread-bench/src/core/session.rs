@@ -128,7 +128,18 @@ impl Session<'_> {
         self.pace.since.get().elapsed() > self.budget().mul_f64(LATE_SHARE)
     }
 
-    /// The same in seconds.
+    /// A row of the sets in a word. Crops that are stored do not tell what they were cut out of.
+    pub fn thing(&self) -> &'static str {
+        if self.prepared.of_images.is_some() {
+            "plane"
+        } else if self.config.source.cells().is_some() {
+            "cell"
+        } else {
+            "image"
+        }
+    }
+
+    /// [`Self::budget`] in seconds.
     pub fn seconds(&self) -> f64 {
         self.budget().as_secs_f64()
     }

@@ -269,8 +269,7 @@ impl<'s> Opened<'s> {
                     Some(images) => {
                         format!("{} of the {}", counted(store.len(), "plane"), counted(*images, "image"))
                     }
-                    None if cells.is_some() => counted(store.len(), "cell"),
-                    None => counted(store.len(), "image"),
+                    None => counted(store.len(), store.hints().thing()),
                 };
                 let about =
                     format!("{what} in {}, first {} (TCZYX) {}", path.display(), first.shape, first.dtype);

@@ -48,7 +48,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, (variants, unavailable)
                 let keys = vec![("batch_size", Cell::from(batch_size)), ("workers", Cell::from(workers))];
                 let images = session.prepared.expected.len();
                 if batch_size > images {
-                    let reason = format!("the set has only {}", counted(images, "image"));
+                    let reason = format!("the set has only {}", counted(images, session.thing()));
                     unavailable.push(Unavailable { keys: source.keys(keys), reason });
                     continue;
                 }

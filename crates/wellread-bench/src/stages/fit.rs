@@ -73,7 +73,7 @@ pub(super) fn fitted<'o>(
         bail!(
             "a step of {} takes {} s, so that one round takes {} s with its warm-up: --time-budget is {} s. Give {:.0} s \
              for {}{}",
-            counted(how.batch_size, "image"),
+            counted(how.batch_size, sample.thing),
             number(compute),
             number(compute * steps_of(1)),
             number(budget),

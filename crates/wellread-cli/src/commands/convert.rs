@@ -20,9 +20,9 @@ use super::{OpenArgs, identity, left_out, note_leftovers_beside, unreadable};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::bytes_of_pixels;
-use features::{Features, JoinUnmatched, Joining, features_of, parse_join_unmatched};
+use features::{Features, JoinUnmatched, Joining, Note, features_of, parse_join_unmatched};
 use layouts::LayoutArg;
-use left_behind::{LeftBehind, warn_of_unlike_channels};
+use left_behind::{LeftBehind, notes_of_unlike_channels};
 use on_cluster::OnValues;
 use std::path::{Path, PathBuf};
 use target::{check_files, check_paths, refuse_ignored, target_format};
@@ -131,15 +131,16 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     source.hints().complete(0..source.len())?;
     check_paths(&args.source, &args.target)?;
     let types = checked_types(&*source, args)?;
-    warn_of_unlike_channels(&*source, args.open.cells.adds_mask(), ui);
+    let mut notes = notes_of_unlike_channels(&*source, args.open.cells.adds_mask());
     let left_behind = LeftBehind::of(&*source, args.open.sites.missing);
-    left_behind.say(&*source, ui);
+    notes.extend(left_behind.notes(&*source));
     let mut options = args.write.options();
     let joining = args.join.as_deref().zip(keys);
     let unmatched = args.join_unmatched.unwrap_or_default();
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns, unmatched });
-    let Features { columns, joined, left_out, renamed, notes } =
+    let Features { columns, joined, left_out, renamed, notes: of_columns } =
         features_of(&*source, &args.without_column, joining.as_ref(), format)?;
+    notes.extend(of_columns);
     // The columns beside the images, and those that are left out.
     let beside = serde_json::json!({
         "feature_columns": columns.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),
@@ -202,11 +203,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     {
         return ui.document(&verified(document(bytes, 0.0, source.len()), None));
     }
-    for note in notes {
-        note.print(ui);
-    }
     let Written { converted, resumed, pixel_bytes, seconds, check_seconds } =
-        write_checked(&*source, args, format, &options, ui)?;
+        write_checked(&*source, args, format, &options, notes, ui)?;
     let placing = std::time::Instant::now();
     converted.commit().map_err(|error| failed(error, &*source, args, format, &options))?;
     let seconds = seconds + placing.elapsed().as_secs_f64();
@@ -258,15 +256,20 @@ struct Written {
 }
 
 /// Writes the images and compares them with the source. Images of an interrupted run are written again from a damaged one on.
+/// `notes` are printed once the target can be written.
 fn write_checked(
     source: &dyn Store,
     args: &Args,
     format: &Format,
     options: &WriteOptions,
+    notes: Vec<Note>,
     ui: Ui,
 ) -> Outcome<Written> {
     let part = staged::part(&args.target).filter(|_| !args.resume);
     let mut writer = registry::create(&args.target, format.name, options)?;
+    for note in notes {
+        note.print(ui);
+    }
     if let Some(part) = part.filter(|part| !place::exists(part)) {
         ui.hint(format!(
             "note: {}, which an interrupted run with --resume had left, was removed: this run begins anew",
@@ -314,7 +317,7 @@ fn write_checked(
             }
             // Fewer images are left each time, so that this ends.
             Checked::Truncated(what) => {
-                ui.say(what);
+                ui.warn(what);
                 writer = registry::create(&args.target, format.name, options)?;
             }
         }

@@ -180,7 +180,7 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
         "{} ({format}): {} of {}, batches of {}, {}, {}; model: {}\n",
         data.display(),
         sample.rows.len(),
-        counted(sample.of, "image"),
+        counted(sample.of, sample.thing),
         found.batch_size,
         counted(found.workers, "worker"),
         counted(found.rounds, "round"),
@@ -233,7 +233,8 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
     }
 }
 
-/// A stage as a line of its table. No stage costs less than nothing: where noise makes it so, no cost is given.
+/// A stage as a line of its table. No stage costs less than nothing: where noise makes it so, no cost is given, and an interval
+/// ends at 0.
 fn stage_line(name: &str, about: &str, cost: &Figure, share: &Figure) -> String {
     let known = cost.value > 0.0;
     let or_none = |text: String| if known { text } else { "–".to_owned() };
@@ -241,9 +242,9 @@ fn stage_line(name: &str, about: &str, cost: &Figure, share: &Figure) -> String 
     format!(
         "  {name:<11} {:>12}  {:<23} {:>10}  {:<16} {about}{}",
         or_none(micro(cost.value)),
-        interval(cost, micro),
+        interval(cost, |end| micro(end.max(0.0))),
         or_none(percent(share.value)),
-        interval(share, percent),
+        interval(share, |end| percent(end.max(0.0))),
         if unclear { " (not told apart from no time at all)" } else { "" }
     )
 }
@@ -285,8 +286,13 @@ mod tests {
         assert!(!line.contains('-') && line.contains("not told apart from no time at all"), "{line}");
         let line = stage_line("storage", "reading", &figure(12.5, None), &figure(0.25, None));
         assert!(line.contains(" 12.5 ") && line.contains(" 25.0 %") && line.ends_with("reading"), "{line}");
-        let ends = stage_line("copying", "c", &figure(1.5, Some((-0.5, 2.0))), &figure(0.1, None));
-        assert!(ends.contains(" 1.5 ") && ends.contains("-0.5–2.0") && ends.ends_with("at all)"), "{ends}");
+        let share = figure(0.1, Some((-0.02, 0.125)));
+        let ends = stage_line("copying", "c", &figure(1.5, Some((-0.5, 2.0))), &share);
+        assert!(ends.contains(" 1.5 ") && ends.ends_with("at all)"), "{ends}");
+        assert!(ends.contains(" 0.0–2.0 ") && ends.contains(" 0.0 %–12.5 % "), "{ends}");
+        let below = figure(-71121.3, Some((-90000.0, -5.0)));
+        let none = stage_line("decoding", "d", &below, &figure(-0.1, Some((-0.2, 0.1))));
+        assert!(none.contains(" 0.0–0.0 ") && none.contains(" 0.0 %–10.0 % "), "{none}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::embed::{self, EmbedOptions, Event, FeatureLayout, ModelName, Pool, Summary};
 use wellread_measure::path_text::text;
 use wellread_store::features::left_out_in_words;
-use wellread_store::words::counted;
+use wellread_store::words::{counted, plural};
 use wellread_store::{LeftOut, Store, masks, mixed_channels, staged};
 
 /// Images of a batch.
@@ -237,11 +237,12 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     if matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None)) {
         ui.hint("note: the weights are drawn at random; --weights FILE.safetensors takes trained ones");
     }
-    let print = |event: &Event<'_>, bar: &ProgressBar| print_event(event, bar, ui);
+    let thing = store.hints().thing();
+    let print = |event: &Event<'_>, bar: &ProgressBar| print_event(event, bar, thing, ui);
     if let Some(on) = args.nodes.on() {
         let (summary, cluster) = on_nodes::run(on, (&args.nodes, program), (store, &options), &print, ui)
             .map_err(|failure| with_kept(failure, args))?;
-        return report(&summary, &others, Some(&cluster), ui);
+        return report(&summary, &others, Some(&cluster), thing, ui);
     }
     let bar = ui.progress(store.len() as u64, "embedding");
     let done = embed::run(store, &options, &|event| {
@@ -252,11 +253,11 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     });
     bar.finish_and_clear();
     let summary = done.map_err(|error| with_kept(on_nodes::failure_of(&error), args))?;
-    report(&summary, &others, None, ui)
+    report(&summary, &others, None, thing, ui)
 }
 
-/// Says what happens, above the bar.
-fn print_event(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
+/// Says what happens, above the bar. A row is a `thing`.
+fn print_event(event: &Event<'_>, bar: &ProgressBar, thing: &str, ui: Ui) {
     match event {
         Event::Opened(backend, notes) => bar.suspend(|| {
             ui.hint(format!("model: {backend}"));
@@ -271,7 +272,7 @@ fn print_event(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
             ));
         }),
         Event::Resumed(images) => bar.suspend(|| {
-            let images = counted(*images, "image");
+            let images = counted(*images, thing);
             ui.say(format!("continuing after {images} that an interrupted run completed"));
         }),
         Event::Renamed(columns) => bar.suspend(|| {
@@ -294,8 +295,8 @@ fn with_kept(failure: Failure, args: &Args) -> Failure {
     }
 }
 
-/// Says what came of it, which columns of the set are left out, and what the nodes of a cluster did.
-fn report(summary: &Summary, others: &[LeftOut], cluster: Option<&Value>, ui: Ui) -> Outcome {
+/// Says what came of it, which columns of the set are left out, and what the nodes of a cluster did. A row is a `thing`.
+fn report(summary: &Summary, others: &[LeftOut], cluster: Option<&Value>, thing: &str, ui: Ui) -> Outcome {
     let done = (summary.images + summary.left_out.len()).saturating_sub(summary.resumed);
     let rate = (summary.seconds > 0.0).then(|| done as f64 / summary.seconds);
     let mut document = serde_json::json!({
@@ -320,11 +321,11 @@ fn report(summary: &Summary, others: &[LeftOut], cluster: Option<&Value>, ui: Ui
         ui.say(format!("{out} is complete: it is the result of this command, and nothing is left to do"));
         return Ok(());
     }
-    let speed = rate.map_or_else(String::new, |rate| format!(" ({rate:.1} images/s)"));
+    let speed = rate.map_or_else(String::new, |rate| format!(" ({rate:.1} {}/s)", plural(thing)));
     ui.say(format!(
         "{} features of {} in {:.2} s{speed}: {out}",
         summary.features,
-        counted(summary.images, "image"),
+        counted(summary.images, thing),
         summary.seconds
     ));
     Ok(())

@@ -32,6 +32,9 @@ pub struct Args {
     open: OpenArgs,
 }
 
+/// Pixels that a side of an image has at most: on a contact sheet, and drawn by itself.
+const MAX_SIDE: (usize, usize) = (256, 2048);
+
 /// Refuses to write over anything but an earlier picture.
 fn check_out(out: &std::path::Path) -> Outcome {
     if !out.extension().is_some_and(|e| e.eq_ignore_ascii_case("png")) {
@@ -63,22 +66,27 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if store.is_empty() {
         return Err(Failure::Failed(format!("{}: there is no image in it", args.path.display())));
     }
+    let mut first_shrunk = None;
     let (picture, rows) = if let Some(row) = args.row {
         if row >= store.len() {
             return Err(Failure::Usage(format!(
                 "--row {row}: {} holds {}, rows 0 to {}",
                 args.path.display(),
-                wellread_store::words::counted(store.len(), "image"),
+                wellread_store::words::counted(store.len(), store.hints().thing()),
                 store.len() - 1
             )));
         }
-        (preview(&*store, row, 2048)?, vec![row])
+        (preview(&*store, row, MAX_SIDE.1)?, vec![row])
     } else {
         let rows: Vec<usize> = (0..store.len().min(args.count as usize)).collect();
         let bar = ui.progress(rows.len() as u64, "drawing");
         let mut pictures = Vec::with_capacity(rows.len());
         for &row in &rows {
-            pictures.push(preview(&*store, row, 256)?);
+            pictures.push(preview(&*store, row, MAX_SIDE.0)?);
+            let [.., height, width] = store.row_info(row)?.shape.0;
+            if first_shrunk.is_none() && height.max(width) > MAX_SIDE.0 {
+                first_shrunk = Some(row);
+            }
             bar.inc(1);
         }
         bar.finish_and_clear();
@@ -91,6 +99,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }))?;
     if !ui.json {
         ui.say(format!("{} ({} x {} pixels)", args.out.display(), picture.width, picture.height));
+        if let Some(row) = first_shrunk {
+            let (small, large) = MAX_SIDE;
+            ui.hint(format!(
+                "note: a contact sheet draws sides of {small} pixels at most, and --row {row} draws that {} with sides of up to {large}",
+                store.hints().thing()
+            ));
+        }
     }
     Ok(())
 }

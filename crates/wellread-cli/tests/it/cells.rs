@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A set of TIFF files, and a table of four cells of each image.
-fn cells_of(folder: &Path) -> (PathBuf, PathBuf) {
+pub fn cells_of(folder: &Path) -> (PathBuf, PathBuf) {
     let set = folder.join("set");
     generate(&set, 3, &["--formats", "tiff"]);
     let tiff = set.join("tiff");

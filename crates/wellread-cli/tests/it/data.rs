@@ -174,6 +174,27 @@ fn view_draws_a_png() {
 }
 
 #[test]
+fn a_sheet_of_shrunk_images_says_how_to_see_one_larger() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("sheet.png");
+    for (size, is_shrunk) in [("20x256", false), ("20x300", true)] {
+        let set = dir.path().join(size);
+        json(&["generate", arg(&set), "--images", "1", "--size", size, "--formats", "parquet"]);
+        let view = |more: &[&str]| {
+            let done =
+                wellread(&[&["view", arg(&set.join("images.parquet")), "--out", arg(&out)], more].concat());
+            assert_eq!(done.code, 0, "{}", done.stderr);
+            done.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let way = "--row 0 draws that image with sides of up to 2048";
+        assert_eq!(view(&[]).contains(way), is_shrunk, "{size}");
+        assert_eq!((view(&["--quiet"]), view(&["--row", "0"])), (String::new(), String::new()), "{size}");
+        let one = json(&["view", arg(&set.join("images.parquet")), "--row", "0", "--out", arg(&out)]);
+        assert_eq!(Some(size), one["width"].as_u64().map(|width| format!("20x{width}")).as_deref());
+    }
+}
+
+#[test]
 fn doctor_names_every_format_and_says_what_is_missing() {
     let document = json(&["doctor", "--python", "no-such-python"]);
     assert!(!formats().is_empty());

@@ -34,7 +34,7 @@ fn labels_beside_images_are_named() {
     let done = wellread(&["convert", arg(&set), arg(&dir.path().join("to")), "--format", "ome-zarr"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let note = "note: labels of 1 image are left out: cells (read as a set of their own, ";
-    assert_eq!(done.stdout.matches(note).count(), 1, "{}", done.stdout);
+    assert_eq!(done.stderr.matches(note).count(), 1, "{}", done.stderr);
     let document = json(&["convert", arg(&set), arg(&dir.path().join("to.parquet"))]);
     assert_eq!(document["labels_left_out"], serde_json::json!(["cells"]));
     // As it says.
@@ -74,8 +74,8 @@ fn ome_zarr_keeps_what_it_says_and_tells_of_the_rest() {
         let done = wellread(&[&["convert", arg(&image), arg(&target)], more].concat());
         assert_eq!(done.code, 0, "{}", done.stderr);
         let note = "note: translations, names of multiscales are left out: wellread has no place for";
-        assert!(done.stdout.contains(note), "{}", done.stdout);
-        (target, done.stdout)
+        assert!(done.stderr.contains(note), "{}", done.stderr);
+        (target, done.stderr)
     };
     let (target, said) = convert("to", &["--format", "ome-zarr"]);
     assert!(!said.contains("ome-zarr has no place for"), "{said}");
@@ -128,7 +128,7 @@ fn what_is_left_out_of_parts_and_of_cells_is_named() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     let note =
         "note: names of multiscales, translations are left out: wellread has no place for what ome-zarr says";
-    assert_eq!(done.stdout.matches(note).count(), 1, "{}", done.stdout);
+    assert_eq!(done.stderr.matches(note).count(), 1, "{}", done.stderr);
     let document = json(&["convert", arg(&parts), arg(&dir.path().join("again.parquet"))]);
     assert_eq!(document["metadata_left_out"], serde_json::json!(["names of multiscales", "translations"]));
     // Cells are called otherwise than their images, which is no fact that is lost.
@@ -173,7 +173,7 @@ fn the_look_that_a_tiff_asks_for_is_named() {
         let said = wellread(&["info", arg(&set)]).stdout;
         assert!(said.contains(what), "{said}");
         let done = wellread(&["convert", arg(&set), arg(&target(&format!("{value}.parquet")))]);
-        assert_eq!(done.stdout.matches(what).count(), 1, "{}{}", done.stdout, done.stderr);
+        assert_eq!(done.stderr.matches(what).count(), 1, "{}{}", done.stdout, done.stderr);
     }
 }
 
@@ -257,11 +257,36 @@ fn channels_that_pictures_call_by_colours_are_named() {
     generate(&set, 2, &["--formats", "parquet", "--dtype", "uint8", "--channels", "3"]);
     let pictures = dir.path().join("pictures");
     let stored = set.join("images.parquet");
-    let said = wellread(&["convert", arg(&stored), arg(&pictures), "--format", "image-folder"]);
+    // A loss is told with --quiet too, and like other notes not on stdout.
+    let said = wellread(&["--quiet", "convert", arg(&stored), arg(&pictures), "--format", "image-folder"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
-    assert!(said.stdout.contains("image-folder has no place for channel names"), "{}", said.stdout);
+    let note = "note: image-folder has no place for channel names, ";
+    assert!(said.stderr.starts_with(note), "{}", said.stderr);
+    assert!(!said.stdout.contains("note: "), "{}", said.stdout);
     // Colours are called so again.
     let back = dir.path().join("back.parquet");
     let said = wellread(&["convert", arg(&pictures), arg(&back)]);
-    assert!(said.code == 0 && !said.stdout.contains("channel names"), "{}", said.stdout);
+    assert!(said.code == 0 && !said.stderr.contains("channel names"), "{}", said.stderr);
+}
+
+/// A note on a loss stood before the error of a conversion that was never begun.
+#[test]
+fn a_target_that_cannot_be_written_is_refused_before_any_note() {
+    let dir = tempfile::tempdir().unwrap();
+    let classes = dir.path().join("classes");
+    generate(&dir.path().join("set"), 1, &["--formats", "image-folder", "--no-checksums"]);
+    fs::create_dir_all(classes.join("a")).unwrap();
+    let mut pictures = files_below(&dir.path().join("set/image-folder")).into_iter();
+    let (picture, _) = pictures.find(|(file, _)| file.extension().is_some_and(|e| e == "png")).unwrap();
+    fs::copy(picture, classes.join("a/1.png")).unwrap();
+    // The classes of a file are no names of folders.
+    fs::write(classes.join("Labels.json"), r#"{"a": "first"}"#).unwrap();
+    let to = |name: &str| wellread(&["convert", arg(&classes), arg(&dir.path().join(name))]);
+    let note = "note: image-folder has no place for columns beside the images";
+    let written = to("1.png");
+    assert!(written.stderr.starts_with(note), "{}", written.stderr);
+    let refused = to("1.jpg");
+    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{}", refused.stderr);
+    assert!(refused.stderr.starts_with("error: "), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("note: "), "{}", refused.stderr);
 }

@@ -4,6 +4,7 @@ mod advise;
 mod bad_input;
 mod bench;
 mod cells;
+mod cells_in_words;
 mod column_names;
 mod columns;
 mod columns_of_times;

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::dataset::CellsFrom;
-use wellread_loader::{Cache, Dataset, Field, Grouping, Loader, MemoryStore, Order, Transform};
+use wellread_loader::{
+    Cache, Dataset, Field, Grouping, Loader, MemoryStore, Order, Pairing, Targets, Transform,
+};
 use wellread_store::cells::{CellOptions, Edge, Mask};
 use wellread_store::{ImageView, OpenOptions, WriteOptions, read_image};
 
@@ -53,6 +55,19 @@ fn cells_of_one_batch_decode_each_piece_once() {
     let apart: Vec<u32> = one_by_one.iter().flat_map(|batch| bits(&batch.unwrap()).2).collect();
     assert!(bits(&whole).2 == apart);
     assert!(blocks.load(Ordering::Relaxed) - decoded > 36 * 2, "each cell lies in several pieces");
+}
+
+/// An error that counted cells called them images.
+#[test]
+fn targets_that_are_too_few_for_cells_are_counted_as_both() {
+    let shape = Shape::plane(SIDE, SIDE);
+    let images = TestStore::new(images(2, shape, PixelType::U8)).dataset();
+    let dir = tempfile::tempdir().unwrap();
+    let cells = images.cells(table(dir.path(), &images), &options(Edge::Shift)).unwrap();
+    let targets = Targets::labels(&images).pairing(Pairing::Order);
+    let error = Loader::builder(&cells).batch_size(2).targets(targets).build().unwrap_err().to_string();
+    assert!(error.contains("there are 2 targets for 24 cells, and pairing is by order"), "{error}");
+    assert!(error.contains("give one target for each cell"), "{error}");
 }
 
 /// A batch takes crops from where the image's pixels lie: cropped once more, turned, some channels of them, beyond borders.

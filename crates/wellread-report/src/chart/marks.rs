@@ -3,6 +3,7 @@
 use super::color::Paint;
 use super::figure::{Mark, Panel};
 use super::sample::Spread;
+use super::style::LABEL;
 use super::svg::Svg;
 use crate::number::{self, Unit};
 use crate::table::{Estimate, IntervalKind};
@@ -175,6 +176,21 @@ pub(super) fn references(
     }
 }
 
+/// The value beside a mark, from a point on. Upright reference lines at `lines` stop around it: their dashes between its
+/// letters would look like parts of these.
+pub(super) fn value_label(
+    svg: &mut Svg,
+    (x, y): (f64, f64),
+    text: &str,
+    mut lines: impl Iterator<Item = f64>,
+) {
+    let width = LABEL.width(text);
+    if lines.any(|at| x < at && at < x + width) {
+        svg.rect(x - 2.0, y - 9.5, width + 4.0, 12.0, Paint::Paper, "");
+    }
+    svg.label(x, y, text, LABEL, Paint::Ink);
+}
+
 /// A point of a line: the shape, too, tells series apart.
 pub(super) fn point(svg: &mut Svg, shape: usize, (x, y): (f64, f64), paint: Paint) {
     let r = 4.2;
@@ -207,8 +223,8 @@ mod tests {
     use super::super::figure::{Axis, Figure, Layout, Scale, Section, Series};
     use super::*;
 
-    #[test]
-    fn a_reference_line_goes_on_across_the_bars_that_reach_it() {
+    /// Two bars and a reference line at 50.
+    fn drawn(bars: [f64; 2]) -> String {
         let mut axis = Axis::new("rate", Unit::PerSecond("images")).scale(Scale::Linear);
         axis.references = vec![(50.0, "the model".to_owned())];
         let series = ["tiff", "lance"].map(|name| Series::from(name.to_owned())).to_vec();
@@ -218,12 +234,34 @@ mod tests {
             panels: vec![Panel {
                 title: String::new(),
                 axis,
-                marks: [100.0, 20.0].map(|of| Mark::Value(Estimate::exact(of))).to_vec(),
+                marks: bars.map(|of| Mark::Value(Estimate::exact(of))).to_vec(),
             }],
             columns: 1,
             share_axis: false,
         };
-        let svg = Figure { name: "f".to_owned(), sections: vec![section], ..Figure::default() }.svg();
+        Figure { name: "f".to_owned(), sections: vec![section], ..Figure::default() }.svg()
+    }
+
+    #[test]
+    fn a_reference_line_stops_around_a_label_that_lies_across_it() {
+        let grounds = |svg: &str| -> Vec<String> {
+            svg.lines()
+                .filter(|line| line.starts_with("<rect x=") && line.contains("\"f-paper\""))
+                .map(str::to_owned)
+                .collect()
+        };
+        let number = |line: &str, at: usize| line.split('"').nth(at).unwrap().parse::<f64>().unwrap();
+        let svg = drawn([100.0, 48.0]);
+        let [ground]: [String; 1] = grounds(&svg).try_into().unwrap();
+        let line = svg.lines().find(|line| line.contains(DASHES)).unwrap();
+        let (at, from, width) = (number(line, 1), number(&ground, 1), number(&ground, 5));
+        assert!(from < at && at < from + width, "{line} {ground}");
+        assert!(grounds(&drawn([100.0, 20.0])).is_empty());
+    }
+
+    #[test]
+    fn a_reference_line_goes_on_across_the_bars_that_reach_it() {
+        let svg = drawn([100.0, 20.0]);
         let dashed: Vec<&str> = svg.lines().filter(|line| line.contains(DASHES)).collect();
         // One is behind all bars, and one is on the bar of tiff, which hides the first.
         let [behind, on] = dashed.as_slice() else { panic!("{dashed:?}") };

@@ -240,6 +240,7 @@ fn draw_row(
             unavailable(svg, &series.name, &title, &marks::words(mark, axis.unit), axis, left, y);
             continue;
         }
+        let lines = panel.axis.references.iter().map(|r| left + axis.at(r.0));
         svg.titled(&series.name, &title, |svg| {
             let (series, slot) = (Paint::Series(series.slot), series.slot);
             let (end, label) = match mark {
@@ -255,9 +256,8 @@ fn draw_row(
                         end = end.max(x - left + DOT);
                     } else {
                         svg.bar(x.min(zero), y - bar / 2.0, (x - zero).abs(), bar, &style);
-                        let lines = panel.axis.references.iter().map(|r| left + axis.at(r.0));
                         let on = if v == 0 { Paint::OnSeries(slot) } else { Paint::Ink };
-                        marks::references(svg, lines, (x.min(zero), x.max(zero)), y, bar, on);
+                        marks::references(svg, lines.clone(), (x.min(zero), x.max(zero)), y, bar, on);
                         marks::whisker(svg, interval, y);
                     }
                     (end, marks::label(mark, axis.unit))
@@ -280,7 +280,7 @@ fn draw_row(
                 Mark::Nothing | Mark::Unavailable(_) => (0.0, String::new()),
             };
             let label = LABEL.fit(&label, axis.length - end - LABEL_GAP);
-            svg.label(left + end + LABEL_GAP, y + 4.0, &label, LABEL, Paint::Ink);
+            marks::value_label(svg, (left + end + LABEL_GAP, y + 4.0), &label, lines);
         });
     }
 }

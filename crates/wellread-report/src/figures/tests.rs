@@ -178,6 +178,24 @@ fn whiskers_are_told_of_quantities_that_are_drawn() {
     assert!(!figure.notes.iter().any(|note| note.contains("Whiskers")), "{:?}", figure.notes);
 }
 
+/// The size of a set stands in the rows of all its operations: one run of each is no range.
+#[test]
+fn values_that_are_all_alike_have_no_whisker() {
+    let mut table = Table::new("storage");
+    for operation in ["write", "read_all"] {
+        table.push(row![
+            ("format", "tiff"),
+            ("operation", operation),
+            ("cache", "warm"),
+            ("run", 0),
+            ("images_per_s", 100.0),
+            ("bits_per_pixel", 8.0)
+        ]);
+    }
+    let figure = figure(&table, &ReportInput::default()).unwrap();
+    assert_eq!(figure.notes, ["One run per configuration."]);
+}
+
 #[test]
 fn unlike_configurations_in_one_bar_have_no_whisker_and_are_named() {
     let costs = |accesses: &[&str]| {

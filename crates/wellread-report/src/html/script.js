@@ -41,6 +41,7 @@
     const search = bar.querySelector('input');
     const choices = [...bar.querySelectorAll('select')];
     const count = bar.querySelector('output');
+    const all = rows.length + (rows.length === 1 ? ' row' : ' rows');
     const filter = () => {
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
@@ -51,7 +52,7 @@
         row.hidden = !fits;
         shown += fits;
       }
-      count.textContent = shown === rows.length ? rows.length + ' rows' : shown + ' of ' + rows.length + ' rows';
+      count.textContent = shown === rows.length ? all : shown + ' of ' + all;
     };
     bar.hidden = false;
     search.addEventListener('input', filter);

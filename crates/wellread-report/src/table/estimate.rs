@@ -96,7 +96,7 @@ impl Table {
     /// The estimate of `quantity` over `rows`: the median over the runs. The interval comes from the columns
     /// `QUANTITY_ci_low` and `QUANTITY_ci_high` where they have values (medians of them, should the rows
     /// differ). Else it is the 95 % interval of the median, which findings state too. Fewer than
-    /// [`MIN_SAMPLES`] runs have their range, and as many runs of one same value no interval. `None` when no row has a
+    /// [`MIN_SAMPLES`] runs have their range. Runs of one same value, as one run, have no interval. `None` when no row has a
     /// finite value.
     pub fn estimate(&self, quantity: &str, rows: &[usize]) -> Option<Estimate> {
         let finite = |name: &str| -> Vec<f64> {
@@ -112,13 +112,12 @@ impl Table {
         let (low, high, interval) = match (median_in_place(&mut lows), median_in_place(&mut highs)) {
             (Some(low), Some(high)) if low <= high => (low, high, IntervalKind::Confidence),
             // One number in all runs, such as a limit or the memory of the warm-up, was not measured in each.
-            _ if n >= MIN_SAMPLES && smallest == largest => (value, value, IntervalKind::None),
+            _ if smallest == largest => (value, value, IntervalKind::None),
             _ if n >= MIN_SAMPLES => {
                 let found = IntervalEstimator::default().median(&values)?;
                 (found.low, found.high, IntervalKind::Confidence)
             }
-            _ if n > 1 => (smallest, largest, IntervalKind::Range),
-            _ => (value, value, IntervalKind::None),
+            _ => (smallest, largest, IntervalKind::Range),
         };
         Some(Estimate { value, low, high, interval, n })
     }
@@ -212,6 +211,8 @@ mod tests {
         assert!(0.241 < share.low && share.high < 0.383, "no smallest and largest run: {share:?}");
         let limit = t.estimate("limit_read_per_s", &all).unwrap();
         assert_eq!((limit.value, limit.n, limit.interval), (1000.0, 7, IntervalKind::None));
+        let two = t.estimate("limit_read_per_s", &all[..2]).unwrap();
+        assert_eq!((two.low, two.high, two.interval), (1000.0, 1000.0, IntervalKind::None));
         // Six runs are enough for one, and five are not.
         assert_eq!(t.estimate("share_of_limit", &all[..6]).unwrap().interval, IntervalKind::Confidence);
         let few = t.estimate("share_of_limit", &all[..5]).unwrap();

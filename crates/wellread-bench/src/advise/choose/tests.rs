@@ -22,7 +22,7 @@ fn series(medians: &[f64]) -> Series {
 }
 
 fn figures(batches: &[f64], cold: &[f64]) -> Figures {
-    Figures { batches: series(batches), single: series(batches), cold: series(cold) }
+    Figures { batches: series(batches), single: series(batches), cold: series(cold), turns: vec![] }
 }
 
 fn chosen(bytes: &[f64], batches: &[f64], cold: &[f64], need: ChoiceContext) -> Choice {
@@ -30,7 +30,8 @@ fn chosen(bytes: &[f64], batches: &[f64], cold: &[f64], need: ChoiceContext) -> 
     format(&all.iter().collect::<Vec<_>>(), &figures(batches, cold), need).unwrap()
 }
 
-const NEED: ChoiceContext = ChoiceContext { images: 1000, memory: Some(1 << 30), enough: None };
+const NEED: ChoiceContext =
+    ChoiceContext { images: 1000, thing: "image", memory: Some(1 << 30), enough: None, screened: None };
 
 #[test]
 fn the_fastest_is_taken_and_of_equals_the_smallest() {
@@ -58,7 +59,7 @@ fn few_rounds_recommend_no_copy() {
     let few = |rounds: usize| {
         let of = |seconds: f64| (0..rounds).map(|r| seconds * (1.0 + 0.01 * r as f64)).collect();
         let series = || Series::of(vec![of(4e-3), of(1e-3)], 1);
-        let figures = Figures { batches: series(), single: series(), cold: series() };
+        let figures = Figures { batches: series(), single: series(), cold: series(), turns: vec![] };
         format(&[&all[0], &all[1]], &figures, NEED).unwrap()
     };
     assert_eq!(few(10).index, 1);
@@ -68,6 +69,25 @@ fn few_rounds_recommend_no_copy() {
         let last = choice.reasons.last().unwrap();
         assert!(last.contains("too few rounds") && last.contains("parquet"), "{choice:?}");
     }
+}
+
+#[test]
+fn a_set_beside_candidates_that_were_only_screened_says_so() {
+    let all = [candidate("tiff", true, 100.0), candidate("parquet", false, 50.0)];
+    let reason = |screened| {
+        let series = || Series::of(vec![vec![0.1; 10], vec![]], 1);
+        let figures = Figures { batches: series(), single: series(), cold: series(), turns: vec![] };
+        let need = ChoiceContext { screened, ..NEED };
+        format(&[&all[0], &all[1]], &figures, need).unwrap().reasons.pop().unwrap()
+    };
+    let of = |times, budget| Some(ScreenedOnly { count: 7, times, budget });
+    assert_eq!(
+        reason(of(12.0, Some(332.5))),
+        "it stays: 7 others had a short look alone (screened only), and the best seemed 12.0 times as fast; --time-budget 340 \
+         measures more"
+    );
+    assert!(reason(of(0.5, None)).ends_with("and none seemed faster; a longer --time-budget measures more"));
+    assert!(reason(None).contains("nothing else was measured well enough"));
 }
 
 #[test]
@@ -196,5 +216,6 @@ fn a_cache_needs_a_gain_and_room() {
 
 #[test]
 fn the_smallest_batch_that_is_as_fast() {
-    assert_eq!(batch_size(&[4, 16, 64], &series(&[2e-3, 1e-3, 1.002e-3])).unwrap().index, 1);
+    let choice = batch_size(&[4, 16, 64], &series(&[2e-3, 1e-3, 1.002e-3]), "cell").unwrap();
+    assert!(choice.index == 1 && choice.reasons[0].ends_with(" cells/s"), "{choice:?}");
 }

@@ -9,7 +9,7 @@ use wellread_bench::advise::{Advice, CandidateResult, CropAdvice, LinkAdvice, Se
 use wellread_bench::model_loop::utilisation_mark;
 use wellread_bench::stages::Figure;
 use wellread_report::number::Unit;
-use wellread_store::words::counted;
+use wellread_store::words::{counted, plural};
 
 fn rate(figure: &Figure) -> String {
     with_interval(figure, |v| format!("{v:.0}"))
@@ -45,7 +45,7 @@ pub(super) fn print(advice: &Advice, path: &Path, has_step: bool, commands: &[St
         "{}: {} of {} ({t}x{c}x{z}x{y}x{x} TCZYX, {}) studied in {:.0} s\n",
         path.display(),
         sample.rows.len(),
-        counted(sample.of, "image"),
+        counted(sample.of, sample.thing),
         sample.dtype,
         advice.seconds
     ));
@@ -67,15 +67,16 @@ pub(super) fn print(advice: &Advice, path: &Path, has_step: bool, commands: &[St
             ]
         })
         .collect();
+    let (thing, things) = (sample.thing, plural(sample.thing));
     let heads = [
         "kept as",
-        "images/s in batches",
+        &format!("{things}/s in batches"),
         "versus the fastest",
         "MB of set",
-        "write an image",
+        &format!("write one {thing}"),
         "of memory copy",
-        "read one image",
-        "cold images/s",
+        &format!("read one {thing}"),
+        &format!("cold {things}/s"),
     ];
     ui.say(plain_table(&heads, &rows, ui.table_width()).trim_end());
     let of_workers = if has_step {
@@ -85,8 +86,8 @@ pub(super) fn print(advice: &Advice, path: &Path, has_step: bool, commands: &[St
     };
     let settings = [
         setting(of_workers, 1e-3, &advice.workers),
-        setting("batch size, time of an image", 1e-6, &advice.batch_sizes),
-        setting("cache, time of an image in later epochs", 1e-6, &advice.caches),
+        setting(&format!("batch size, time of one {thing}"), 1e-6, &advice.batch_sizes),
+        setting(&format!("cache, time of one {thing} in later epochs"), 1e-6, &advice.caches),
     ];
     for (at, line) in settings.into_iter().flatten().enumerate() {
         ui.say_wrapped(format!("{}{line}", if at == 0 { "\n" } else { "" }));
@@ -125,7 +126,7 @@ pub(super) fn print(advice: &Advice, path: &Path, has_step: bool, commands: &[St
         ui.say(format!("  {}, with everything that is recommended", no_wait(enough)));
     }
     if let Some(first) = &advice.first_epoch_images_per_s {
-        ui.say(format!("  first epoch, from cold files: {} images/s at most", rate(first)));
+        ui.say(format!("  first epoch, from cold files: {} {things}/s at most", rate(first)));
     }
     if let Some(there) = &advice.link {
         print_link(there, ui);

@@ -125,6 +125,6 @@ pub(super) fn is_of_source(error: &Error, source: &dyn Store, written: &Path) ->
 pub(super) fn say_left_out(format: &Format, left_out: Result<Vec<&'static str>, Error>, ui: Ui) {
     let left_out = left_out.unwrap_or_default();
     if !left_out.is_empty() {
-        ui.say(format!("note: {} has no place for {}; they are left out", format.name, left_out.join(", ")));
+        ui.warn(format!("note: {} has no place for {}; they are left out", format.name, left_out.join(", ")));
     }
 }

@@ -19,11 +19,11 @@ pub(super) struct Features {
     pub left_out: Vec<LeftOut>,
     /// Columns that go along under another name than they have.
     pub renamed: Vec<Renamed>,
-    /// Notes about them, to print once they are written.
+    /// Notes about them.
     pub notes: Vec<Note>,
 }
 
-/// A line about columns.
+/// A line to print once the target can be written.
 pub(super) enum Note {
     Say(String),
     /// A loss or change.
@@ -195,7 +195,7 @@ fn notes_of_join(found: &profiles::Joined, profiles: &Path, source: &dyn Store) 
         notes.push(Note::Warn(format!("warning: {table}: {rows} of no image of this set: {names}")));
     }
     if let Some(name) = &found.other_folder {
-        notes.push(Note::Say(format!(
+        notes.push(Note::Warn(format!(
             "note: profiles name folders that {} does not lie in, such as {name}: the rest of the names \
              matched. If these are other images of the same names, the columns are wrong",
             source.path().display()

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  source ──▶ labels, settings of display, metadata, zeros of missing files ──▶ a note each, and a field of the result
-//!         └─▶ channels that differ, a mask that is added ──▶ a warning each
+//!         └─▶ channels that differ, a mask that is added ──▶ a note each
 //! ```
 
+use super::features::Note;
 use super::layouts::display_settings_of;
-use crate::output::Ui;
 use wellread_store::labels::{self, Labels};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Missing, SiteTable, Store, mixed_channels, registry, unkept};
@@ -35,41 +35,42 @@ impl LeftBehind {
         }
     }
 
-    /// Says what there is.
-    pub fn say(&self, source: &dyn Store, ui: Ui) {
+    /// A note on each.
+    pub fn notes(&self, source: &dyn Store) -> Vec<Note> {
+        let mut notes = vec![];
         if let Some(labels) = &self.labels {
-            ui.say(format!("note: labels of {} are left out: {labels}", counted(labels.images, "image")));
+            notes.push(format!("note: labels of {} are left out: {labels}", counted(labels.images, "image")));
         }
-        for what in &self.display_settings {
-            ui.say(format!("note: {what}"));
-        }
+        notes.extend(self.display_settings.iter().map(|what| format!("note: {what}")));
         if !self.metadata.is_empty() {
             // Parts of several formats have no format together.
             let format = registry::format_named(source.format()).map_or("each format", |format| format.name);
-            ui.say(format!(
+            notes.push(format!(
                 "note: {} are left out: wellread has no place for what {format} says there",
                 self.metadata.join(", ")
             ));
         }
         let [planes, images] = self.zeros;
         if planes > 0 {
-            ui.warn(format!(
+            notes.push(format!(
                 "note: {} of {} written as 0, since the files are not there (--missing skip leaves such images out)",
                 counted(planes, "plane"),
                 counted_with(images, "image", if planes == 1 { ["is"; 2] } else { ["are"; 2] })
             ));
         }
+        notes.into_iter().map(Note::Warn).collect()
     }
 }
 
-/// Warns of what is converted and may be taken for something else: channels that differ from image to image, and a mask among stains.
-pub(super) fn warn_of_unlike_channels(source: &dyn Store, adds_mask: bool, ui: Ui) {
-    if let Some(mixed) = mixed_channels::find(source, None, None, mixed_channels::MAX_IMAGES) {
-        ui.warn(format!("note: {mixed}"));
-    }
+/// Notes on what is converted and may be taken for something else: channels that differ from image to image, and a mask among stains.
+pub(super) fn notes_of_unlike_channels(source: &dyn Store, adds_mask: bool) -> Vec<Note> {
+    let mixed = mixed_channels::find(source, None, None, mixed_channels::MAX_IMAGES);
+    let mut notes: Vec<Note> = mixed.map(|mixed| Note::Warn(format!("note: {mixed}"))).into_iter().collect();
     if adds_mask {
-        ui.warn(
-            "note: the mask becomes a channel of 0 and 1 like the stains, and loaders of the stored crops scale and normalise it like them",
-        );
+        notes.push(Note::Warn(
+            "note: the mask becomes a channel of 0 and 1 like the stains, and loaders of the stored crops scale and normalise it like them"
+                .to_owned(),
+        ));
     }
+    notes
 }
