@@ -297,7 +297,7 @@ fn verify_says_where_there_are_no_checksums() {
 }
 
 /// A killed run's output of another target is named, with its size; that of the target itself is removed.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 #[test]
 fn what_killed_runs_have_left_is_named() {
     let dir = tempfile::tempdir().unwrap();
@@ -343,7 +343,7 @@ fn what_killed_runs_have_left_is_named() {
 }
 
 /// `doctor` names leftovers that lie in no folder of a set.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 #[test]
 fn half_written_cache_files_are_named() {
     let dir = tempfile::tempdir().unwrap();
