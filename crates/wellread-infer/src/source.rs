@@ -132,8 +132,7 @@ impl Source {
     /// A batch that does not fit in memory; images that cannot be read or do not fit the model.
     pub(crate) fn batch(&self, batch: usize, input: [usize; 3], config: &Config) -> Result<Vec<f32>> {
         let count = input.iter().try_fold(batch, |n, &axis| n.checked_mul(axis));
-        let bytes = count.and_then(|n| n.checked_mul(4));
-        let needed = bytes.and_then(|n| (n as u64).checked_mul(MIN_BATCH_COPIES));
+        let needed = count.and_then(|n| (n as u64).checked_mul(4 * MIN_BATCH_COPIES));
         let there = Environment::capture::<&Path>(&[]).memory.available;
         let too_large = || {
             let gib = |n: u64| format!("{:.1} GiB", n as f64 / f64::from(1 << 30));
@@ -141,8 +140,7 @@ impl Source {
             let free = there.map_or(String::new(), |n| format!(", and {} are free", gib(n)));
             anyhow!("the batch of {batch} does not fit in memory: its images take {needed} at least{free}")
         };
-        let fits = needed.is_some_and(|needed| needed < there.unwrap_or(u64::MAX));
-        let count = count.filter(|_| fits).ok_or_else(too_large)?;
+        let count = needed.filter(|n| there.is_none_or(|there| *n < there)).and(count).ok_or_else(too_large)?;
         match self {
             Self::Synthetic => {
                 let mut rng = Rng::seed(config.seed);

@@ -32,7 +32,7 @@ mod os {
     /// Where `/proc`, `/sys` and `/etc` are found.
     pub(crate) const ROOT: &str = "/";
 
-    /// What the kernel says in a file of `/proc`, such as `self/status`.
+    /// The content of a file of `/proc`, such as `self/status`.
     pub(crate) fn proc_file(name: &str) -> io::Result<Vec<u8>> {
         fs::read(Path::new("/proc").join(name))
     }

@@ -42,7 +42,7 @@ pub fn state_of_id(id: &str) -> ProcessState {
     kernel::state_of_id(id)
 }
 
-/// What the kernel lists of processes.
+/// The kernel's list of processes.
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod kernel {
     use super::ProcessState;

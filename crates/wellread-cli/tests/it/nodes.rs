@@ -125,7 +125,7 @@ fn infer_gives_each_model_a_node_of_the_allocation_of_its_own() {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     for row in rows {
         assert!(row["node_cores"].as_u64().unwrap() >= 1, "{row}");
-        // Which host it is and what memory it has, only Linux says.
+        // Only Linux tells its name and its memory.
         assert_eq!(row["node"].as_str(), HAS_LINUX_CALLS.then_some(host.trim()), "{row}");
         assert_eq!(row["node_memory_mb"].as_f64().is_some_and(|mb| mb > 64.0), HAS_LINUX_CALLS, "{row}");
     }

@@ -15,7 +15,7 @@ pub(super) use os::Pages;
 
 #[cfg(all(target_os = "linux", not(miri), not(feature = "portable")))]
 mod os {
-    use super::{ForkInheritance, MIN_LARGE_PAGE_BYTES};
+    use crate::pool::kernel::{ForkInheritance, MIN_LARGE_PAGE_BYTES};
     use std::ptr::NonNull;
     use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -96,7 +96,7 @@ mod os {
 
 #[cfg(any(not(target_os = "linux"), miri, feature = "portable"))]
 mod os {
-    use super::ForkInheritance;
+    use crate::pool::kernel::ForkInheritance;
     use std::ptr::NonNull;
 
     /// There are none: large buffers come from the system's allocator, as small ones do.

@@ -148,7 +148,7 @@ fn what_is_missing_is_named() {
     assert!(warm(&[missing]).is_err() && resident_fraction(missing).is_err());
 }
 
-/// What only Linux does.
+/// Other systems have no such calls.
 #[cfg(feature = "portable")]
 #[test]
 fn where_the_page_cache_is_out_of_reach_that_is_said() {

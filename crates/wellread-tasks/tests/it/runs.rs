@@ -86,7 +86,7 @@ fn the_slow_phase_of_each_branch_is_named() {
     ] {
         assert!(page.contains(said), "{said}");
     }
-    // What others use is what Linux tells.
+    // Only Linux tells it.
     assert_eq!(page.contains("used by others during runs"), !cfg!(feature = "portable"));
     let first = &outcome.entries[0].repeats[0];
     assert!(
