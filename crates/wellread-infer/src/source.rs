@@ -140,7 +140,7 @@ impl Source {
             let free = there.map_or(String::new(), |n| format!(", and {} are free", gib(n)));
             anyhow!("the batch of {batch} does not fit in memory: its images take {needed} at least{free}")
         };
-        let count = needed.filter(|n| there.is_none_or(|there| *n < there)).and(count).ok_or_else(too_large)?;
+        let count = needed.filter(|n| there.is_none_or(|free| *n < free)).and(count).ok_or_else(too_large)?;
         match self {
             Self::Synthetic => {
                 let mut rng = Rng::seed(config.seed);
