@@ -1,6 +1,6 @@
 //! Problems of a new user with a set of images: a misspelt column, what `info`, `view` and `verify` say, what a killed run leaves.
 
-use crate::support::{arg, files_below, generate, json, wellread, wellread_with};
+use crate::support::{arg, files_below, generate, json, wellread};
 use std::fs;
 use std::path::Path;
 use wellread_report::{Table, row};
@@ -346,6 +346,7 @@ fn what_killed_runs_have_left_is_named() {
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 #[test]
 fn half_written_cache_files_are_named() {
+    use crate::support::wellread_with;
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("wellread/pixels");
     fs::create_dir_all(&folder).unwrap();
