@@ -21,7 +21,7 @@ LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 LIGHT_FEATURES := wellread/parquet,wellread/tiff,wellread/ome-zarr,wellread/image-folder
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo report-picture install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-wheel test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-speed bench-remote bench-ray mdbook docs docs-rust reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo report-picture install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-portable test-python test-wheel test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-speed bench-remote bench-ray mdbook docs docs-rust reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -97,6 +97,10 @@ build-all: engine-packages
 
 test-rust: build-all python-env
 	$(WITH_DUCKDB) cargo test --release --locked --workspace
+
+# In the usual target folder, whose dependencies it shares. The program that it leaves there is replaced by the next `make build`.
+test-portable: engine-packages python-env ## the Rust tests without the calls that only Linux has: the paths of other systems
+	$(WITH_DUCKDB) cargo test --release --locked --workspace --features wellread-cli/portable
 
 # Three files of tests at a time, also on two processors: a third of the time a file waits for processes that start, for a
 # slow link or for a limit to pass. Long files come first (tests/python/scheduling.py).

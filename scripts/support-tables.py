@@ -129,6 +129,7 @@ def features():
         "remote": "images in S3, Google Cloud Storage, Azure and on web servers",
         "sqlite": "tables of cells in databases of CellProfiler",
         "onnxruntime": "ONNX Runtime, loaded where a session is opened",
+        "portable": "without the calls that only Linux has, for tests of other paths (`make test-portable`)",
         "cuda": "NVIDIA GPUs for `wellread infer --framework candle`",
     }
     for name in dict.fromkeys(every):

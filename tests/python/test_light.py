@@ -115,6 +115,63 @@ def test_the_workspace_stays_as_light_as_it_is():
     assert 1 <= len(re.findall(r'^name = "arrow-array"$', locked, re.M)) <= 3
 
 
+def features_of(crate, feature, crates):
+    """All features of all crates that this one turns on, itself among them: pairs of a crate and a feature."""
+    found, asked = set(), [(crate, feature)]
+    while asked:
+        crate, feature = one = asked.pop()
+        if one not in found:
+            found.add(one)
+            for name in crates.get(crate, {}).get(feature, []):
+                other, _, its = name.partition("/")
+                asked.append((other.rstrip("?"), its) if its else (crate, name))
+    return found
+
+
+def test_no_build_leaves_out_the_calls_of_linux_unless_it_is_asked_to():
+    """`portable` is for tests of the paths of other systems. By the command's, all crates with such paths have it."""
+    manifests = {path.parent.name: tomllib.loads(path.read_text()) for path in ROOT.glob("crates/*/Cargo.toml")}
+    crates = {name: manifest.get("features", {}) for name, manifest in manifests.items()}
+    have = {(name, "portable") for name, features in crates.items() if "portable" in features}
+    assert {"wellread", "wellread-cli", "wellread-measure", "wellread-store"} <= {name for name, _ in have}
+    assert have <= features_of("wellread-cli", "portable", crates)
+    for name, features in crates.items():
+        for feature in set(features) - {"portable"}:
+            assert not features_of(name, feature, crates) & have, f"{name}/{feature}"
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+    for manifest in [workspace, *manifests.values()]:
+        for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
+            parts = [manifest, *manifest.get("target", {}).values()]
+            for name, what in [one for part in parts for one in part.get(kind, {}).items()]:
+                assert isinstance(what, str) or "portable" not in what.get("features", []), name
+
+
+# What is not made on other systems in another way, or is so on macOS as well.
+OF_LINUX_ALONE = {
+    "wellread-model/src/infer/onnxruntime/cuda.rs": "NVIDIA's libraries",
+    "wellread-duckdb/src/library/mod.rs": "a test with the C library of Linux",
+    "wellread-store/src/mapping/kept.rs": "maps, which macOS has too",
+}
+
+
+def test_what_only_linux_does_can_be_left_out_of_a_build():
+    """Each path for other systems is compiled and tested on Linux by `make test-portable`."""
+    named, lacking = set(), []
+    for path in sorted((ROOT / "crates").glob("*/src/**/*.rs")):
+        name = str(path.relative_to(ROOT / "crates"))
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if "cfg" not in line or 'target_os = "linux"' not in line:
+                continue
+            if 'feature = "portable"' in line:
+                named.add(name.split("/")[0])
+            elif name not in OF_LINUX_ALONE and "cfg(all(test, " not in line:
+                lacking.append(f"{name}:{number}: {line.strip()}")
+    assert not lacking, 'not(feature = "portable") is missing in:\n' + "\n".join(lacking)
+    # Where a crate names the feature, it has it: cargo only warns of one that is not there.
+    manifests = {name: tomllib.loads((ROOT / "crates" / name / "Cargo.toml").read_text()) for name in named}
+    assert len(named) > 5 and all("portable" in manifest["features"] for manifest in manifests.values())
+
+
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="no readelf here (binutils)")
 def test_the_program_stays_as_small_as_it_is():
     """All that is loaded, which stripping leaves. The goal of docs/decisions/0038 is 120 MB."""

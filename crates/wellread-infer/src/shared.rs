@@ -2,13 +2,10 @@
 //! files, so that a full one is an error and not a signal.
 
 use anyhow::{Context as _, Result, ensure};
-use std::fs::File;
+use shared_file::SharedFile;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 
-/// Where files are in memory.
-#[cfg(target_os = "linux")]
-const SHARED_MEMORY_FOLDER: &str = "/dev/shm";
 /// Outputs per image that there is room for, where the model does not say how many it has.
 const DEFAULT_CLASSES: usize = 1 << 16;
 
@@ -24,7 +21,7 @@ impl Shared {
     /// # Errors
     /// Shared memory that is full.
     pub fn new(images: &[f32], batch: usize, classes: Option<usize>) -> Result<Self> {
-        let mut this = Self { images: file()?, logits: file()? };
+        let mut this = Self { images: SharedFile::new()?, logits: SharedFile::new()? };
         this.put(images)?;
         // Zeros, so that the room is there when the worker writes.
         let zeros = vec![0u8; 4 << 10];
@@ -70,53 +67,63 @@ impl Shared {
     }
 }
 
-/// A file that goes with this process, however it ends.
-enum SharedFile {
-    /// Without a name: others find it among this process's files.
-    #[cfg(target_os = "linux")]
-    Unnamed(File),
-    /// Elsewhere it has a name, which stays behind when the process is killed.
-    #[cfg(not(target_os = "linux"))]
-    Named(tempfile::NamedTempFile),
-}
-
-impl SharedFile {
-    fn file(&mut self) -> &mut File {
-        match self {
-            #[cfg(target_os = "linux")]
-            Self::Unnamed(file) => file,
-            #[cfg(not(target_os = "linux"))]
-            Self::Named(file) => file.as_file_mut(),
-        }
-    }
-
-    fn path(&self) -> PathBuf {
-        match self {
-            #[cfg(target_os = "linux")]
-            Self::Unnamed(file) => {
-                use std::os::fd::AsRawFd as _;
-                format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
-            }
-            #[cfg(not(target_os = "linux"))]
-            Self::Named(file) => file.path().to_owned(),
-        }
-    }
-}
-
 fn full() -> String {
     "the batch does not fit in shared memory".to_owned()
 }
 
-#[cfg(target_os = "linux")]
-fn file() -> Result<SharedFile> {
-    let in_memory = tempfile::tempfile_in(SHARED_MEMORY_FOLDER).or_else(|_| tempfile::tempfile());
-    in_memory.map(SharedFile::Unnamed).context("cannot make a temporary file for images")
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod shared_file {
+    use anyhow::{Context as _, Result};
+    use std::fs::File;
+    use std::os::fd::AsRawFd as _;
+    use std::path::PathBuf;
+
+    /// Where files are in memory.
+    const SHARED_MEMORY_FOLDER: &str = "/dev/shm";
+
+    /// A file without a name, which goes with this process however that ends. Others find it among this process's files.
+    pub(super) struct SharedFile(File);
+
+    impl SharedFile {
+        pub fn new() -> Result<Self> {
+            let in_memory = tempfile::tempfile_in(SHARED_MEMORY_FOLDER).or_else(|_| tempfile::tempfile());
+            in_memory.map(Self).context("cannot make a temporary file for images")
+        }
+
+        pub fn file(&mut self) -> &mut File {
+            &mut self.0
+        }
+
+        pub fn path(&self) -> PathBuf {
+            format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
+        }
+    }
 }
 
-#[cfg(not(target_os = "linux"))]
-fn file() -> Result<SharedFile> {
-    let file = tempfile::Builder::new().prefix("wellread-infer-").tempfile();
-    file.map(SharedFile::Named).context("cannot make a temporary file for images")
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
+mod shared_file {
+    use anyhow::{Context as _, Result};
+    use std::fs::File;
+    use std::path::PathBuf;
+    use tempfile::NamedTempFile;
+
+    /// A temporary file, which stays behind when the process is killed.
+    pub(super) struct SharedFile(NamedTempFile);
+
+    impl SharedFile {
+        pub fn new() -> Result<Self> {
+            let file = tempfile::Builder::new().prefix("wellread-infer-").tempfile();
+            file.map(Self).context("cannot make a temporary file for images")
+        }
+
+        pub fn file(&mut self) -> &mut File {
+            self.0.as_file_mut()
+        }
+
+        pub fn path(&self) -> PathBuf {
+            self.0.path().to_owned()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -134,5 +141,15 @@ mod tests {
         assert_eq!(shared.logits(&[2, 3]).unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         assert!(shared.logits(&[2, 4]).unwrap_err().to_string().contains("no room"));
         assert!(shared.logits(&[usize::MAX, 2]).is_err());
+    }
+
+    #[test]
+    #[cfg(any(not(target_os = "linux"), feature = "portable"))]
+    fn files_with_names_go_with_their_owner() {
+        let shared = Shared::new(&[1.0], 1, Some(1)).unwrap();
+        let places = [shared.images_path(), shared.logits_path()];
+        assert!(places.iter().all(|place| place.is_file()), "{places:?}");
+        drop(shared);
+        assert!(places.iter().all(|place| !place.exists()), "{places:?}");
     }
 }

@@ -132,22 +132,23 @@ impl Source {
     /// A batch that does not fit in memory; images that cannot be read or do not fit the model.
     pub(crate) fn batch(&self, batch: usize, input: [usize; 3], config: &Config) -> Result<Vec<f32>> {
         let count = input.iter().try_fold(batch, |n, &axis| n.checked_mul(axis));
-        let bytes = count.and_then(|n| n.checked_mul(4));
-        let needed = bytes.and_then(|n| (n as u64).checked_mul(MIN_BATCH_COPIES));
-        let there = Environment::capture::<&Path>(&[]).memory.available.unwrap_or(u64::MAX);
-        let Some(count) = count.filter(|_| needed.is_some_and(|needed| needed < there)) else {
-            let gib = |n: u64| n as f64 / f64::from(1 << 30);
-            let needed =
-                needed.map_or("more than can be counted".to_owned(), |n| format!("{:.1} GiB", gib(n)));
-            bail!(
-                "the batch of {batch} does not fit in memory: its images take {needed} at least, and {:.1} GiB are free",
-                gib(there)
-            );
+        let needed = count.and_then(|n| (n as u64).checked_mul(4 * MIN_BATCH_COPIES));
+        let there = Environment::capture::<&Path>(&[]).memory.available;
+        let too_large = || {
+            let gib = |n: u64| format!("{:.1} GiB", n as f64 / f64::from(1 << 30));
+            let needed = needed.map_or("more than can be counted".to_owned(), gib);
+            let free = there.map_or(String::new(), |n| format!(", and {} are free", gib(n)));
+            anyhow!("the batch of {batch} does not fit in memory: its images take {needed} at least{free}")
         };
+        let count = needed.filter(|n| there.is_none_or(|free| *n < free)).and(count).ok_or_else(too_large)?;
         match self {
             Self::Synthetic => {
                 let mut rng = Rng::seed(config.seed);
-                Ok((0..count).map(|_| rng.normal() as f32).collect())
+                let mut images = Vec::new();
+                // Where the system does not say what is free, it may refuse.
+                images.try_reserve_exact(count).map_err(|_| too_large())?;
+                images.extend((0..count).map(|_| rng.normal() as f32));
+                Ok(images)
             }
             Self::Stored(_) => {
                 let mut feed = self.feed(batch, input, 1, config)?.context("a set of images feeds")?;

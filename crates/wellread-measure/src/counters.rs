@@ -55,11 +55,11 @@ impl Instructions {
 }
 
 fn explained(error: &io::Error) -> io::Error {
-    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    let paranoid = sys::proc_file("sys/kernel/perf_event_paranoid").unwrap_or_default();
     let text = match error.kind() {
         io::ErrorKind::PermissionDenied => format!(
             "the system allows no counting of instructions (kernel.perf_event_paranoid is {}; 2 would do)",
-            paranoid.trim()
+            String::from_utf8_lossy(&paranoid).trim()
         ),
         io::ErrorKind::NotFound | io::ErrorKind::Unsupported => {
             "this processor, or the virtual machine it is in, counts no instructions".to_owned()

@@ -144,6 +144,7 @@ pub fn drop_pages<P: AsRef<Path>>(paths: &[P]) -> DropReport {
             Err(error) => {
                 seen = false;
                 before.files += 1;
+                before.bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
                 problems.push(error.to_string());
             }
         }
@@ -294,7 +295,7 @@ fn residency_of(file: &File, path: &Path) -> Result<Residency> {
     let Some(map) = sys::map(file).map_err(Error::io("map", path))? else {
         return Ok(Residency { files: 1, bytes: 0, resident_bytes: 0 });
     };
-    if cfg!(target_os = "linux") && !sys::may_see_residency(file, path) {
+    if !sys::may_see_residency(file, path) {
         return Err(Error::Unsupported {
             what: "page cache residency",
             reason: format!(

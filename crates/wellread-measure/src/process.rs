@@ -35,7 +35,7 @@ pub fn on_processors<T>(processors: &[usize], work: impl FnOnce() -> T) -> T {
 
 /// Ends a child that leads a process group of its own
 /// ([`process_group(0)`](std::os::unix::process::CommandExt::process_group)), and with it whatever it started, and
-/// waits for it. Elsewhere than on Linux the child alone.
+/// waits for it. Where there are no such groups (Windows) the child alone.
 pub fn end(child: &mut Child) {
     sys::kill_group(child.id());
     // It may have ended by itself: then there is nothing to kill, and its status is waited for all the same.
@@ -43,7 +43,7 @@ pub fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Ends a process group by its leader, without waiting. Elsewhere than on Linux nothing.
+/// Ends a process group by its leader, without waiting. Where there are no such groups (Windows) nothing.
 pub fn end_group(leader: u32) {
     sys::kill_group(leader);
 }
@@ -64,13 +64,18 @@ pub fn end_marked(name: &str, value: &OsStr) {
     }
 }
 
+/// Has the kernel end this process before any other when memory runs out: a measurement may be lost, nothing else. Elsewhere
+/// than on Linux nothing.
+pub fn prefer_as_oom_victim(pid: u32) {
+    sys::prefer_as_oom_victim(pid);
+}
+
 /// The other processes with this entry in their environment.
 fn processes_with_environment_entry(mark: &[u8]) -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let processes = sys::processes().unwrap_or_default().into_iter();
     let marked = processes.filter(|pid| *pid != std::process::id()).filter(|pid| {
         // Processes that have ended, and those of other users, have none to read.
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let environment = sys::proc_file(&format!("{pid}/environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|entry| entry == mark)
     });
     marked.collect()
@@ -83,6 +88,7 @@ mod tests {
     use std::os::unix::process::CommandExt as _;
     use std::process::{Command, Stdio};
 
+    #[cfg(not(feature = "portable"))]
     #[test]
     fn a_child_inherits_the_processors() {
         let all = sys::affinity().unwrap();

@@ -16,10 +16,10 @@ pub(crate) struct FilesystemStat {
     pub free_bytes: u64,
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod os {
     use std::ffi::CString;
-    use std::fs::File;
+    use std::fs::{self, File};
     use std::io;
     use std::mem::MaybeUninit;
     use std::os::fd::{AsRawFd, FromRawFd};
@@ -28,6 +28,30 @@ mod os {
     use std::path::Path;
 
     use super::FilesystemStat;
+
+    /// Where `/proc`, `/sys` and `/etc` are found.
+    pub(crate) const ROOT: &str = "/";
+
+    /// The content of a file of `/proc`, such as `self/status`.
+    pub(crate) fn proc_file(name: &str) -> io::Result<Vec<u8>> {
+        fs::read(Path::new("/proc").join(name))
+    }
+
+    /// The numbers of all processes.
+    pub(crate) fn processes() -> io::Result<Vec<u32>> {
+        let entries = fs::read_dir("/proc")?;
+        Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+    }
+
+    /// Sets the high-water mark of this process's resident set back to what is resident now (proc_pid_clear_refs(5), Linux 4.0).
+    pub(crate) fn reset_high_water_mark() -> io::Result<()> {
+        fs::write("/proc/self/clear_refs", "5")
+    }
+
+    /// Has the kernel end this process before any other when memory runs out. Where it does not, it does not.
+    pub(crate) fn prefer_as_oom_victim(pid: u32) {
+        let _ = fs::write(format!("/proc/{pid}/oom_score_adj"), "1000");
+    }
 
     pub(crate) fn page_size() -> u64 {
         // SAFETY: sysconf has no preconditions.
@@ -123,22 +147,6 @@ mod os {
         std::fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)
     }
 
-    /// Kills a process group. Whether there was one is nobody's concern.
-    pub(crate) fn kill_group(leader: u32) {
-        if let Ok(leader @ 2..) = i32::try_from(leader) {
-            // SAFETY: kill has no preconditions; a negative number names a group.
-            unsafe { libc::kill(-leader, libc::SIGKILL) };
-        }
-    }
-
-    /// Kills a process. Whether there was one is nobody's concern.
-    pub(crate) fn kill(pid: u32) {
-        if let Ok(pid @ 2..) = i32::try_from(pid) {
-            // SAFETY: kill has no preconditions.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-        }
-    }
-
     /// The processors that the calling thread may run on, in order.
     pub(crate) fn affinity() -> io::Result<Vec<usize>> {
         let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
@@ -188,13 +196,30 @@ mod os {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
 mod os {
     use super::{File, FilesystemStat, Path, io};
 
     fn missing<T>() -> io::Result<T> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux is supported"))
     }
+
+    /// Nothing lies below it.
+    pub(crate) const ROOT: &str = "/dev/null";
+
+    pub(crate) fn proc_file(_: &str) -> io::Result<Vec<u8>> {
+        missing()
+    }
+
+    pub(crate) fn processes() -> io::Result<Vec<u32>> {
+        missing()
+    }
+
+    pub(crate) fn reset_high_water_mark() -> io::Result<()> {
+        missing()
+    }
+
+    pub(crate) fn prefer_as_oom_victim(_: u32) {}
 
     pub(crate) fn page_size() -> u64 {
         4096
@@ -216,8 +241,9 @@ mod os {
         missing()
     }
 
+    /// It is not for want of rights that nobody sees it.
     pub(crate) fn may_see_residency(_: &File, _: &Path) -> bool {
-        false
+        true
     }
 
     pub(crate) fn max_rss() -> io::Result<u64> {
@@ -236,19 +262,43 @@ mod os {
         false
     }
 
-    pub(crate) fn kill_group(_: u32) {}
-
-    pub(crate) fn kill(_: u32) {}
-
     pub(crate) fn filesystem(_: &Path) -> io::Result<FilesystemStat> {
         missing()
     }
 }
 
+#[cfg(unix)]
+mod signals {
+    /// Kills a process group. Whether there was one is nobody's concern.
+    pub(crate) fn kill_group(leader: u32) {
+        if let Ok(leader @ 2..) = i32::try_from(leader) {
+            // SAFETY: kill has no preconditions; a negative number names a group.
+            unsafe { libc::kill(-leader, libc::SIGKILL) };
+        }
+    }
+
+    /// Kills a process. Whether there was one is nobody's concern.
+    pub(crate) fn kill(pid: u32) {
+        if let Ok(pid @ 2..) = i32::try_from(pid) {
+            // SAFETY: kill has no preconditions.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod signals {
+    pub(crate) fn kill_group(_: u32) {}
+
+    pub(crate) fn kill(_: u32) {}
+}
+
 pub(crate) use os::{
-    advise_dont_need, affinity, count_instructions, filesystem, kill, kill_group, max_rss, may_see_residency,
-    open_direct, page_size, resident_pages, set_affinity, trim_heap,
+    ROOT, advise_dont_need, affinity, count_instructions, filesystem, max_rss, may_see_residency,
+    open_direct, page_size, prefer_as_oom_victim, proc_file, processes, reset_high_water_mark,
+    resident_pages, set_affinity, trim_heap,
 };
+pub(crate) use signals::{kill, kill_group};
 
 /// Maps a file for reading. An empty file cannot be mapped: `None`.
 pub(crate) fn map(file: &File) -> io::Result<Option<memmap2::Mmap>> {

@@ -249,7 +249,7 @@ fn onnx_files_hold_the_weights_and_say_what_goes_in() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 fn what_a_killed_process_left_goes_when_the_file_is_made() {
     let folder = tempfile::tempdir().unwrap();
     let part = |mark: &str| folder.path().join(format!("{}-seed3.safetensors.{mark}.part", RESNET.name));

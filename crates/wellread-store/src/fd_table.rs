@@ -22,7 +22,6 @@ const ENOUGH_FILES: libc::rlim_t = (MAX_KEPT_FILES * KEPT_SHARE) as libc::rlim_t
 pub fn reserve_descriptors() {
     #[cfg(unix)]
     raise_limit();
-    #[cfg(target_os = "linux")]
     table::make_room(max_kept_files());
 }
 
@@ -68,7 +67,7 @@ fn max_open_files() -> usize {
 }
 
 /// The table of this process's open files.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod table {
     use std::fs::{self, File};
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -106,6 +105,12 @@ mod table {
     }
 }
 
+/// Elsewhere no such wait is known.
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
+mod table {
+    pub(super) fn make_room(_: usize) {}
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
@@ -127,6 +132,7 @@ mod tests {
         );
     }
 
+    #[cfg(not(feature = "portable"))]
     #[test]
     fn the_table_of_open_files_is_made_large_enough_once() {
         let size = || -> usize {

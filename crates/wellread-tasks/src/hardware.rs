@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn what_a_child_used_is_not_by_others() {
         let mut state = State::default();
         let (before, watch) = (own_ticks().unwrap(), CpuMonitor::start());

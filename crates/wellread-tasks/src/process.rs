@@ -150,7 +150,7 @@ fn run_counting(
         }
     };
     let _watchdog = Watchdog::over(running.child.id(), &running.marked);
-    wellread_worker::process::prefer_as_oom_victim(running.child.id());
+    process::prefer_as_oom_victim(running.child.id());
     let peak = PeakGuard::of_tree(running.child.id(), MEMORY_POLL_INTERVAL);
     let (status, wall) = wait(&mut running.child, begin, timeout)?;
     let peak = seen(peak.stop());

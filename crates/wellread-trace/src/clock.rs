@@ -38,7 +38,7 @@ fn nanoseconds() -> u64 {
 pub(crate) fn choose() {
     nanoseconds();
     let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    let by_counter = cfg!(target_arch = "x86_64")
+    let by_counter = cfg!(all(target_os = "linux", target_arch = "x86_64", not(feature = "portable")))
         && std::fs::read_to_string(source).is_ok_and(|source| source.trim() == "tsc");
     COUNTER.store(by_counter, Ordering::Relaxed);
 }

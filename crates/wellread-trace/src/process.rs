@@ -7,8 +7,10 @@
 //!
 //! The namespace is a hash of the machine's boot and of the process's PID namespace. A lock would tell more, but network file systems
 //! keep locks to one machine, or have none. Forked processes keep them beyond their holder's end.
+//!
+//! Only Linux lists processes and namespaces. Elsewhere all are unknown.
 
-use std::path::Path;
+use kernel::pid_namespace;
 
 /// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,44 +39,70 @@ pub fn state_of_mark(mark: &str) -> ProcessState {
 
 /// The state of the process of this number, of those that are seen from here.
 pub fn state_of_id(id: &str) -> ProcessState {
-    if !Path::new("/proc/self").exists() {
-        return ProcessState::Unknown;
+    kernel::state_of_id(id)
+}
+
+/// The kernel's list of processes.
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod kernel {
+    use super::ProcessState;
+    use std::path::Path;
+
+    pub(super) fn state_of_id(id: &str) -> ProcessState {
+        if !Path::new("/proc/self").exists() {
+            return ProcessState::Unknown;
+        }
+        let process = |id: u32| Path::new("/proc").join(id.to_string());
+        let is_running = id.parse::<u32>().is_ok_and(|id| !has_ended(&process(id)));
+        if is_running { ProcessState::Running } else { ProcessState::Ended }
     }
-    let is_running = id.parse::<u32>().is_ok_and(|id| !has_ended(&Path::new("/proc").join(id.to_string())));
-    if is_running { ProcessState::Running } else { ProcessState::Ended }
+
+    /// Whether a process is not there, or has ended and only waits for its parent to ask how (a zombie). One that was just killed does so.
+    fn has_ended(process: &Path) -> bool {
+        let Ok(stat) = std::fs::read(process.join("stat")) else { return !process.exists() };
+        let text = String::from_utf8_lossy(&stat);
+        // The state follows the name, in which anything may be.
+        let state = text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        // Its first thread may have ended before others.
+        let threads = || std::fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+        matches!(state, Some('Z' | 'X')) && threads() <= 1
+    }
+
+    /// Where numbers of processes mean what they mean here; `None` where the system does not say. Asked each time, since forked
+    /// processes may be elsewhere.
+    pub(super) fn pid_namespace() -> Option<String> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+        let both = format!("{} {}", boot.trim(), namespace.display());
+        Some(format!("{:08x}", hash(both.as_bytes()) >> 32))
+    }
+
+    /// FNV-1a, 64 bits.
+    fn hash(bytes: &[u8]) -> u64 {
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    }
 }
 
-/// Whether a process is not there, or has ended and only waits for its parent to ask how (a zombie). One that was just killed does so.
-fn has_ended(process: &Path) -> bool {
-    let Ok(stat) = std::fs::read(process.join("stat")) else { return !process.exists() };
-    let text = String::from_utf8_lossy(&stat);
-    // The state follows the name, in which anything may be.
-    let state = text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    // Its first thread may have ended before others.
-    let threads = || std::fs::read_dir(process.join("task")).map_or(0, Iterator::count);
-    matches!(state, Some('Z' | 'X')) && threads() <= 1
+/// Other systems have no such list.
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
+mod kernel {
+    use super::ProcessState;
+
+    pub(super) fn state_of_id(_: &str) -> ProcessState {
+        ProcessState::Unknown
+    }
+
+    pub(super) fn pid_namespace() -> Option<String> {
+        None
+    }
 }
 
-/// Where numbers of processes mean what they mean here; `None` where the system does not say. Asked each time, since forked processes
-/// may be elsewhere.
-fn pid_namespace() -> Option<String> {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
-    let both = format!("{} {}", boot.trim(), namespace.display());
-    Some(format!("{:08x}", hash(both.as_bytes()) >> 32))
-}
-
-/// FNV-1a, 64 bits.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
-
-#[cfg(test)]
-#[cfg(target_os = "linux")]
+#[cfg(all(test, target_os = "linux", not(feature = "portable")))]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn a_process_that_only_waits_for_its_parent_has_ended() {
@@ -109,5 +137,21 @@ mod tests {
             [state_of_id(id), state_of_id("4294967294"), state_of_id("x")],
             [ProcessState::Running, ProcessState::Ended, ProcessState::Ended]
         );
+    }
+}
+
+#[cfg(all(test, any(not(target_os = "linux"), feature = "portable")))]
+mod tests_of_other_systems {
+    use super::*;
+
+    /// So that nobody's unfinished output is removed.
+    #[test]
+    fn without_a_list_of_processes_the_state_of_each_is_unknown() {
+        let own = process_mark(std::process::id());
+        assert_eq!(own, format!("{}.", std::process::id()));
+        for mark in [own.as_str(), "4294967294.", "4294967294.00000001", "4294967294"] {
+            assert_eq!(state_of_mark(mark), ProcessState::Unknown, "{mark}");
+        }
+        assert_eq!(state_of_id("4294967294"), ProcessState::Unknown);
     }
 }

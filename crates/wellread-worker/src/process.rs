@@ -183,7 +183,7 @@ impl Worker {
         else {
             bail!("{} has no streams", launch.worker());
         };
-        prefer_as_oom_victim(child.id());
+        process::prefer_as_oom_victim(child.id());
         let (sender, events) = sync_channel(QUEUE_LENGTH);
         let stderr_lines = Arc::new(Mutex::new(VecDeque::new()));
         let last = Arc::clone(&stderr_lines);
@@ -281,12 +281,6 @@ impl Drop for Worker {
             self.end();
         }
     }
-}
-
-/// Has the kernel end this process before any other when memory runs out: a measurement may be lost, nothing else.
-pub fn prefer_as_oom_victim(id: u32) {
-    // Elsewhere than on Linux there is no such file.
-    let _ = std::fs::write(format!("/proc/{id}/oom_score_adj"), "1000");
 }
 
 /// Hands messages on until there are no more.

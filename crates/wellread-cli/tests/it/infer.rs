@@ -1,6 +1,6 @@
 //! `wellread infer` with the embedded backend, which every machine has: rows, files, and refusals.
 
-use crate::support::{arg, generate, json, wellread};
+use crate::support::{HAS_LINUX_CALLS, arg, generate, json, wellread};
 use serde_json::Value;
 
 /// Small images, little to do.
@@ -30,7 +30,7 @@ fn the_embedded_backend_is_measured_in_a_process_of_its_own() {
         assert!(of("latency_p99_ms") <= of("latency_max_ms"), "{row}");
         assert!(of("throughput_ips") > 0.0 && of("warmup_passes") >= 2.0);
         assert_eq!(row["max_difference"], Value::Null);
-        if cfg!(target_os = "linux") {
+        if HAS_LINUX_CALLS {
             // The weights at least, and not those of this process.
             assert!(of("memory_mb") > 90.0, "{row}");
         }

@@ -3,7 +3,7 @@
 use crate::support::{arg, wellread, wellread_with};
 
 /// Few images and few configurations of two benchmarks.
-const SMALL: [&str; 20] = [
+const SMALL: [&str; 21] = [
     "--images",
     "4",
     "--size",
@@ -24,6 +24,7 @@ const SMALL: [&str; 20] = [
     "0",
     "--time-budget",
     "100000",
+    "--no-cold",
 ];
 
 /// The names in each line on what is missing.

@@ -1,6 +1,6 @@
 //! Problems of a new user with a set of images: a misspelt column, what `info`, `view` and `verify` say, what a killed run leaves.
 
-use crate::support::{arg, files_below, generate, json, wellread, wellread_with};
+use crate::support::{arg, files_below, generate, json, wellread};
 use std::fs;
 use std::path::Path;
 use wellread_report::{Table, row};
@@ -297,7 +297,7 @@ fn verify_says_where_there_are_no_checksums() {
 }
 
 /// A killed run's output of another target is named, with its size; that of the target itself is removed.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 #[test]
 fn what_killed_runs_have_left_is_named() {
     let dir = tempfile::tempdir().unwrap();
@@ -343,9 +343,10 @@ fn what_killed_runs_have_left_is_named() {
 }
 
 /// `doctor` names leftovers that lie in no folder of a set.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 #[test]
 fn half_written_cache_files_are_named() {
+    use crate::support::wellread_with;
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("wellread/pixels");
     fs::create_dir_all(&folder).unwrap();

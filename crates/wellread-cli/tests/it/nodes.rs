@@ -3,7 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
-use crate::support::Done;
+use crate::support::{Done, HAS_LINUX_CALLS};
 use crate::tasks::{git, repository};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
@@ -124,11 +124,10 @@ fn infer_gives_each_model_a_node_of_the_allocation_of_its_own() {
     assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), expected);
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     for row in rows {
-        assert_eq!(row["node"].as_str(), Some(host.trim()), "{row}");
-        assert!(
-            row["node_cores"].as_u64().unwrap() >= 1 && row["node_memory_mb"].as_f64().unwrap() > 64.0,
-            "{row}"
-        );
+        assert!(row["node_cores"].as_u64().unwrap() >= 1, "{row}");
+        // Only Linux tells its name and its memory.
+        assert_eq!(row["node"].as_str(), HAS_LINUX_CALLS.then_some(host.trim()), "{row}");
+        assert_eq!(row["node_memory_mb"].as_f64().is_some_and(|mb| mb > 64.0), HAS_LINUX_CALLS, "{row}");
     }
     let table = std::fs::read_to_string(
         slurm.path("raw").join(said["csv"].as_str().unwrap().trim_start_matches("raw/")),
@@ -139,6 +138,7 @@ fn infer_gives_each_model_a_node_of_the_allocation_of_its_own() {
     assert!(left.all(|entry| entry.path().extension().is_none_or(|ending| ending != "nodes")));
 }
 
+#[cfg(not(feature = "portable"))]
 #[test]
 fn infer_says_which_host_lacks_a_framework_and_why() {
     let slurm = Slurm::new();
@@ -195,7 +195,8 @@ fn tasks_give_each_experiment_a_node_and_compare_branches_within_it() {
     assert_eq!(names, ["main e", "main f", "other e", "other f"]);
     for entry in entries.as_array().unwrap() {
         assert_eq!(entry["success"], true, "{entry}");
-        assert!(entry["node"]["host"].is_string() && entry["node"]["cores"].as_u64() >= Some(1), "{entry}");
+        assert_eq!(entry["node"]["host"].is_string(), HAS_LINUX_CALLS, "{entry}");
+        assert!(entry["node"]["cores"].as_u64() >= Some(1), "{entry}");
     }
     // One run of each gives ratios without a verdict, which is no failure.
     assert_eq!(done.stdout.matches("Within these runs only: ").count(), 2, "{}", done.stdout);

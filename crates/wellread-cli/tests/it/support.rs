@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Whether the binary under test makes the calls that only Linux has.
+pub const HAS_LINUX_CALLS: bool = cfg!(all(target_os = "linux", not(feature = "portable")));
+
 /// The result of a finished process.
 pub struct Done {
     pub code: i32,

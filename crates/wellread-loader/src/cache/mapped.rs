@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn half_written_cache_files_of_killed_processes_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0f3a-77b1.4294967294.new");

@@ -1,12 +1,11 @@
 //! Bytes aligned for batches: the system's, whole pages of the kernel's, or lent by others.
 
+use super::kernel::{ForkInheritance, Pages};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 use std::sync::Arc;
-#[cfg(all(target_os = "linux", not(miri)))]
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where the memory of batches comes from, in place of the loader's own. It may be memory that a device reads directly
 /// (page-locked), say, or that belongs to another library.
@@ -27,26 +26,6 @@ pub unsafe trait BatchMemory: Send + Sync + UnwindSafe + RefUnwindSafe {
 /// Bytes of alignment.
 pub(super) const ALIGNMENT: usize = 64;
 
-/// Bytes from which on a buffer is asked for in large pages. For smaller ones, a part of a page or the rounding
-/// would weigh.
-pub(super) const MIN_LARGE_PAGE_BYTES: usize = 8 << 20;
-/// Bytes of a large page, or a multiple of its.
-#[cfg(any(test, all(target_os = "linux", not(miri))))]
-pub(super) const LARGE_PAGE: usize = 2 << 20;
-
-/// Has the system take the whole large pages of a new buffer as such, where it has them and likes to. A batch of 75 MB is 36
-/// pages instead of 18,000 then, each of which interrupts whoever writes to it first. A first epoch takes half the time.
-#[cfg(all(target_os = "linux", not(miri)))]
-fn advise_large_pages(start: NonNull<u8>, len: usize) {
-    let inside = start.align_offset(LARGE_PAGE);
-    let whole = len.saturating_sub(inside) / LARGE_PAGE * LARGE_PAGE;
-    if whole > 0 {
-        // SAFETY: the range is inside of the buffer; the advice changes neither its bytes nor who may use them. Where it is
-        // refused, pages are small.
-        unsafe { libc::madvise(start.add(inside).as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
-    }
-}
-
 /// A fixed number of bytes, aligned to 64 bytes, zero at first.
 pub(crate) struct AlignedBytes {
     owner: Owner,
@@ -54,23 +33,12 @@ pub(crate) struct AlignedBytes {
     pub(super) len: usize,
 }
 
-/// Whether processes that are forked from this one have the memory, too.
-#[derive(Clone, Copy)]
-pub(super) enum ForkInheritance {
-    Inherit,
-    Exclude,
-}
-
 /// Whom memory goes back to.
 enum Owner {
     /// The system: the allocation, with room to align.
     System { base: NonNull<u8>, layout: Layout },
-    /// The system's kernel, for large buffers: pages of their own, so that nobody else's are told what these are.
-    #[cfg(all(target_os = "linux", not(miri)))]
-    Kernel {
-        /// The process that said so, while processes forked from it lack it; else 0.
-        excluded_by: AtomicU32,
-    },
+    /// The system's kernel, for large buffers.
+    Kernel(Pages),
     /// The source that it was taken from.
     Source(Arc<dyn BatchMemory>),
     /// Nobody: its owner has it again.
@@ -79,9 +47,10 @@ enum Owner {
 
 impl AlignedBytes {
     pub(super) fn new(len: usize) -> Option<Self> {
-        #[cfg(all(target_os = "linux", not(miri)))]
-        if len >= MIN_LARGE_PAGE_BYTES {
-            return Self::mapped(len);
+        if Pages::are_for(len) {
+            let pages = Pages::new(len)?;
+            let start = pages.start();
+            return Some(Self { owner: Owner::Kernel(pages), start, len });
         }
         // Not `Layout` with an alignment of 64: the system allocator can give zeroed pages for free only at
         // its natural alignment. It would write the zeros itself otherwise.
@@ -94,38 +63,13 @@ impl AlignedBytes {
         Some(Self { owner: Owner::System { base, layout }, start, len })
     }
 
-    #[cfg(all(target_os = "linux", not(miri)))]
-    fn mapped(len: usize) -> Option<Self> {
-        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: new pages, at a place of the kernel's choice.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return None;
-        }
-        let start = NonNull::new(start.cast())?;
-        advise_large_pages(start, len);
-        let this = Self { owner: Owner::Kernel { excluded_by: AtomicU32::new(0) }, start, len };
-        this.set_fork_inheritance(ForkInheritance::Exclude);
-        Some(this)
-    }
-
     /// Says whether processes that are forked from now on have the memory of a large buffer. Those that have it share
     /// it until this one writes to it. Then each small page is copied first, 18,000 of them for a batch of 75 MB, also
     /// where the pages were large.
     pub(super) fn set_fork_inheritance(&self, inheritance: ForkInheritance) {
-        #[cfg(all(target_os = "linux", not(miri)))]
-        if let Owner::Kernel { excluded_by } = &self.owner {
-            let (advice, process) = match inheritance {
-                ForkInheritance::Inherit => (libc::MADV_DOFORK, 0),
-                ForkInheritance::Exclude => (libc::MADV_DONTFORK, wellread_store::process::id()),
-            };
-            excluded_by.store(process, Ordering::Relaxed);
-            // SAFETY: it is all of a mapping of its own. A forked process lacks only memory that nobody there can
-            // reach: it was never delivered, or has come back. Where the advice is refused, it is shared.
-            unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
+        if let Owner::Kernel(pages) = &self.owner {
+            pages.set_fork_inheritance(inheritance);
         }
-        #[cfg(not(all(target_os = "linux", not(miri))))]
-        let _ = inheritance;
     }
 
     /// Lets forked processes have the memory: the taker of a batch may fork, and look at it there.
@@ -178,17 +122,9 @@ impl Drop for AlignedBytes {
         match &self.owner {
             // SAFETY: allocated in `new` with this layout.
             Owner::System { base, layout } => unsafe { dealloc(base.as_ptr(), *layout) },
-            #[cfg(all(target_os = "linux", not(miri)))]
-            Owner::Kernel { excluded_by } => {
-                let process = excluded_by.load(Ordering::Relaxed);
-                // A process that was forked meanwhile lacks it, and may have something else at this place.
-                if process == 0 || process == wellread_store::process::id() {
-                    // SAFETY: mapped in `mapped`, there in this process, and nobody's any more.
-                    unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
-                }
-            }
             Owner::Source(source) => source.give(self.start, self.len),
-            Owner::Released => {}
+            // Pages go with their owner.
+            Owner::Kernel(_) | Owner::Released => {}
         }
     }
 }

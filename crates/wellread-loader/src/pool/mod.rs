@@ -12,13 +12,15 @@
 
 mod aligned;
 mod buffer;
+mod kernel;
 mod layout;
 
 pub use aligned::BatchMemory;
 pub(crate) use buffer::{BatchBuffer, Fill, PartMemory};
 pub(crate) use layout::{ArrayLayout, RowMemory, lay_out};
 
-use aligned::{AlignedBytes, ForkInheritance, MIN_LARGE_PAGE_BYTES};
+use aligned::AlignedBytes;
+use kernel::{ForkInheritance, MIN_LARGE_PAGE_BYTES};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

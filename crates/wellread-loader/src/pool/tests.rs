@@ -1,6 +1,5 @@
 //! Buffers that come back, that are waited for, of others, and in forked processes.
 
-use super::aligned::LARGE_PAGE;
 use super::*;
 use crate::{Batch, DType};
 use std::ptr::NonNull;
@@ -17,7 +16,7 @@ fn large_buffers_are_zero_and_can_be_written_to() {
         MIN_LARGE_PAGE_BYTES - 1,
         MIN_LARGE_PAGE_BYTES,
         MIN_LARGE_PAGE_BYTES + 1,
-        MIN_LARGE_PAGE_BYTES + LARGE_PAGE + 4097,
+        MIN_LARGE_PAGE_BYTES + (2 << 20) + 4097,
     ] {
         let mut buffer = AlignedBytes::new(len).unwrap();
         assert_eq!(buffer.as_slice().len(), len);
@@ -27,7 +26,7 @@ fn large_buffers_are_zero_and_can_be_written_to() {
     }
 }
 
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", not(miri), not(feature = "portable")))]
 #[test]
 fn what_a_forked_process_lacks_is_not_taken_apart_there() {
     let buffer = AlignedBytes::new(MIN_LARGE_PAGE_BYTES).unwrap();
@@ -106,7 +105,7 @@ fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
     assert!(!small.should_wait_for_buffer(1), "a new one is there sooner");
 }
 
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", not(miri), not(feature = "portable")))]
 #[test]
 fn a_forked_process_has_what_was_delivered_and_nothing_else() {
     let pool = Arc::new(BufferPool::new(MIN_LARGE_PAGE_BYTES, 1, 4, None));

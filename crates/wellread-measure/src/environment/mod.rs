@@ -25,6 +25,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::sys;
 pub use cpu::{Cache, Cpu, CpuShares, CpuTimes, own_ticks};
 pub use git::GitState;
 pub use node::Node;
@@ -196,13 +197,13 @@ fn load_average(root: &Root) -> Option<[f64; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
-/// Where `/proc`, `/sys` and `/etc` are found: `/`, or a folder with copies of them in tests.
+/// Where `/proc`, `/sys` and `/etc` are found: `/` on Linux, or a folder with copies of them in tests.
 #[derive(Debug)]
 struct Root(PathBuf);
 
 impl Default for Root {
     fn default() -> Self {
-        Self(PathBuf::from("/"))
+        Self(PathBuf::from(sys::ROOT))
     }
 }
 
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn this_machine_has_the_essentials() {
         let environment = Environment::capture(&[std::env::temp_dir()]);
         assert!(environment.cpu.logical >= 1 && environment.cpu.available >= 1);

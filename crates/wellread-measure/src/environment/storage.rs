@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn without_a_mount_list_the_magic_number_speaks() {
         let (folder, root) = root_with(&[]);
         let storage = Storage::read(&root, folder.path()).unwrap();

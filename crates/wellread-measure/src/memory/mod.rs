@@ -21,7 +21,6 @@
 mod status;
 mod tree;
 
-use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -174,8 +173,7 @@ impl PeakGuard {
     fn watch_process() -> Result<PeakMonitor> {
         let turn = GuardRegistration::take();
         let set_back = if turn.alone {
-            // "5" sets the mark back to the present resident set (proc_pid_clear_refs(5), Linux 4.0).
-            fs::write("/proc/self/clear_refs", "5").map_err(|error| format!("/proc/self/clear_refs: {error}"))
+            sys::reset_high_water_mark().map_err(|error| format!("/proc/self/clear_refs: {error}"))
         } else {
             Err("another guard of this process was running".to_owned())
         };
@@ -305,5 +303,26 @@ fn high_water_mark(status: &Status) -> Result<u64> {
     )
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", not(feature = "portable")))]
 mod tests;
+
+#[cfg(all(test, any(not(target_os = "linux"), feature = "portable")))]
+mod tests_of_other_systems {
+    use super::*;
+
+    #[test]
+    fn what_only_linux_counts_is_unknown_and_the_reason_is_told() {
+        let interval = Duration::from_millis(5);
+        let guards = [
+            PeakGuard::start(Scope::Process),
+            PeakGuard::start(Scope::Tree(interval)),
+            PeakGuard::of_tree(std::process::id(), interval),
+        ];
+        for peak in guards.map(PeakGuard::stop) {
+            assert_eq!((peak.bytes, peak.at_start, peak.is_exact()), (None, None, false));
+            let PeakSource::Unavailable { reason } = &peak.source else { panic!("{peak:?}") };
+            assert!(reason.contains("only Linux"), "{reason}");
+        }
+        assert!(resident().is_err() && tree_bytes(std::process::id()).is_err() && !release_free_heap());
+    }
+}

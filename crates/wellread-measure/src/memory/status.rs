@@ -1,11 +1,11 @@
 //! The amounts of memory of a process in `/proc/PID/status`, one per line.
 
 use crate::error::{Error, Result};
-use std::fs;
+use crate::sys;
 
-/// The text of a file of the kernel about a process. Its name is part of it, and need not be UTF-8.
-pub(super) fn text(path: &str) -> std::io::Result<String> {
-    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+/// The text of a file of `/proc` about a process. Its name is part of it, and need not be UTF-8.
+pub(super) fn text(name: &str) -> std::io::Result<String> {
+    sys::proc_file(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The text of `/proc/PID/status`.
@@ -13,10 +13,10 @@ pub(super) struct Status(String);
 
 impl Status {
     pub(super) fn read(pid: &str) -> Result<Self> {
-        let path = format!("/proc/{pid}/status");
-        text(&path)
+        let name = format!("{pid}/status");
+        text(&name)
             .map(Self)
-            .map_err(|error| Error::Unsupported { what: "memory", reason: format!("{path}: {error}") })
+            .map_err(|error| Error::Unsupported { what: "memory", reason: format!("/proc/{name}: {error}") })
     }
 
     pub(super) fn bytes(&self, name: &str) -> Option<u64> {

@@ -2,7 +2,7 @@
 
 use super::status::{Status, kibibytes_field, missing, text};
 use crate::error::{Error, Result};
-use std::fs;
+use crate::sys;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TreeSample {
@@ -32,9 +32,7 @@ impl TreePeak {
 pub(super) fn sample_tree(root: u32) -> Result<TreeSample> {
     let mut sample = TreeSample::default();
     for pid in descendants(root)? {
-        let pss = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
-            .ok()
-            .and_then(|text| kibibytes_field(&text, "Pss"));
+        let pss = text(&format!("{pid}/smaps_rollup")).ok().and_then(|text| kibibytes_field(&text, "Pss"));
         let bytes = pss.or_else(|| {
             let bytes = Status::read(&pid.to_string()).ok()?.bytes("VmRSS")?;
             sample.resident_instead += 1;
@@ -53,12 +51,12 @@ pub(super) fn sample_tree(root: u32) -> Result<TreeSample> {
 
 /// The process and its descendants, from the parents that `/proc/PID/stat` names.
 pub(super) fn descendants(root: u32) -> Result<Vec<u32>> {
-    let entries = fs::read_dir("/proc")
+    let processes = sys::processes()
         .map_err(|error| Error::Unsupported { what: "a process tree", reason: format!("/proc: {error}") })?;
-    let parents: Vec<(u32, u32)> = entries
-        .filter_map(|entry| {
-            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let stat = text(&format!("/proc/{pid}/stat")).ok()?;
+    let parents: Vec<(u32, u32)> = processes
+        .into_iter()
+        .filter_map(|pid| {
+            let stat = text(&format!("{pid}/stat")).ok()?;
             Some((pid, parent_in_stat(&stat)?))
         })
         .collect();

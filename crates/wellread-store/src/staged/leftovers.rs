@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn what_is_called_otherwise_is_named_once_its_process_is_gone_and_an_hour_has_passed() {
         let dir = tempfile::tempdir().unwrap();
         let own = std::process::id().to_string();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn what_no_process_writes_is_named_with_its_size() {
         let dir = tempfile::tempdir().unwrap();
         let gone = process_mark(4_294_967_294);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn what_a_process_elsewhere_writes_is_named_and_stays() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("set");
@@ -250,5 +250,26 @@ mod tests {
         assert_eq!(leftovers(dir.path()), both);
         super::super::write(&target, b"whole").unwrap();
         assert!(places.iter().all(|place| place.exists()));
+    }
+
+    /// Its process may still write it.
+    #[test]
+    #[cfg(any(not(target_os = "linux"), feature = "portable"))]
+    fn where_processes_are_not_listed_unfinished_output_is_named_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("set");
+        let left = dir.path().join(format!(".wellread-partial-{}-0-set", process_mark(4_294_967_294)));
+        std::fs::write(&left, [0; 6]).unwrap();
+        drop(Staged::new(&target, Existing::Kept).unwrap());
+        let named = || [Leftover { path: left.clone(), bytes: 6, kind: LeftoverKind::Unseen }];
+        assert_eq!(leftovers_beside(&target), named());
+        assert!(leftovers(dir.path()).is_empty());
+        let long_ago = SystemTime::now() - 2 * MIN_IDLE_TIME;
+        std::fs::File::open(&left).unwrap().set_modified(long_ago).unwrap();
+        assert_eq!(leftovers(dir.path()), named());
+        super::super::write(&target, b"whole").unwrap();
+        assert!(left.exists());
+        let own = leftovers_of(dir.path(), |_| Some("4294967294"));
+        assert!(own.is_empty(), "{own:?}");
     }
 }

@@ -113,7 +113,7 @@ mod tests {
 
     /// A name may be as long as the file system takes.
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn targets_of_the_longest_names_are_written_replaced_and_gone_on_with() {
         use super::super::{Leftover, LeftoverKind, leftovers, write};
         use crate::entries::OLD;

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn what_a_killed_process_left_goes_and_what_others_have_stays() {
         let dir = tempfile::tempdir().unwrap();
         let of = |mark: &str| dir.path().join(format!("{COPY}{mark}-0"));

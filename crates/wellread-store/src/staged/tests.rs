@@ -269,6 +269,7 @@ fn what_another_writer_moved_aside_is_in_nobodys_way() {
 }
 
 #[test]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 fn what_a_killed_writer_moved_aside_goes_once_it_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("set");
@@ -328,6 +329,7 @@ fn output_that_replaces_objects_one_by_one_is_not_removed_on_a_signal() {
 }
 
 #[test]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 fn folders_are_replaced_and_dead_leftovers_removed() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("set");

@@ -98,6 +98,7 @@ fn the_kernels_count_of_processes_killed_for_memory() {
     assert_eq!(oom_kills("oom_group_kill 1\n"), 0);
 }
 
+#[cfg(not(feature = "portable"))]
 #[test]
 fn a_time_limit_ends_everything_that_was_started() {
     // One in the group, one that has left it, as torchrun's workers do.
@@ -156,6 +157,7 @@ fn a_program_that_is_not_there_is_an_error() {
     assert!(format!("{error:#}").contains("cannot start /no/such/program"), "{error:#}");
 }
 
+#[cfg(not(feature = "portable"))]
 #[test]
 fn the_memory_of_the_tree_is_measured() {
     // 64 MB of text in the memory of a child of the process; for longer, should nobody have got a turn to look.

@@ -173,6 +173,9 @@ fn allocate(plan: &Plan, batch: usize) -> Result<Vec<Vec<f32>>> {
 
 /// Bytes that Linux says can be had without swapping; other systems refuse at the allocation.
 fn available_memory() -> Option<u64> {
+    if cfg!(any(not(target_os = "linux"), feature = "portable")) {
+        return None;
+    }
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
