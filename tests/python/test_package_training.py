@@ -273,7 +273,8 @@ def test_lightning_trains_on_all_of_it_in_a_new_order_each_epoch(parquet):
 
 def test_overfitting_takes_the_same_batch_in_each_epoch(parquet, caplog):
     """Lightning turns off the shuffling of torch's loaders alone."""
-    for choices, told in (({}, False), ({"order": "weighted", "weights": [1.0] * 40}, True)):
+    ordered = ({"order": "weighted", "weights": [1.0] * 40}, {"weights": np.ones(40)}, {"order": "block"})
+    for choices, told in (({}, False), ({"order": "sequential"}, False), *((choices, True) for choices in ordered)):
         caplog.clear()
         module, net = data(parquet, train_choices=choices), Net()
         trainer(3, overfit_batches=1).fit(net, datamodule=module)
