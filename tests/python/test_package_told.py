@@ -64,8 +64,13 @@ def test_transforms_of_torchvision_that_leave_arrays_are_told_of(parquet, as_):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert next(iter(wr.DataLoader(parquet, 8, as_="torch", transform=v2.CenterCrop(8)))).shape == (8, 2, 8, 8)
-        list(wr.DataLoader(parquet, 8, as_=as_, transform=v2.Lambda(lambda image: image * 2)))
-        list(wr.DataLoader(parquet, 8, as_=as_, transform=lambda image: image))
+        # What is the user's own takes arrays, and may leave an image as it is.
+        own = (lambda image: image * 2, lambda image: image)
+        parts = (v2.Compose([v2.Compose([call])]) for call in own)
+        for transform in (own[1], *map(v2.Lambda, own), *parts, v2.RandomApply([own[0]], p=0)):
+            list(wr.DataLoader(parquet, 8, as_=as_, transform=transform))
+    with pytest.warns(UserWarning, match="Compose of torchvision, which left the image of row 0"):
+        list(wr.DataLoader(parquet, 8, as_=as_, transform=v2.Compose([v2.CenterCrop(8), v2.Pad(1)])))
 
 
 def test_a_dataset_that_is_dropped_leaves_no_file_open(parquet):
