@@ -47,6 +47,40 @@ def test_samplers_that_draw_in_each_epoch_are_told_of(parquet):
             wr.DataLoader(parquet, 4, rows=part, shuffle=True)
 
 
+class InOrder(torch.utils.data.Sampler):
+    """Some rows in their order, which torch has no sampler for."""
+
+    def __iter__(self):
+        return iter([5, 1, 2])
+
+
+class Drawing(torch.utils.data.Sampler):
+    """Draws anew each time that it is asked."""
+
+    asked = 0
+
+    def __iter__(self):
+        self.asked += 1
+        return iter([self.asked, 5, 1])
+
+
+class ByEpoch(InOrder):
+    """Would draw by the epoch that it is told, and a loader tells none."""
+
+    def set_epoch(self, epoch):
+        pass
+
+
+def test_samplers_of_ones_own_are_told_of_where_they_draw(parquet):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for order in ({}, {"shuffle": True}):
+            assert sorted(wr.DataLoader(parquet, 2, sampler=InOrder(), **order).rows(0)) == [1, 2, 5]
+    for sampler in (Drawing(), ByEpoch()):
+        with pytest.warns(UserWarning, match=f"sampler is a {type(sampler).__name__}"):
+            wr.DataLoader(parquet, 2, sampler=sampler)
+
+
 @pytest.mark.parametrize("as_", ["numpy", "jax"])
 def test_transforms_of_torchvision_that_leave_arrays_are_told_of(parquet, as_):
     """Those of its second version return what is no tensor as it was."""
