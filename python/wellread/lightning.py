@@ -258,7 +258,7 @@ class WellreadDataModule(pl.LightningDataModule):
     def __repr__(self) -> str:
         parts = "not set up"
         if self._rows is not None:
-            parts = ", ".join(f"{len(rows)} rows in {part!r}" for part, rows in self._rows.items())
+            parts = ", ".join(f"{_check.counted(len(rows), 'row')} in {part!r}" for part, rows in self._rows.items())
         return f"wellread.lightning.WellreadDataModule({self._source!r}: {parts})"
 
     def __str__(self) -> str:

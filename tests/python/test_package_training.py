@@ -129,6 +129,9 @@ def test_a_module_is_printed_without_reading_its_images(parquet):
     parts = ", ".join(f"{len(module.rows(part))} rows in {part!r}" for part in ("train", "val", "test"))
     assert str(module).endswith(f": {parts})")
     assert module._train is None
+    given = data(parquet, train=range(30), val=[31])
+    given.setup("fit")
+    assert str(given).endswith(": 30 rows in 'train', 1 row in 'val', 0 rows in 'test')")
 
 
 def test_rows_of_parts_count_from_the_end_or_are_truth_values(parquet):
