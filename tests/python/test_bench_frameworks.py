@@ -181,6 +181,10 @@ def test_a_reader_that_cannot_be_imported_for_a_framework_leaves_the_others(monk
     found = peers.describe(peers.find("wellread", "tiff"), "pytorch")
     said = "wellread cannot be imported for pytorch (another pytorch); pip install . (in a clone of wellread)"
     assert (found["name"], found["unavailable"]) == ("wellread", said)
+    # All that is missing is told at once.
+    needs = tuple((f"no_such_{name}", f"pip install {name}") for name in ("engine", "arrow"))
+    found = peers.describe(peers.Reader("other", ("tiff",), "own:Loader", needs, "of two packages"), "pytorch")
+    assert found["unavailable"].split("; ")[1::2] == ["pip install engine", "pip install arrow"]
 
 
 def test_single_images_are_normalised_as_in_rust(bench):
