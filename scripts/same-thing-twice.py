@@ -13,6 +13,7 @@ import argparse
 import datetime
 import json
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -39,9 +40,13 @@ def measured(wellread, out, benchmark, processes):
         subprocess.run([wellread, "--quiet", "generate", out / "set", *size], check=True, stdout=subprocess.DEVNULL)
     folders = [out / benchmark / str(k) for k in range(1, processes + 1)]
     for folder in (one for one in folders if not one.exists()):
-        where = ("--input", out / "set" / "tiff", "--data-dir", out / "data", "--out", folder)
+        # What an interrupted process has left is no measurement.
+        begun = folder.with_name(f"{folder.name}-begun")
+        shutil.rmtree(begun, ignore_errors=True)
+        where = ("--input", out / "set" / "tiff", "--data-dir", out / "data", "--out", begun)
         how = ("--formats", FORMATS, *OPTIONS[benchmark], "--repeats", "7")
         subprocess.run([wellread, "--quiet", "bench", benchmark, *where, *how], check=True, stdout=subprocess.DEVNULL)
+        begun.rename(folder)
     return folders
 
 

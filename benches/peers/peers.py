@@ -204,10 +204,7 @@ def zarr_array(task, workers):
 def zarr_batches(task, _):
     """zarr-python on one array of all images: one selection for each batch, from threads that are batches ahead, with
     a pool for its codecs as large as all others."""
-    import zarr
-
-    zarr.config.set({"threading.max_workers": task.threads})
-    array, scale = zarr.open_array(task.path("array.zarr"), mode="r"), task.scale()
+    array, scale = zarr_of(task.threads).open_array(task.path("array.zarr"), mode="r"), task.scale()
 
     def take(rows):
         # Selections by rising rows are the fast ones.
@@ -224,10 +221,7 @@ def zarr_batches(task, _):
 def zarr_images(task, _):
     """zarr-python on one array of all images: one read for each image, from threads that are batches ahead, where
     a selection of scattered rows costs more than it spares."""
-    import zarr
-
-    zarr.config.set({"threading.max_workers": task.threads})
-    batches = Batches(zarr.open_array(task.path("array.zarr"), mode="r").__getitem__, task)
+    batches = Batches(zarr_of(task.threads).open_array(task.path("array.zarr"), mode="r").__getitem__, task)
     return ahead_of_use(task, batches.__getitems__)
 
 

@@ -5,6 +5,7 @@
 A sheet is drawn at twice its size and made smaller at the end, so that lines and letters are smooth.
 """
 
+import itertools
 import math
 from pathlib import Path
 
@@ -138,7 +139,7 @@ def names(sheet: Sheet, dots: list[tuple[float, float, str, str, bool]], size: i
         wide = sheet.draw.textlength(name, font=font) / ZOOM
         begin = x - 10 - wide if left else x + 10
         # The nearest place above or below that is free.
-        places = (y + sign * move for move in range(200) for sign in (1, -1))
+        places = (y + sign * move for move in itertools.count() for sign in (1, -1))
         free = next(
             place
             for place in places

@@ -318,9 +318,12 @@ def tell_mixed(
     )
 
 
-def tell_drawn_once(what: str, given: Any, order: str) -> None:
-    """Warns where rows are of a sampler of torch that may draw others in each epoch: a loader asks it once. One that
-    draws all of its rows differs by their order alone, which the loader draws anew unless it is "sequential"."""
+def tell_drawn_once(what: str, given: Any, rows: list[int] | None, order: str) -> None:
+    """Warns where `rows` are of a sampler of torch that may draw others in each epoch: a loader asks it once.
+
+    One that draws all of its rows differs by their order alone, which the loader draws anew unless it is "sequential".
+    A class of the user's draws anew where it gives other rows now, or can be told an epoch.
+    """
     samplers = sys.modules.get("torch.utils.data")
     if samplers is None or not isinstance(given, samplers.Sampler):
         return
@@ -333,6 +336,9 @@ def tell_drawn_once(what: str, given: Any, order: str) -> None:
         and given.num_samples == len(given.data_source)
     )
     if takes_all and order != "sequential":
+        return
+    is_own = type(given).__module__.partition(".")[0] != "torch"
+    if is_own and not hasattr(given, "set_epoch") and list(given) == rows:
         return
     warnings.warn(
         f"{what} is a {type(given).__name__}, which is asked for its rows once, when the loader is made: every epoch "

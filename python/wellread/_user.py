@@ -30,7 +30,7 @@ def _caller(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, int], A
     It warns once where a transform of torchvision returns what it was given: those of its second version take no
     notice of arrays.
     """
-    if as_ == "torch" or not type(transform).__module__.startswith("torchvision."):
+    if as_ == "torch" or not _is_torchvisions(transform):
         return lambda image, _: call("transform", transform, image)
     was_told = False
 
@@ -47,6 +47,14 @@ def _caller(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, int], A
         return made
 
     return watched
+
+
+def _is_torchvisions(transform: Any) -> bool:
+    """Whether a transform is of torchvision, and so are all that it calls. The user's own, in a Compose or a Lambda,
+    may leave an image as it is, or change it in its place."""
+    if not type(transform).__module__.startswith("torchvision.") or hasattr(transform, "lambd"):
+        return False
+    return all(map(_is_torchvisions, getattr(transform, "transforms", None) or ()))
 
 
 def _is_left(given: Any, made: Any) -> bool:

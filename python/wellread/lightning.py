@@ -258,7 +258,7 @@ class WellreadDataModule(pl.LightningDataModule):
     def __repr__(self) -> str:
         parts = "not set up"
         if self._rows is not None:
-            parts = ", ".join(f"{len(rows)} rows in {part!r}" for part, rows in self._rows.items())
+            parts = ", ".join(f"{_check.counted(len(rows), 'row')} in {part!r}" for part, rows in self._rows.items())
         return f"wellread.lightning.WellreadDataModule({self._source!r}: {parts})"
 
     def __str__(self) -> str:
@@ -280,7 +280,8 @@ class WellreadDataModule(pl.LightningDataModule):
 def _same_in_each_epoch(choices: dict[str, Any]) -> dict[str, Any]:
     """The choices for the rows in their order. Lightning itself changes the order of torch's loaders alone."""
     plain = {name: choice for name, choice in choices.items() if name not in _OF_DRAWS}
-    if any(choices.get(name) not in (None, "sequential") for name in ("order", "weights")):
+    # Weights may be an array, of which no comparison is a truth value.
+    if choices.get("order") not in (None, "sequential") or choices.get("weights") is not None:
         logging.getLogger("wellread").warning(
             "overfit_batches takes the first batches in the order of the set: the order of train_choices is left out"
         )

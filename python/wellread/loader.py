@@ -373,8 +373,9 @@ class DataLoader(LoaderBase[B_co]):
             targets, self._owns_targets = _opened("targets", targets)
         self._targets = self._arguments["targets"] = targets
         asked = _choices.checked(self._arguments, dataset)
-        _options.tell_drawn_once(asked.rows, self._arguments[asked.rows], asked.native["order"]["kind"])
-        _options.tell_mixed(dataset, asked.native["rows"], asked.native["transform"])
+        numbers, order_kind = asked.native["rows"], asked.native["order"]["kind"]
+        _options.tell_drawn_once(asked.rows, self._arguments[asked.rows], numbers, order_kind)
+        _options.tell_mixed(dataset, numbers, asked.native["transform"])
         _options.tell_scaled_masks(dataset, asked.native["transform"], asked.scales_later)
         about_targets = asked.native["targets"]
         # What the channel of a label image is called says nothing of its labels.

@@ -170,6 +170,23 @@ def test_readers_that_hand_over_arrow_arrays_import_pyarrow_before_the_clock():
     assert all("pyarrow" in dict(entry.packages) for entry in engines)
 
 
+def test_a_reader_that_cannot_be_imported_for_a_framework_leaves_the_others(monkeypatch):
+    from _wellread_bench import peers
+    from _wellread_bench.peers import own
+
+    def broken(framework):
+        raise ImportError(f"another {framework}")
+
+    monkeypatch.setattr(own.Images, "import_for", staticmethod(broken))
+    found = peers.describe(peers.find("wellread", "tiff"), "pytorch")
+    said = "wellread cannot be imported for pytorch (another pytorch); pip install . (in a clone of wellread)"
+    assert (found["name"], found["unavailable"]) == ("wellread", said)
+    # All that is missing is told at once.
+    needs = tuple((f"no_such_{name}", f"pip install {name}") for name in ("engine", "arrow"))
+    found = peers.describe(peers.Reader("other", ("tiff",), "own:Loader", needs, "of two packages"), "pytorch")
+    assert found["unavailable"].split("; ")[1::2] == ["pip install engine", "pip install arrow"]
+
+
 def test_single_images_are_normalised_as_in_rust(bench):
     tables, _, _ = bench(
         ["dataset"], "--framework", "rust,pytorch,jax", "--formats", "tiff", "--loaders", "wellread,tifffile",

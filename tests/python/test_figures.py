@@ -77,10 +77,40 @@ def test_another_figure_is_found(copy, page, start):
     assert f"{page}: a table is not that of docs/results" in done.stdout
 
 
-def test_the_same_thing_twice_has_a_verdict_in_few_tables():
+def same_thing_twice():
     spec = importlib.util.spec_from_file_location("same_thing_twice", ROOT / "scripts" / "same-thing-twice.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
+    return script
+
+
+# Leaves a file of its own in its folder, and fails where a file beside it says so.
+PROGRAM = """\
+#!/bin/sh
+while [ $# -gt 1 ]; do [ "$1" = --out ] && out=$2; shift; done
+mkdir -p "$out" && touch "$out/$$" && test ! -e "$0-fails"
+"""
+
+
+def test_an_interrupted_process_of_the_same_thing_is_measured_again(tmp_path):
+    script, program, fails = same_thing_twice(), tmp_path / "program", tmp_path / "program-fails"
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+    out = tmp_path / "out"
+    (out / "set").mkdir(parents=True)
+    fails.touch()
+    with pytest.raises(subprocess.CalledProcessError):
+        script.measured(program, out, "dataset", 2)
+    fails.unlink()
+    folders = script.measured(program, out, "dataset", 2)
+    assert sorted((out / "dataset").iterdir()) == sorted(folders)
+    # Nothing of the first is in it.
+    assert [len(list(folder.iterdir())) for folder in folders] == [1, 1]
+    assert script.measured(program, out, "dataset", 2) == folders
+
+
+def test_the_same_thing_twice_has_a_verdict_in_few_tables():
+    script = same_thing_twice()
     row = {"verdict": "unclear", "low": 0.8, "high": 1.6}
     tables = [
         [row, {**row, "verdict": "slower"}],

@@ -64,6 +64,10 @@ def test_names_of_near_dots_do_not_touch():
     right = sorted(y for x, y, *_ in written if x == 110)
     assert len(right) == 4 and min(np.diff(right)) >= 11
     assert max(abs(y - 60) for y in right) < 40
+    # However many there are.
+    written.clear()
+    drawing.names(sheet, [(100, 60, str(name), "black", False) for name in range(60)])
+    assert min(np.diff(sorted(y for _, y, *_ in written))) >= 11 and len(written) == 60
 
 
 def test_colours_of_images_do_not_tint_words(tmp_path):

@@ -78,8 +78,10 @@ def test_memory_is_that_of_the_worker_that_holds_most(bench, tmp_path):
     import worker_memory
 
     processes = {
-        "1": (b"ray::IDLE\0", 100), "2": (b"ray::wellread.part_task\0", 300), "3": (b"python\0ray::\0", 900),
+        "1": (b"ray::reads\0", 100), "2": (b"ray::wellread.part_task\0", 300), "3": (b"python\0ray::\0", 900),
         "self": (b"ray::x\0", 900), "5": (b"ray::DashboardAgent   ", 900),
+        # Left by the job before.
+        "6": (b"ray::IDLE\0", 900),
     }  # fmt: skip
     for name, (line, kilobytes) in processes.items():
         (tmp_path / name).mkdir()

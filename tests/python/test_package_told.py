@@ -47,6 +47,40 @@ def test_samplers_that_draw_in_each_epoch_are_told_of(parquet):
             wr.DataLoader(parquet, 4, rows=part, shuffle=True)
 
 
+class InOrder(torch.utils.data.Sampler):
+    """Some rows in their order, which torch has no sampler for."""
+
+    def __iter__(self):
+        return iter([5, 1, 2])
+
+
+class Drawing(torch.utils.data.Sampler):
+    """Draws anew each time that it is asked."""
+
+    asked = 0
+
+    def __iter__(self):
+        self.asked += 1
+        return iter([self.asked, 5, 1])
+
+
+class ByEpoch(InOrder):
+    """Would draw by the epoch that it is told, and a loader tells none."""
+
+    def set_epoch(self, epoch):
+        pass
+
+
+def test_samplers_of_ones_own_are_told_of_where_they_draw(parquet):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for order in ({}, {"shuffle": True}):
+            assert sorted(wr.DataLoader(parquet, 2, sampler=InOrder(), **order).rows(0)) == [1, 2, 5]
+    for sampler in (Drawing(), ByEpoch()):
+        with pytest.warns(UserWarning, match=f"sampler is a {type(sampler).__name__}"):
+            wr.DataLoader(parquet, 2, sampler=sampler)
+
+
 @pytest.mark.parametrize("as_", ["numpy", "jax"])
 def test_transforms_of_torchvision_that_leave_arrays_are_told_of(parquet, as_):
     """Those of its second version return what is no tensor as it was."""
@@ -64,8 +98,13 @@ def test_transforms_of_torchvision_that_leave_arrays_are_told_of(parquet, as_):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert next(iter(wr.DataLoader(parquet, 8, as_="torch", transform=v2.CenterCrop(8)))).shape == (8, 2, 8, 8)
-        list(wr.DataLoader(parquet, 8, as_=as_, transform=v2.Lambda(lambda image: image * 2)))
-        list(wr.DataLoader(parquet, 8, as_=as_, transform=lambda image: image))
+        # What is the user's own takes arrays, and may leave an image as it is.
+        own = (lambda image: image * 2, lambda image: image)
+        parts = (v2.Compose([v2.Compose([call])]) for call in own)
+        for transform in (own[1], *map(v2.Lambda, own), *parts, v2.RandomApply([own[0]], p=0)):
+            list(wr.DataLoader(parquet, 8, as_=as_, transform=transform))
+    with pytest.warns(UserWarning, match="Compose of torchvision, which left the image of row 0"):
+        list(wr.DataLoader(parquet, 8, as_=as_, transform=v2.Compose([v2.CenterCrop(8), v2.Pad(1)])))
 
 
 def test_a_dataset_that_is_dropped_leaves_no_file_open(parquet):

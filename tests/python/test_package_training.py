@@ -129,6 +129,9 @@ def test_a_module_is_printed_without_reading_its_images(parquet):
     parts = ", ".join(f"{len(module.rows(part))} rows in {part!r}" for part in ("train", "val", "test"))
     assert str(module).endswith(f": {parts})")
     assert module._train is None
+    given = data(parquet, train=range(30), val=[31])
+    given.setup("fit")
+    assert str(given).endswith(": 30 rows in 'train', 1 row in 'val', 0 rows in 'test')")
 
 
 def test_rows_of_parts_count_from_the_end_or_are_truth_values(parquet):
@@ -273,7 +276,8 @@ def test_lightning_trains_on_all_of_it_in_a_new_order_each_epoch(parquet):
 
 def test_overfitting_takes_the_same_batch_in_each_epoch(parquet, caplog):
     """Lightning turns off the shuffling of torch's loaders alone."""
-    for choices, told in (({}, False), ({"order": "weighted", "weights": [1.0] * 40}, True)):
+    ordered = ({"order": "weighted", "weights": [1.0] * 40}, {"weights": np.ones(40)}, {"order": "block"})
+    for choices, told in (({}, False), ({"order": "sequential"}, False), *((choices, True) for choices in ordered)):
         caplog.clear()
         module, net = data(parquet, train_choices=choices), Net()
         trainer(3, overfit_batches=1).fit(net, datamodule=module)

@@ -71,12 +71,12 @@ mod tests {
 
     #[test]
     fn answers_of_tasks_begin_with_the_phases_of_a_step() {
-        let phases = |names: &[&str]| {
+        let of_experiments = |all: &[(&str, &str)]| {
             let mut table = Table::new("tasks");
             for (branch, seconds) in [("main", 0.25), ("slow", 0.5)] {
-                for phase in names {
+                for (experiment, phase) in all {
                     table.push(row![
-                        ("experiment", "e"),
+                        ("experiment", *experiment),
                         ("branch", branch),
                         ("phase", *phase),
                         ("run", 0),
@@ -85,6 +85,9 @@ mod tests {
                 }
             }
             ReportInput { tables: vec![table], ..ReportInput::default() }
+        };
+        let phases = |names: &[&'static str]| {
+            of_experiments(&names.iter().map(|name| ("e", *name)).collect::<Vec<_>>())
         };
         let panels = |input: &ReportInput| -> Vec<String> {
             let (figure, _) = chart(input).unwrap();
@@ -100,5 +103,9 @@ mod tests {
         assert_eq!(values(&chart(&input).unwrap().0), [0.25, 0.5]);
         // A command of one's own reports no steps.
         assert_eq!(panels(&phases(&["total_training"])), ["total training"]);
+        // Beside one that does, it is not left out.
+        let both = of_experiments(&[("e", "batch_step"), ("e", "total_training"), ("f", "total_training")]);
+        assert_eq!(panels(&both), ["batch step", "total training"]);
+        assert_eq!(values(&chart(&both).unwrap().0), [0.25, 0.5, 0.25, 0.5]);
     }
 }

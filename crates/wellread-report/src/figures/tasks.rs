@@ -43,7 +43,7 @@ pub(super) static SPEC: Spec = Spec {
     sections,
 };
 
-/// The chart of the answer: phases of a step, or those of an epoch or a run where no steps were reported.
+/// The chart of the answer: of each experiment the phases of a step, else of an epoch, else of the run.
 pub(super) static ANSWER: Answer = Answer {
     table: "tasks",
     title: "Time of each phase that decides, by branch",
@@ -51,11 +51,13 @@ pub(super) static ANSWER: Answer = Answer {
         model's step waits for data. Where whiskers of two branches overlap, a difference may be chance.",
     sections: |table| {
         let all = sections(table);
-        let of = |how_often: &str| -> Vec<Section> {
-            let is = |one: &&Section| one.title.ends_with(how_often) && !one.panels.is_empty();
-            all.iter().filter(is).cloned().collect()
+        let of = |(_, name): &(Cell, String)| {
+            [PER_BATCH, PER_EPOCH, ONCE].iter().find_map(|how_often| {
+                let title = format!("{name}{how_often}");
+                all.iter().find(|one| one.title == title && !one.panels.is_empty()).cloned()
+            })
         };
-        [PER_BATCH, PER_EPOCH, ONCE].into_iter().map(of).find(|found| !found.is_empty()).unwrap_or_default()
+        experiments(table).iter().filter_map(of).collect()
     },
 };
 

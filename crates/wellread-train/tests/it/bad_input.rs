@@ -28,7 +28,7 @@ fn settings_that_make_no_sense() {
         ("model.depth=40", &["model.depth is 40"]),
         ("model.norm=layer", &["layer", "batch"]),
         ("data.patch=[64, 64]", &["40 x 40", "data.patch = [64, 64]"]),
-        ("data.image_channel=3", &["1 channel", "data.image_channel is 3"]),
+        ("data.image_channel=3", &["has 1 channel, but data.image_channel is 3"]),
         ("data.image_names=x*", &["data.image_names", "cells-000000"]),
         ("data.validation=[\"nobody\"]", &["nobody"]),
         ("data.validation=[\"*\"]", &["nothing is left to train on"]),

@@ -77,16 +77,20 @@ def find(name, format_name):
 def describe(entry, framework):
     """An entry for the program: importable or why not. All that opening would import is imported, outside of the
     clocks: a loader that is kept opens once, and its first epoch counts from there."""
-    reason = None
+    reasons, load = [], None
     for module, how in entry.packages:
         try:
             importlib.import_module(module)
         # A broken package raises anything; it is as unusable as a missing one.
         except Exception as error:
-            reason = f"{module} cannot be imported ({error}); {how}"
-    load = None if reason else entry.load()
-    # What depends on the framework.
-    getattr(load, "import_for", lambda _: None)(framework)
+            reasons.append(f"{module} cannot be imported ({error}); {how}")
+    if not reasons:
+        try:
+            load = entry.load()
+            # What depends on the framework.
+            getattr(load, "import_for", lambda _: None)(framework)
+        except Exception as error:
+            reasons.append(f"{entry.name} cannot be imported for {framework} ({error}); {entry.packages[0][1]}")
     tracks = getattr(load, "tracks", ("dataset", "dataloader", "loop", "conversion"))
     if framework not in getattr(load, "frameworks", (framework,)):
         tracks = ()
@@ -94,7 +98,7 @@ def describe(entry, framework):
         "name": entry.name,
         "about": entry.about,
         "formats": entry.formats,
-        "unavailable": reason,
+        "unavailable": "; ".join(reasons) or None,
         "tracks": list(tracks),
         "native": hasattr(load, "native"),
     }
