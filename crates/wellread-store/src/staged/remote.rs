@@ -176,7 +176,7 @@ pub(super) fn keep_on_signals(from: &Path) {
 pub(super) type RemovalError = Option<Error>;
 
 /// Runs `work`, all the steps that replace a set. After the first the old one is no set, and before the last the new one is none. So
-/// the end of the process waits for them.
+/// the end of the process waits for them. Nor are they given up where nobody waits for the output any more, as after Ctrl-C in Python.
 ///
 /// # Errors
 /// The process is ending already, and nothing is run; the error of `work`.
@@ -184,7 +184,7 @@ fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<RemovalError>)
     let (mut work, mut done) = (Some(work), Ok(None));
     let mut run = || {
         if let Some(work) = work.take() {
-            done = work();
+            done = place::to_its_end(work);
         }
     };
     let begun = place::of(target).finish_before_end(&mut run);
@@ -254,6 +254,20 @@ pub(super) fn clear(folder: &Path, kept: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn what_replaces_a_set_is_not_given_up_meanwhile() {
+        let (stop, mut is_run) = (Arc::new(AtomicBool::new(true)), false);
+        let steps = || {
+            is_run = true;
+            assert!(place::stop().is_none(), "each wait would be given up");
+            Ok(None)
+        };
+        let done = place::until(&stop, || finish_before_end(Path::new("set"), steps));
+        assert!(is_run && done.unwrap().is_none());
+    }
 
     #[test]
     fn what_lies_above_other_files_tells_what_they_are() {
