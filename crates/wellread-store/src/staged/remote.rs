@@ -21,6 +21,7 @@ use crate::{Error, Result, part_list, place, threads};
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 /// Files that are removed at once.
 const AT_ONCE: usize = 8;
@@ -175,12 +176,43 @@ pub(super) fn keep_on_signals(from: &Path) {
 /// The error of a file of the old set that cannot be removed, where all of the new output is at its place.
 pub(super) type RemovalError = Option<Error>;
 
+/// Sets that are being replaced.
+static REPLACING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether this process is replacing a set file by file now. Ended meanwhile, it leaves neither the old set nor the new one.
+pub fn is_replacing() -> bool {
+    // A thread that begins just now sees that nobody waits for it, or is seen here.
+    fence(Ordering::SeqCst);
+    REPLACING.load(Ordering::SeqCst) > 0
+}
+
+/// A set is being replaced.
+struct Replacing(());
+
+impl Replacing {
+    fn begin() -> Self {
+        REPLACING.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Replacing {
+    fn drop(&mut self) {
+        REPLACING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Runs `work`, all the steps that replace a set. After the first the old one is no set, and before the last the new one is none. So
-/// the end of the process waits for them. Nor are they given up where nobody waits for the output any more, as after Ctrl-C in Python.
+/// the end of the process waits for them, and Ctrl-C in Python, after which nobody wants their result, does not give them up.
 ///
 /// # Errors
-/// The process is ending already, and nothing is run; the error of `work`.
+/// The process is ending already, or nobody wants the output any more, and nothing is run; the error of `work`.
 fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<RemovalError>) -> Result<RemovalError> {
+    let _replacing = Replacing::begin();
+    if place::stop().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        return Err(Error::new(target, "is not replaced, since nobody wants the output any more"));
+    }
     let (mut work, mut done) = (Some(work), Ok(None));
     let mut run = || {
         if let Some(work) = work.take() {
@@ -259,14 +291,18 @@ mod tests {
 
     #[test]
     fn what_replaces_a_set_is_not_given_up_meanwhile() {
-        let (stop, mut is_run) = (Arc::new(AtomicBool::new(true)), false);
+        let stop = Arc::new(AtomicBool::new(false));
         let steps = || {
-            is_run = true;
+            stop.store(true, Ordering::Relaxed);
             assert!(place::stop().is_none(), "each wait would be given up");
+            assert!(is_replacing());
             Ok(None)
         };
         let done = place::until(&stop, || finish_before_end(Path::new("set"), steps));
-        assert!(is_run && done.unwrap().is_none());
+        assert!(done.unwrap().is_none() && stop.load(Ordering::Relaxed) && !is_replacing());
+        // It does not begin once nobody wants it.
+        let late = place::until(&stop, || finish_before_end(Path::new("set"), || panic!("it has begun")));
+        assert!(late.unwrap_err().to_string().contains("is not replaced"));
     }
 
     #[test]
