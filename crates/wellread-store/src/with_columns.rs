@@ -55,7 +55,7 @@ impl WithColumns {
 }
 
 fn no_row_per_image(images: &dyn Store, rows: usize) -> Error {
-    let cause = format!("has {} for {}", counted(rows, "row"), counted(images.len(), "image"));
+    let cause = format!("has {} for {}", counted(rows, "row"), counted(images.len(), images.hints().thing()));
     Error::new(TABLE, cause)
         .hint(format_args!(
             "give one row per image, in the images' order, or name the column that tells the image ({})",
@@ -108,7 +108,7 @@ pub fn joined(
         let (count, name) = (without.len(), images.name(first)?);
         let cause = format!(
             "the table has no row for {count} of {}, the first is {name}",
-            counted(images.len(), "image")
+            counted(images.len(), images.hints().thing())
         );
         let ours = if let Some(keys) = &keys {
             some_keys(without.iter().filter_map(|&image| keys[image].as_ref()))
