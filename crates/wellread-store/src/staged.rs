@@ -284,7 +284,7 @@ impl Staged {
         // Held until the output is in place, except where no folder can be moved with a file open in it.
         let had_journal = self.journal.is_some();
         let journal = self.journal.take().filter(|_| !cfg!(windows) || place::is_remote(&self.target));
-        journal.as_ref().map_or(Ok(()), Journal::note_placing)?;
+        self.begin_to_place(journal.as_ref())?;
         let left = self.place_at_target(&self.temporary.clone(), last)?;
         self.remove = false;
         journal.iter().for_each(Journal::close);
@@ -304,7 +304,7 @@ impl Staged {
     /// # Errors
     /// As [`Self::commit`].
     pub fn commit_file(mut self, name: &str) -> Result<()> {
-        self.journal.as_ref().map_or(Ok(()), Journal::note_placing)?;
+        self.begin_to_place(self.journal.as_ref())?;
         let left = self.place_at_target(&self.temporary.join(name), None)?;
         self.journal.iter().for_each(Journal::close);
         self.remove = true;

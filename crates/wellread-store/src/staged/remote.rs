@@ -97,20 +97,25 @@ impl ObsoleteFiles {
     }
 }
 
-/// The files at `target` that are of no use once all of `from` is there: where it is [`Existing::Replaced`], those that `from` has not.
+/// Refuses a target at which something is now that was not there when the output was begun.
 ///
 /// # Errors
-/// Something is there that was not, and is [`Existing::Kept`]. One of both cannot be looked at.
-fn obsolete_files(from: &Path, target: &Path, existing: Existing) -> Result<ObsoleteFiles> {
-    if existing == Existing::Kept {
-        // An earlier look does not show files that others have put there since.
-        place::look_anew(target);
-        return match place::metadata(target) {
-            Ok(_) => Err(Error::new(target, "was put there by another process meanwhile, and is kept")
-                .hint(overwrite_hint())),
-            Err(e) => free(target, &e).map(|()| ObsoleteFiles::default()),
-        };
+/// Such a target, or one that cannot be looked at.
+pub(super) fn check_free(target: &Path) -> Result<()> {
+    // An earlier look does not show files that others have put there since.
+    place::look_anew(target);
+    match place::metadata(target) {
+        Ok(_) => Err(Error::new(target, "was put there by another process meanwhile, and is kept")
+            .hint(overwrite_hint())),
+        Err(e) => free(target, &e),
     }
+}
+
+/// The files of a set at `target` that are of no use once all of `from` is there: those that `from` has not.
+///
+/// # Errors
+/// One of both cannot be looked at.
+fn obsolete_files(from: &Path, target: &Path) -> Result<ObsoleteFiles> {
     let files = |path: &Path| {
         let cannot = |e| Error::io(target, "cannot list what is to be replaced", &e);
         place::of(path).files_below(path).map_err(cannot)
@@ -259,9 +264,8 @@ pub(super) fn put_in_place(
     last: Option<&Path>,
     move_new: impl FnOnce() -> Result<()>,
 ) -> Result<RemovalError> {
-    let old = obsolete_files(from, target, existing)?;
     match existing {
-        Existing::Replaced => replace(from, target, &old, last, move_new),
+        Existing::Replaced => replace(from, target, &obsolete_files(from, target)?, last, move_new),
         Existing::Kept => move_new().map(|()| None),
     }
 }
