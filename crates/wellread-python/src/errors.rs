@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wellread::Error;
-use wellread::store::place;
+use wellread::store::{place, staged};
 
 /// How long to wait before signals are looked for: Ctrl-C is answered that late at most.
 pub(crate) const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -150,10 +150,18 @@ fn wait_for_result<T: Send>(
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(signal) = py.check_signals() {
                     interrupted();
+                    wait_for_replacing(py);
                     return Err(signal);
                 }
             }
         }
+    }
+}
+
+/// Waits while a set in a bucket is being replaced, until another signal comes: the program may end with the exception of the first.
+fn wait_for_replacing(py: Python<'_>) {
+    while staged::is_replacing() && py.check_signals().is_ok() {
+        py.detach(|| std::thread::sleep(SIGNAL_POLL_INTERVAL));
     }
 }
 

@@ -53,17 +53,19 @@ impl PixelSink for Repeated<'_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         let Some(colors) = self.asked[request].clone() else { return self.sink.put(request, block) };
         let Region { start, size } = block.region;
-        // The second channel of grey with transparency; pieces of several planes in time or depth are no pictures.
+        // The second channel of grey with transparency.
         if start[1] > 0 {
             return Ok(());
         }
-        let plane = size[3] * size[4] * block.dtype.size();
-        for color in colors {
-            let region = Region {
-                start: [start[0], color, start[2], start[3], start[4]],
-                size: [size[0], 1, size[2], size[3], size[4]],
-            };
-            self.sink.put(request, &Block { region, data: &block.data[..plane], dtype: block.dtype })?;
+        let channel = size[2] * size[3] * size[4] * block.dtype.size();
+        for (time, data) in block.data.chunks_exact((size[1] * channel).max(1)).enumerate() {
+            for color in colors.clone() {
+                let region = Region {
+                    start: [start[0] + time, color, start[2], start[3], start[4]],
+                    size: [1, 1, size[2], size[3], size[4]],
+                };
+                self.sink.put(request, &Block { region, data: &data[..channel], dtype: block.dtype })?;
+            }
         }
         Ok(())
     }

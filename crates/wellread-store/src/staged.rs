@@ -25,6 +25,7 @@ pub use existing::Existing;
 pub use held::hold;
 pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_beside, leftovers_of};
 pub use names::part;
+pub use remote::is_replacing;
 pub use reserved::Reserved;
 pub use scratch::ScratchFolder;
 pub use wellread_trace::process::process_mark;
@@ -36,7 +37,6 @@ use cleaning::{RESUMABLE, remove_one, unfinished};
 use held::{is_busy, pause};
 use leftovers::remove_leftovers;
 use names::{check_length, folder_hint, overwrite_hint, partial_name, resume_folder};
-use remote::RemovalError;
 use remove::remove_any;
 use renaming::{is_taken, keep_access, move_new};
 use replace::{may_be_replaced, through_links};
@@ -284,7 +284,7 @@ impl Staged {
         // Held until the output is in place, except where no folder can be moved with a file open in it.
         let had_journal = self.journal.is_some();
         let journal = self.journal.take().filter(|_| !cfg!(windows) || place::is_remote(&self.target));
-        journal.as_ref().map_or(Ok(()), Journal::note_placing)?;
+        self.begin_to_place(journal.as_ref())?;
         let left = self.place_at_target(&self.temporary.clone(), last)?;
         self.remove = false;
         journal.iter().for_each(Journal::close);
@@ -304,7 +304,7 @@ impl Staged {
     /// # Errors
     /// As [`Self::commit`].
     pub fn commit_file(mut self, name: &str) -> Result<()> {
-        self.journal.as_ref().map_or(Ok(()), Journal::note_placing)?;
+        self.begin_to_place(self.journal.as_ref())?;
         let left = self.place_at_target(&self.temporary.join(name), None)?;
         self.journal.iter().for_each(Journal::close);
         self.remove = true;
@@ -312,7 +312,7 @@ impl Staged {
     }
 
     /// Moves `from` to the target; `last` is as [`Self::commit_with_last`] has it.
-    fn place_at_target(&mut self, from: &Path, last: Option<&Path>) -> Result<RemovalError> {
+    fn place_at_target(&mut self, from: &Path, last: Option<&Path>) -> Result<remote::RemovalError> {
         if place::is_remote(&self.target) {
             return self.place_remotely(from, last);
         }

@@ -55,7 +55,7 @@ impl WithColumns {
 }
 
 fn no_row_per_image(images: &dyn Store, rows: usize) -> Error {
-    let cause = format!("has {} for {}", counted(rows, "row"), counted(images.len(), "image"));
+    let cause = format!("has {} for {}", counted(rows, "row"), counted(images.len(), images.hints().thing()));
     Error::new(TABLE, cause)
         .hint(format_args!(
             "give one row per image, in the images' order, or name the column that tells the image ({})",
@@ -108,7 +108,7 @@ pub fn joined(
         let (count, name) = (without.len(), images.name(first)?);
         let cause = format!(
             "the table has no row for {count} of {}, the first is {name}",
-            counted(images.len(), "image")
+            counted(images.len(), images.hints().thing())
         );
         let ours = if let Some(keys) = &keys {
             some_keys(without.iter().filter_map(|&image| keys[image].as_ref()))
@@ -139,7 +139,8 @@ pub fn joined(
 }
 
 /// The column by which each image has a row of its own, and not in the order of the images. It has names of all of them, or values that
-/// the images have as well. Sets of very many images, and those on a network, are not looked at.
+/// the images have as well. A column that has their order comes first: others may name other images, such as the nearest. Sets of very
+/// many images, and those on a network, are not looked at.
 fn other_order(images: &dyn Store, table: &FeatureColumns) -> Option<String> {
     let count = images.len();
     if !(2..=MOST_IMAGES).contains(&count) || images.remote_path().is_some() {
@@ -156,6 +157,7 @@ fn other_order(images: &dyn Store, table: &FeatureColumns) -> Option<String> {
     let columns = schema.fields().iter().zip(table.columns());
     let telling = columns
         .filter(|(field, column)| is_text(field.data_type()) && may_tell(field.name()) && differs(column));
+    let mut other = None;
     for (field, column) in telling.take(MOST_COLUMNS) {
         let (on, column) = (std::slice::from_ref(field.name()), std::slice::from_ref(column));
         let Ok(found) = rows_of_images(images, Path::new(TABLE), on, column) else { continue };
@@ -163,11 +165,11 @@ fn other_order(images: &dyn Store, table: &FeatureColumns) -> Option<String> {
         if rows.iter().copied().eq(0..count as u64) {
             return None;
         }
-        if rows.iter().collect::<HashSet<_>>().len() == count {
-            return Some(field.name().clone());
+        if other.is_none() && rows.iter().collect::<HashSet<_>>().len() == count {
+            other = Some(field.name().clone());
         }
     }
-    None
+    other
 }
 
 /// The columns of the table that tell an image.

@@ -192,7 +192,8 @@ pub struct WriteOptions {
     /// Types of the images to come, as far as they are known: a table's pixels are of one type that holds them all.
     /// Where none is known, it is that of the first image, and images that it does not hold are refused.
     pub types: Vec<PixelType>,
-    /// How many images are to come, 0 where that is not known: a target that may hold one image is laid out for several then.
+    /// How many images are to come, 0 where that is not known. A target that may hold one image or several is laid out for several
+    /// where this is more than one.
     pub images: usize,
 }
 

@@ -169,7 +169,7 @@ impl LoaderBuilder {
                     .hint("give at least one row; a split or a filter may have left none"));
             }
             if let Some(row) = rows.iter().find(|&&row| row >= self.dataset.len()) {
-                let there = there_are(self.dataset.len(), "image");
+                let there = there_are(self.dataset.len(), self.dataset.store().hints().thing());
                 return Err(self
                     .refusal(format_args!("row {row} was selected, but {there}"))
                     .hint("rows are counted from 0"));

@@ -150,7 +150,7 @@ impl Dataset {
     pub fn select(&self, rows: impl Into<Vec<usize>>) -> Result<Self> {
         let rows = rows.into();
         if let Some(row) = rows.iter().find(|&&row| row >= self.len()) {
-            let there = there_are(self.len(), "image");
+            let there = there_are(self.len(), self.store().hints().thing());
             return Err(Error::new(self.store().path(), format_args!("row {row} was selected, but {there}"))
                 .hint("rows are counted from 0")
                 .choice());

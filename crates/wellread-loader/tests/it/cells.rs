@@ -1,6 +1,7 @@
 //! Cells in loaders: pieces decoded once, caches below the crops, the same batches for any number of threads.
 
 use crate::support::{TestStore, bits, images};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use wellread_loader::{
     Cache, Dataset, Field, Grouping, Loader, MemoryStore, Order, Pairing, Targets, Transform,
 };
 use wellread_store::cells::{CellOptions, Edge, Mask};
+use wellread_store::with_columns::joined;
 use wellread_store::{ImageView, OpenOptions, WriteOptions, read_image};
 
 const SIDE: usize = 60;
@@ -169,6 +171,22 @@ fn block_order_mixes_cells_of_few_images() {
         assert_eq!(met.len(), 2);
         assert_ne!(window[..12].iter().map(|row| row % 8).collect::<HashSet<_>>().len(), 1, "mixed");
     }
+}
+
+#[test]
+fn errors_count_cells() {
+    let images = Dataset::from_store(Box::new(images(1, Shape::plane(SIDE, SIDE), PixelType::U8)));
+    let dir = tempfile::tempdir().unwrap();
+    let cells = images.cells(table(dir.path(), &images), &options(Edge::Shift)).unwrap();
+    let chosen = cells.select([12]).unwrap_err();
+    let loaded = Loader::builder(&cells).rows([12]).build().unwrap_err();
+    for error in [chosen, loaded] {
+        assert_eq!(error.cause(), "row 12 was selected, but there are 12 cells");
+    }
+    let dose: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let doses = RecordBatch::try_from_iter([("dose", dose)]).unwrap();
+    let error = joined(cells.store(), &[doses], &[], false).unwrap_err();
+    assert_eq!(error.cause(), "has 1 row for 12 cells");
 }
 
 #[test]

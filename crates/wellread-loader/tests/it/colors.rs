@@ -28,6 +28,18 @@ fn grey_becomes_three_colours_and_colours_stay() {
     assert_eq!((read(2).1, read(3).1), (first.clone(), first));
 }
 
+/// Pieces of a stack or series have several planes.
+#[test]
+fn planes_of_grey_become_three_colours() {
+    let mut store = MemoryStore::new("stacks");
+    let shape = Shape([2, 1, 3, 2, 2]);
+    let pixels: Vec<u8> = (0..24).collect();
+    store.push("grey", shape, PixelType::U8, pixels.clone()).unwrap();
+    let (info, read) = wellread_store::read_image(&Colors::new(Box::new(store)), 0).unwrap();
+    let times = pixels.chunks(12).flat_map(|time| [time; 3].concat());
+    assert_eq!((info.shape, read), (Shape([2, 3, 3, 2, 2]), times.collect::<Vec<_>>()));
+}
+
 #[test]
 fn pictures_of_several_folders_have_three_colours() {
     let dir = tempfile::tempdir().unwrap();

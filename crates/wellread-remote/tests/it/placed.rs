@@ -34,6 +34,22 @@ fn kept(bucket: &str) -> usize {
     server::keys(&format!("{bucket}/")).iter().filter(|key| key.contains(".wellread-partial-")).count()
 }
 
+/// Neither does the run that goes on with the output, which takes a half of it at its place for its own.
+#[test]
+fn output_does_not_replace_what_another_process_has_put_there_meanwhile() {
+    server::url();
+    let set = Path::new("s3://meanwhile/set");
+    let options = WriteOptions { resume: Some("these images".into()), ..WriteOptions::default() };
+    let mut writer = create(set, "tiff", &options).unwrap();
+    write_rows(&mut *writer, 0..2);
+    server::put("meanwhile/set/other.tif", b"other");
+    let error = writer.finish().err().unwrap().to_string();
+    assert!(error.contains("was put there by another process meanwhile"), "{error}");
+    let error = create(set, "tiff", &options).err().unwrap().to_string();
+    assert!(error.contains("already exists"), "{error}");
+    assert_eq!(server::get("meanwhile/set/other.tif").unwrap(), b"other");
+}
+
 #[test]
 fn an_error_of_a_file_of_the_old_set_says_that_the_new_one_is_there() {
     for (bucket, in_order) in [("stays", false), ("stays-in-order", true)] {

@@ -9,7 +9,7 @@ use super::sums::sums;
 use super::table::CellTable;
 use crate::surface::{option, option_as};
 use crate::words::counted;
-use crate::{Error, Result, Scratch, Store, read_region};
+use crate::{Error, Result, RowInfo, Scratch, Store, read_region};
 use std::collections::BTreeMap;
 use std::path::Path;
 use wellread_image::{PixelType, Shape};
@@ -18,6 +18,8 @@ use wellread_image::{PixelType, Shape};
 const ENOUGH_POSITIONS: usize = 10;
 /// Label images that are read at most.
 const MOST_IMAGES: usize = 4;
+/// Bytes of such a label image at most: one of a whole slide would fill the memory.
+const MAX_IMAGE_BYTES: usize = 256 << 20;
 /// Positions on labels of others that are no chance, as of a cell that is bent around another.
 const FEWEST_OTHERS: usize = 3;
 /// So many pixels from the centroid of a label, in rows and in columns, a position is that label's.
@@ -50,7 +52,8 @@ struct Labels {
 }
 
 /// Checks that most of the cells of the first images lie on the label of their own number. Those on no label, nor in the hole
-/// of one, do not count. The centroid of a cell that is bent around others may lie on those, and is its own nevertheless.
+/// of one, do not count. The centroid of a cell that is bent around others may lie on those, and is its own nevertheless. Very large
+/// label images are not looked at.
 ///
 /// # Errors
 /// Most of them lie on labels of other cells.
@@ -61,7 +64,7 @@ pub(super) fn check(cells: &PlacedCells<'_>, images: &LabelImages<'_>) -> Result
     for image in first_images(cells.boxes) {
         // One that cannot be read is an error where its cells are read.
         let Some(row) = images.rows[image] else { continue };
-        let Ok(labels) = Labels::read(images, row) else { continue };
+        let Ok(Some(labels)) = Labels::read(images, row) else { continue };
         let mut centres: Option<BTreeMap<i64, [f64; 2]>> = None;
         let of_image = (0..cells.boxes.len()).filter(|&cell| cells.boxes[cell].image == image);
         for cell in of_image {
@@ -130,19 +133,29 @@ fn first_images(boxes: &[CellBox]) -> Vec<usize> {
     images
 }
 
+/// Whether a label image is small enough to be read whole.
+fn is_small(info: RowInfo) -> bool {
+    info.shape.checked_bytes(info.dtype).is_ok_and(|bytes| bytes <= MAX_IMAGE_BYTES)
+}
+
 impl Labels {
+    /// The label image in a row; `None` where it is too large.
+    ///
     /// # Errors
     /// One that cannot be read, or is no label image.
-    fn read(images: &LabelImages<'_>, row: usize) -> Result<Self> {
+    fn read(images: &LabelImages<'_>, row: usize) -> Result<Option<Self>> {
         let info = images.store.row_info(row)?;
+        if !is_small(info) {
+            return Ok(None);
+        }
         let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
         read_region(images.store, row, &info.shape.full(), &mut scratch, &mut pixels)?;
         if !images.are_binary {
-            return Ok(Self { shape: info.shape, dtype: info.dtype, pixels });
+            return Ok(Some(Self { shape: info.shape, dtype: info.dtype, pixels }));
         }
         let numbered =
             labelled(info.shape, info.dtype, &pixels).map_err(|cause| Error::new(images.path, cause))?;
-        Ok(Self { shape: info.shape, dtype: PixelType::U32, pixels: numbered })
+        Ok(Some(Self { shape: info.shape, dtype: PixelType::U32, pixels: numbered }))
     }
 
     /// The centroid of each label; none where it is no label image, which is an error where its cells are read.
@@ -188,6 +201,12 @@ impl Labels {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn label_images_of_whole_slides_are_not_read_whole() {
+        let of = |side| RowInfo { shape: Shape::plane(side, side), dtype: PixelType::U16 };
+        assert!(is_small(of(2160)) && is_small(of(10_000)) && !is_small(of(20_000)));
+    }
 
     #[test]
     fn the_own_label_counts_in_any_plane() {

@@ -25,6 +25,6 @@ pub(crate) fn refuse_unlike(
     compared: &Comparison,
     by: &'static str,
 ) -> Result<()> {
-    refuse_padded(path, (names, columns, rows.clone()), theirs, by)?;
+    refuse_padded(path, (names, columns, rows.clone()), theirs, compared, by)?;
     refuse_shifted(path, (names, columns, rows), theirs, compared, by)
 }

@@ -6,18 +6,19 @@
 //!  images: B7,  H12 ─┘
 //! ```
 
-use super::key_at;
+use super::{Comparison, key_at};
 use crate::surface::option;
 use crate::{Error, Result};
 use arrow_array::{Array, ArrayRef};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Endings of names of columns of wells.
 const WELLS: [&str; 2] = ["well", "well_position"];
 
-/// Refuses a join by columns of a table, `path`, of which one has wells that the images have as well, with other zeros. Only
-/// `rows` of the table count. `by` is the option that names the columns.
+/// Refuses a join by columns of a table, `path`, of which one has wells that the images have as well, with other zeros, where the
+/// other columns agree. Only `rows` of the table count. `by` is the option that names the columns.
 ///
 /// # Errors
 /// Such wells.
@@ -25,6 +26,7 @@ pub(super) fn refuse_padded(
     path: &Path,
     (names, columns, rows): (&[String], &[ArrayRef], impl Iterator<Item = usize>),
     (their_names, theirs): (&[String], &[ArrayRef]),
+    compared: &Comparison,
     by: &'static str,
 ) -> Result<()> {
     let is_of_wells = |name: &String| {
@@ -34,17 +36,18 @@ pub(super) fn refuse_padded(
     let at = names.iter().zip(their_names).position(|(own, their)| is_of_wells(own) || is_of_wells(their));
     let at = at.filter(|&at| at < columns.len() && at < theirs.len());
     let Some(at) = at else { return Ok(()) };
-    let own = values(&columns[at], rows);
-    let of_images = values(&theirs[at], 0..theirs[at].len());
-    let mut unmatched: BTreeMap<String, &str> = BTreeMap::new();
-    for value in own.difference(&of_images) {
+    let others = compared.without(at);
+    let own = wells(columns, at, &others, rows);
+    let of_images = wells(theirs, at, &others, 0..theirs[at].len());
+    let mut unmatched: BTreeMap<(&str, String), &str> = BTreeMap::new();
+    for (place, value) in own.difference(&of_images) {
         if let Some(well) = without_zeros(value) {
-            unmatched.entry(well).or_insert(value);
+            unmatched.entry((place.as_str(), well)).or_insert(value);
         }
     }
-    let same = of_images.difference(&own).find_map(|value| {
+    let same = of_images.difference(&own).find_map(|(place, value)| {
         let well = without_zeros(value)?;
-        Some((*unmatched.get(&well)?, value))
+        Some((*unmatched.get(&(place.as_str(), well))?, value))
     });
     let Some((value, their)) = same else { return Ok(()) };
     let (name, their_name) = (&names[at], &their_names[at]);
@@ -60,8 +63,16 @@ pub(super) fn refuse_padded(
         .choice())
 }
 
-fn values(column: &ArrayRef, rows: impl Iterator<Item = usize>) -> BTreeSet<String> {
-    rows.filter_map(|row| key_at(column, row)).collect()
+/// The values of column `at`, each behind those of the other columns, which are compared as `others` says.
+fn wells(
+    columns: &[ArrayRef],
+    at: usize,
+    others: &Comparison,
+    rows: impl Iterator<Item = usize>,
+) -> BTreeSet<(String, String)> {
+    let rest = columns.iter().enumerate().filter(|(column, _)| *column != at);
+    let rest: Vec<ArrayRef> = rest.map(|(_, column)| Arc::clone(column)).collect();
+    rows.filter_map(|row| Some((others.key(&rest, row)?, key_at(&columns[at], row)?))).collect()
 }
 
 /// A well without zeros in front of its number, in capitals; `None` of other texts.
@@ -78,19 +89,22 @@ fn without_zeros(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use arrow_array::StringArray;
-    use std::sync::Arc;
+
+    fn array(values: &[&str]) -> ArrayRef {
+        Arc::new(StringArray::from(values.to_vec()))
+    }
+
+    fn refused_by(names: &[&str], own: &[ArrayRef], theirs: &[ArrayRef]) -> Option<String> {
+        let named = |before: &str| names.iter().map(|name| format!("{before}{name}")).collect::<Vec<_>>();
+        let (names, their_names) = (named(""), named("Metadata_"));
+        let compared = Comparison::of(Path::new("t"), (&names, own), (&their_names, theirs)).unwrap();
+        let table = (&names[..], own, 0..own[0].len());
+        let result = refuse_padded(Path::new("t"), table, (&their_names, theirs), &compared, "cells.by");
+        result.err().map(|error| error.to_string())
+    }
 
     fn refused(name: &str, table: &[&str], images: &[&str]) -> Option<String> {
-        let array = |values: &[&str]| -> ArrayRef { Arc::new(StringArray::from(values.to_vec())) };
-        let (own, theirs) = ([array(table)], [array(images)]);
-        let (names, their_names) = ([name.to_owned()], [format!("Metadata_{name}")]);
-        let result = refuse_padded(
-            Path::new("t"),
-            (&names[..], &own[..], 0..table.len()),
-            (&their_names[..], &theirs[..]),
-            "cells.by",
-        );
-        result.err().map(|error| error.to_string())
+        refused_by(&[name], &[array(table)], &[array(images)])
     }
 
     #[test]
@@ -112,5 +126,15 @@ mod tests {
         assert_eq!(refused("Well", &["B07", "B7"], &["B07"]), None);
         assert_eq!(refused("Site", &["B07"], &["B7"]), None);
         assert_eq!(refused("Well", &["1", "sample01"], &["01", "sample1"]), None);
+    }
+
+    #[test]
+    fn wells_of_other_plates_are_other_wells() {
+        let images = [array(&["P2", "P2"]), array(&["A1", "B1"])];
+        let of = |plate: &str| {
+            refused_by(&["Plate", "Well"], &[array(&[plate, "P2"]), array(&["B01", "A1"])], &images)
+        };
+        assert_eq!(of("P1"), None);
+        assert!(of("P2").is_some());
     }
 }

@@ -4,6 +4,7 @@
 use super::remote::{self, RemovalError};
 use super::remove::remove_any;
 use super::{Existing, Staged};
+use crate::journal::Journal;
 use crate::{Error, Result, place};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,18 @@ impl Staged {
     /// As [`Self::commit`].
     pub fn commit_with_last(self, last: &Path) -> Result<()> {
         self.commit_in_order(Some(last))
+    }
+
+    /// Notes that the output is whole and goes to its place. A later run takes what it finds there for a half of this output, and replaces
+    /// it. So nothing is noted where another process has put something there that is kept.
+    ///
+    /// # Errors
+    /// There is something that is kept, in a place where files are moved one by one; the journal cannot be written.
+    pub(super) fn begin_to_place(&self, journal: Option<&Journal>) -> Result<()> {
+        if place::is_remote(&self.target) && self.existing == Existing::Kept {
+            remote::check_free(&self.target)?;
+        }
+        journal.map_or(Ok(()), Journal::note_placing)
     }
 
     /// Moves `from` to the target, in a place where files are moved one by one: what lies in `last` goes last. The output is kept where

@@ -21,6 +21,7 @@ use crate::{Error, Result, part_list, place, threads};
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 /// Files that are removed at once.
 const AT_ONCE: usize = 8;
@@ -96,20 +97,25 @@ impl ObsoleteFiles {
     }
 }
 
-/// The files at `target` that are of no use once all of `from` is there: where it is [`Existing::Replaced`], those that `from` has not.
+/// Refuses a target at which something is now that was not there when the output was begun.
 ///
 /// # Errors
-/// Something is there that was not, and is [`Existing::Kept`]. One of both cannot be looked at.
-fn obsolete_files(from: &Path, target: &Path, existing: Existing) -> Result<ObsoleteFiles> {
-    if existing == Existing::Kept {
-        // An earlier look does not show files that others have put there since.
-        place::look_anew(target);
-        return match place::metadata(target) {
-            Ok(_) => Err(Error::new(target, "was put there by another process meanwhile, and is kept")
-                .hint(overwrite_hint())),
-            Err(e) => free(target, &e).map(|()| ObsoleteFiles::default()),
-        };
+/// Such a target, or one that cannot be looked at.
+pub(super) fn check_free(target: &Path) -> Result<()> {
+    // An earlier look does not show files that others have put there since.
+    place::look_anew(target);
+    match place::metadata(target) {
+        Ok(_) => Err(Error::new(target, "was put there by another process meanwhile, and is kept")
+            .hint(overwrite_hint())),
+        Err(e) => free(target, &e),
     }
+}
+
+/// The files of a set at `target` that are of no use once all of `from` is there: those that `from` has not.
+///
+/// # Errors
+/// One of both cannot be looked at.
+fn obsolete_files(from: &Path, target: &Path) -> Result<ObsoleteFiles> {
     let files = |path: &Path| {
         let cannot = |e| Error::io(target, "cannot list what is to be replaced", &e);
         place::of(path).files_below(path).map_err(cannot)
@@ -175,16 +181,47 @@ pub(super) fn keep_on_signals(from: &Path) {
 /// The error of a file of the old set that cannot be removed, where all of the new output is at its place.
 pub(super) type RemovalError = Option<Error>;
 
+/// Sets that are being replaced.
+static REPLACING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether this process is replacing a set file by file now. Ended meanwhile, it leaves neither the old set nor the new one.
+pub fn is_replacing() -> bool {
+    // A thread that begins just now sees that nobody waits for it, or is seen here.
+    fence(Ordering::SeqCst);
+    REPLACING.load(Ordering::SeqCst) > 0
+}
+
+/// A set is being replaced.
+struct Replacing(());
+
+impl Replacing {
+    fn begin() -> Self {
+        REPLACING.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Replacing {
+    fn drop(&mut self) {
+        REPLACING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Runs `work`, all the steps that replace a set. After the first the old one is no set, and before the last the new one is none. So
-/// the end of the process waits for them.
+/// the end of the process waits for them, and Ctrl-C in Python, after which nobody wants their result, does not give them up.
 ///
 /// # Errors
-/// The process is ending already, and nothing is run; the error of `work`.
+/// The process is ending already, or nobody wants the output any more, and nothing is run; the error of `work`.
 fn finish_before_end(target: &Path, work: impl FnOnce() -> Result<RemovalError>) -> Result<RemovalError> {
+    let _replacing = Replacing::begin();
+    if place::stop().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        return Err(Error::new(target, "is not replaced, since nobody wants the output any more"));
+    }
     let (mut work, mut done) = (Some(work), Ok(None));
     let mut run = || {
         if let Some(work) = work.take() {
-            done = work();
+            done = place::to_its_end(work);
         }
     };
     let begun = place::of(target).finish_before_end(&mut run);
@@ -227,9 +264,8 @@ pub(super) fn put_in_place(
     last: Option<&Path>,
     move_new: impl FnOnce() -> Result<()>,
 ) -> Result<RemovalError> {
-    let old = obsolete_files(from, target, existing)?;
     match existing {
-        Existing::Replaced => replace(from, target, &old, last, move_new),
+        Existing::Replaced => replace(from, target, &obsolete_files(from, target)?, last, move_new),
         Existing::Kept => move_new().map(|()| None),
     }
 }
@@ -254,6 +290,24 @@ pub(super) fn clear(folder: &Path, kept: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn what_replaces_a_set_is_not_given_up_meanwhile() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let steps = || {
+            stop.store(true, Ordering::Relaxed);
+            assert!(place::stop().is_none(), "each wait would be given up");
+            assert!(is_replacing());
+            Ok(None)
+        };
+        let done = place::until(&stop, || finish_before_end(Path::new("set"), steps));
+        assert!(done.unwrap().is_none() && stop.load(Ordering::Relaxed) && !is_replacing());
+        // It does not begin once nobody wants it.
+        let late = place::until(&stop, || finish_before_end(Path::new("set"), || panic!("it has begun")));
+        assert!(late.unwrap_err().to_string().contains("is not replaced"));
+    }
 
     #[test]
     fn what_lies_above_other_files_tells_what_they_are() {

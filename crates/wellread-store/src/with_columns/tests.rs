@@ -147,6 +147,10 @@ fn a_column_that_has_the_images_in_another_order_is_told() {
     assert_eq!(other_order("nearest", &names), None, "a column of something else");
     assert_eq!(other_order("FileName", &["image-1", "image-0", "image-1"]), None, "not a row for each");
     assert_eq!(other_order("well", &["A01", "B02", "A01"]), None, "two images of one well");
+    // Each image once, in another order: those that are nearest to it.
+    let own = texts(&["image-0", "image-1", "image-2"]);
+    let table = batch(vec![("nearest_file", texts(&names)), ("FileName", own)]);
+    assert_eq!(super::joined(&images(), &[table], &[], false).unwrap().other_order, None);
 }
 
 #[test]
