@@ -17,6 +17,7 @@ mod caching;
 mod crops;
 mod findings;
 mod python;
+mod scaling;
 
 pub(crate) use findings::{limit_of, rates};
 
@@ -27,14 +28,16 @@ use crate::core::python_sources::mark_own;
 use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use crate::core::{Benchmark, Session};
 use crate::data::FormatSet;
+use crate::expected::SeenRows;
 use crate::{roofline, traffic};
 use anyhow::{Result, bail};
+use scaling::with_scaling;
 use std::cell::RefCell;
 use std::time::Duration;
 use wellread_loader::{Cache, Dataset, Loader, MemoryUse};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
-use wellread_report::{Cell, Table};
+use wellread_report::Cell;
 use wellread_store::words::counted;
 use wellread_trace::{Kind, span};
 
@@ -292,6 +295,8 @@ fn epoch(
     };
     let mut items = Vec::with_capacity(opened.loader.len());
     let (mut rows, mut verified) = (0, true);
+    let images = session.prepared.expected.len();
+    let mut seen = SeenRows::of(if full { images } else { 0 });
     let mut cut;
     let whole = Stopwatch::start();
     let mut batches = opened.loader.iter();
@@ -306,6 +311,7 @@ fn epoch(
         items.push(clock.elapsed());
         opened.first_batch_s.get_or_insert_with(|| opening.elapsed());
         rows += batch.rows().len();
+        seen.add(batch.rows());
         let _verify = span(Kind::Verify).with(batch.rows().len() as u64, 0);
         if config.random_crop.is_some() {
             verified &= check.as_mut().map_or(Ok(true), |check| check.agrees(&opened.loader, &batch))?;
@@ -342,57 +348,7 @@ fn epoch(
     Ok(Measurement {
         values,
         items,
-        verified: verified && (cut || rows == session.prepared.expected.len() * config.crops),
+        verified: verified && (cut || rows == images * config.crops && seen.is_each(config.crops)),
         ..Measurement::default()
     })
-}
-
-/// Adds `scaling_efficiency`, which needs the run of the same round without workers.
-fn with_scaling(table: &Table, cores: usize) -> Table {
-    let find = |row: usize| {
-        (0..table.rows()).find(|&other| {
-            ["format", "framework", "loader", "batch_size", "cache", "run"]
-                .iter()
-                .all(|k| table.cell(k, other) == table.cell(k, row))
-                && table.f64("workers", other) == Some(0.0)
-        })
-    };
-    let mut out = Table::new(table.name());
-    for row in 0..table.rows() {
-        let mut cells: Vec<(String, Cell)> =
-            table.columns().iter().map(|c| (c.name().to_owned(), table.cell(c.name(), row))).collect();
-        let efficiency = (|| {
-            let threads = roofline::readers(table, row)?.min(cores as f64);
-            let base = table.f64("samples_per_sec", find(row)?)?;
-            Some(table.f64("samples_per_sec", row)? / base / threads)
-        })();
-        cells.push(("scaling_efficiency".to_owned(), efficiency.map_or(Cell::Null, Cell::from)));
-        out.push(cells);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wellread_report::row;
-
-    #[test]
-    fn scaling_is_relative_to_no_workers_of_the_same_run() {
-        let mut table = Table::new("dataloader");
-        for (workers, threads, rate) in [(0, 1, 100.0), (1, 2, 150.0), (8, 9, 200.0)] {
-            table.push(row![
-                ("format", "tiff"),
-                ("batch_size", 16),
-                ("workers", workers),
-                ("readers", threads),
-                ("run", 0),
-                ("samples_per_sec", rate)
-            ]);
-        }
-        let scaled = with_scaling(&table, 4);
-        assert_eq!(scaled.f64("scaling_efficiency", 0), Some(1.0));
-        assert_eq!(scaled.f64("scaling_efficiency", 1), Some(0.75));
-        assert_eq!(scaled.f64("scaling_efficiency", 2), Some(0.5), "of the four cores");
-    }
 }

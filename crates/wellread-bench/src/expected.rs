@@ -149,6 +149,31 @@ impl ExpectedPixels {
     }
 }
 
+/// How often each row of a set came, where all of them are to come.
+#[derive(Debug)]
+pub(crate) struct SeenRows(Vec<usize>);
+
+impl SeenRows {
+    /// For a set of so many rows; of none nothing is counted.
+    pub(crate) fn of(count: usize) -> Self {
+        Self(vec![0; count])
+    }
+
+    /// Counts the rows of a batch.
+    pub(crate) fn add(&mut self, rows: &[usize]) {
+        for &row in rows {
+            if let Some(times) = self.0.get_mut(row) {
+                *times += 1;
+            }
+        }
+    }
+
+    /// Whether each came so often: a row that takes the place of another has the pixels that it must have.
+    pub(crate) fn is_each(&self, often: usize) -> bool {
+        self.0.iter().all(|times| *times == often)
+    }
+}
+
 /// Hash of native pixels for comparisons that must cost nothing: 64 bytes of every 16 KiB, and the length.
 fn sparse_hash(row: usize, pixels: &[u8]) -> u64 {
     let mut hash = row_hash(row as u64, &[pixels.len() as u64]);
@@ -189,5 +214,19 @@ mod tests {
         other = values.clone();
         other[499] += 1.0;
         assert_ne!(RowHash::of(1, &values).sampled, RowHash::of(1, &other).sampled);
+    }
+
+    #[test]
+    fn a_row_that_takes_the_place_of_another_is_seen() {
+        let is_each = |rows: &[usize], often| {
+            let mut seen = SeenRows::of(3);
+            seen.add(rows);
+            seen.is_each(often)
+        };
+        assert!(is_each(&[2, 0, 1], 1) && is_each(&[0, 0, 2, 2, 1, 1], 2));
+        assert!(!is_each(&[2, 0, 0], 1) && !is_each(&[0, 0, 2, 1, 1, 1], 2) && !is_each(&[], 1));
+        let mut none = SeenRows::of(0);
+        none.add(&[7]);
+        assert!(none.is_each(1));
     }
 }

@@ -30,7 +30,10 @@ fn tagged(samples: &Samples) -> Vec<(String, Histogram)> {
     let runs = samples.runs();
     let mut tagged: Vec<(String, Histogram)> = Vec::new();
     for (row, seconds) in samples.seconds().iter().enumerate().filter(|(_, seconds)| !seconds.is_empty()) {
-        let keys = runs.columns().iter().map(Column::name).filter(|name| *name != "run").filter_map(|name| {
+        // Neither the number of a run nor its place in its round tells configurations apart.
+        let names =
+            runs.columns().iter().map(Column::name).filter(|name| !matches!(*name, "run" | "position"));
+        let keys = names.filter_map(|name| {
             let cell = runs.cell(name, row);
             (cell != Cell::Null).then(|| format!("{name}={}", cell.text()))
         });
@@ -52,9 +55,12 @@ mod tests {
     #[test]
     fn runs_of_a_configuration_are_added_up() {
         let mut samples = Samples::new("dataset");
-        samples.push(row![("format", "tiff"), ("workers", 2), ("run", 0)], vec![0.5; 3]);
+        let tiff = |run: i64, position: i64| {
+            row![("format", "tiff"), ("workers", 2), ("run", run), ("position", position)]
+        };
+        samples.push(tiff(0, 1), vec![0.5; 3]);
         samples.push(row![("format", "lance"), ("run", 0)], vec![0.25]);
-        samples.push(row![("format", "tiff"), ("workers", 2), ("run", 1)], vec![0.5; 4]);
+        samples.push(tiff(1, 0), vec![0.5; 4]);
         samples.push(row![("format", "zarr"), ("run", 0)], vec![]);
         let tagged = tagged(&samples);
         let found: Vec<_> = tagged.iter().map(|(tag, h)| (tag.as_str(), h.len())).collect();

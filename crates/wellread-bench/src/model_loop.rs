@@ -22,6 +22,7 @@
 //! note names them. A run that takes far longer than that ends before its last step: its rows say so in the column
 //! `cut`.
 
+mod difference;
 mod probe;
 mod python;
 mod step;
@@ -40,15 +41,15 @@ use crate::core::python_sources::mark_own;
 use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use crate::core::{Benchmark, Session};
 use crate::data::FormatSet;
-use crate::feed::{BatchSource, Feed, LoaderSettings, RunLength};
 use crate::roofline;
 use crate::traffic;
 use anyhow::Result;
+use difference::differences;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use step::{EndlessBatches, Slot, built, loader, not_for_rust, run_model};
-use wellread_loader::{Batch, Cache, LoaderStats};
+use wellread_loader::LoaderStats;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
 use wellread_measure::samples::median;
@@ -124,8 +125,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
                         remarks.borrow_mut().extend(waiting::read_ahead(run.steps, ahead));
                     }
                     if !turn.warmup && run.differences && !cut {
+                        let size = (run.batch_size, run.steps);
                         let (values, note) =
-                            differences(session, set, mode, spare, turn.round as u64, &measured, run)?;
+                            differences(session, set, mode, spare, turn.round as u64, &measured, size)?;
                         measured.values.extend(values);
                         remarks.borrow_mut().extend(note);
                     }
@@ -302,67 +304,6 @@ fn steps(
         texts.push(("cut", format!("after {} of {}", items.len(), counted(steps, "step"))));
     }
     Ok((Measurement { values, texts, items, verified, ..Measurement::default() }, ahead))
-}
-
-/// Named values, and a note where files stayed in memory.
-type Differences = (Vec<(&'static str, f64)>, Option<String>);
-
-/// Waiting by difference, with a model of its own; `warm` is the run that was just measured.
-fn differences(
-    session: &Session<'_>,
-    set: &FormatSet,
-    mode: Mode,
-    model: &mut Slot,
-    round: u64,
-    warm: &Measurement,
-    run: Run,
-) -> Result<Differences> {
-    let config = session.config;
-    let images = session.prepared.expected.len();
-    let how = LoaderSettings {
-        batch_size: run.batch_size.min(images),
-        workers: config.loop_workers,
-        seed: config.seed,
-        transform: session.transform(Preset::None)?,
-        cache: Cache::None,
-        memory: None,
-        prefetch: config.prefetch,
-    };
-    let few = budget::steps_by_difference(run.steps);
-    // A run on these rows alone, so that the images kept in memory are bounded.
-    let rows = (0..(few * how.batch_size).min(images - images % how.batch_size)).collect();
-    let feed = Feed::new(Box::new(|| session.open(set)), rows, how);
-    let mut step = |batch: &Batch| {
-        let shape = model_shape(batch.shape())?;
-        run_model(&mut **built(config, model, shape[1])?, mode, batch.pixels(), shape, batch.rows())
-            .map(|_| ())
-    };
-    let synthetic = feed.pass(BatchSource::Synthetic, RunLength::Steady(few), round, &mut step)?.step();
-    let cached = feed.pass(BatchSource::Cached, RunLength::Steady(few), round, &mut step)?.step();
-    let warm = warm.items.iter().sum::<f64>() / warm.items.len().max(1) as f64;
-    let mut values = vec![
-        ("wait_by_difference_fraction", 1.0 - synthetic / warm),
-        ("wait_by_difference_cached_fraction", 1.0 - synthetic / cached),
-        ("synthetic_step_s", synthetic),
-        ("cached_step_s", cached),
-    ];
-    if !config.cold {
-        return Ok((values, None));
-    }
-    let cold = feed.pass(BatchSource::Cold, RunLength::Once, round, &mut step)?;
-    // The steps of the next round read other rows of these files, and are warm.
-    feed.restore_pages()?;
-    if let Some(why) = cold.not_cold {
-        return Ok((
-            values,
-            Some(format!("{}: waiting with cold files was not measured ({why})", set.format)),
-        ));
-    }
-    values.extend([
-        ("wait_by_difference_cold_fraction", 1.0 - synthetic / cold.step()),
-        ("cold_step_s", cold.step()),
-    ]);
-    Ok((values, None))
 }
 
 /// The rank of what binds: before the fastest format.

@@ -177,10 +177,12 @@ pub(crate) fn with_share_of_copy(session: &Session<'_>, table: &Table, rate: &st
     out
 }
 
-/// Images per second that so many threads can copy.
+/// Images per second that so many threads can copy: no more than each of them alone could, and than all threads can.
 fn copy_rate(delivered: f64, threads: usize, copy: &CopyLimits) -> f64 {
-    let bandwidth = if threads.min(copy.threads) > 1 { copy.all_threads } else { copy.one_thread };
-    bandwidth.bytes_per_second / delivered
+    let [one, all] = [copy.one_thread, copy.all_threads].map(|bandwidth| bandwidth.bytes_per_second);
+    let several = threads.min(copy.threads);
+    let bytes_per_s = if several > 1 { all.min(one * several as f64) } else { one };
+    bytes_per_s / delivered
 }
 
 /// Threads or processes that read in a row's configuration: as measured, otherwise its workers, or the one that has none.

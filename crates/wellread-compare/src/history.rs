@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::Path;
+use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::{ChangePoint, ChangePoints, IntervalEstimator};
 use wellread_report::columns::{self, Better};
 use wellread_report::staged;
@@ -130,8 +131,10 @@ pub fn record(results: &Results, label: &str, options: &judge::Options) -> Resul
                 let Some(of) = pair.a.filter(|of| of.problem.is_none() && of.value.is_finite()) else {
                     continue;
                 };
-                let interval =
-                    of.interval.or_else(|| IntervalEstimator::seeded(options.seed).median(&of.samples));
+                let of_median = || IntervalEstimator::seeded(options.seed).median(&of.samples);
+                // Of fewer runs it is none of 95 %.
+                let is_enough = of.samples.len() >= MIN_SAMPLES;
+                let interval = of.interval.or_else(|| is_enough.then(of_median).flatten());
                 let back = |cost: f64| if quantity.better == Better::Higher { cost.recip() } else { cost };
                 let ends = interval.map(|i| (back(i.low).min(back(i.high)), back(i.low).max(back(i.high))));
                 rows.push(Figure {

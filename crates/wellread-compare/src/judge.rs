@@ -290,20 +290,27 @@ fn judge_row(
         (None, None) => from_samples(a, b, options),
         _ => from_summaries(a, b),
     };
-    let few = row.n_a.min(row.n_b);
-    let summary = a.interval.is_some() || b.interval.is_some();
-    if ratio.is_none() || (!summary && few < MIN_SAMPLES) {
+    let few = fewest_values(a, b, options.pairing);
+    if ratio.is_none() || few.is_some_and(|few| few < MIN_SAMPLES) {
         row.ratio = cost_ratio(quantity, a, b);
-        row.reason = Some(if few == 0 || few == 1 {
-            "single values without an interval".to_owned()
-        } else {
-            format!("{few} runs are too few for a verdict; {MIN_SAMPLES} are needed")
+        row.reason = Some(match few {
+            Some(few) if few > 1 => format!("{few} runs are too few for a verdict; {MIN_SAMPLES} are needed"),
+            _ => "single values without an interval".to_owned(),
         });
         return Judged::without_interval(row);
     }
     match ratio {
         Some(ratio) => Judged::by(row, ratio, test, floor),
         None => Judged::without_interval(row),
+    }
+}
+
+/// The fewest values behind a side that has no interval of its own. Of runs in turns, those that both sides have.
+fn fewest_values(a: &Measured, b: &Measured, pairing: Pairing) -> Option<usize> {
+    let is_raw = |of: &&Measured| of.interval.is_none();
+    match pairing {
+        Pairing::Paired if is_raw(&a) && is_raw(&b) => Some(by_run(a, b).0.len()),
+        _ => [a, b].into_iter().filter(is_raw).map(|of| of.samples.len()).min(),
     }
 }
 

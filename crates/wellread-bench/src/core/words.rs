@@ -13,9 +13,13 @@ pub(crate) fn with_codec(table: &Table, format: &str) -> String {
     }
 }
 
-/// A share as text; one that rounds to nothing says so.
+/// A share as text; one that rounds to nothing says so, and one below zero has no sign then.
 pub(crate) fn percent(share: f64) -> String {
-    if share > 0.0 && share < 0.001 { "<0.1 %".to_owned() } else { format!("{:.1} %", 100.0 * share) }
+    match format!("{:.1} %", 100.0 * share).as_str() {
+        _ if share > 0.0 && share < 0.001 => "<0.1 %".to_owned(),
+        "-0.0 %" => "0.0 %".to_owned(),
+        text => text.to_owned(),
+    }
 }
 
 /// Three significant digits, with thousands separators.
@@ -36,6 +40,12 @@ pub(crate) fn workers(label: &str) -> String {
 mod tests {
     use super::*;
     use wellread_report::row;
+
+    #[test]
+    fn shares_that_round_to_nothing_have_no_sign() {
+        let shares = [-0.02, -0.0004, -0.0, 0.0, 0.0004, 0.02];
+        assert_eq!(shares.map(percent), ["-2.0 %", "0.0 %", "0.0 %", "0.0 %", "<0.1 %", "2.0 %"]);
+    }
 
     /// Checksums compress nothing.
     #[test]

@@ -27,10 +27,13 @@ pub(super) fn counted_per_s(table: &Table) -> &'static str {
 /// The policies of `--loader-cache`, each with its best number of workers, and its cost.
 pub(crate) fn finding(table: &Table, judge: &Judge) -> Option<Finding> {
     let batch = telling_batch_size(table)?;
-    let format = table.str("format", 0)?;
-    let keep = |r: usize| table.f64("batch_size", r) == Some(batch) && table.str("format", r) == Some(format);
+    let is_batch = |r: usize| table.f64("batch_size", r) == Some(batch);
+    let all = series(table, &["cache", "workers"], "samples_per_sec", is_batch);
+    // The first format that was measured.
+    let format = all.first()?.format.clone();
+    let keep = |r: usize| is_batch(r) && table.str("format", r) == Some(format.as_str());
     let mut best: Vec<Series> = Vec::new();
-    for s in by_median(series(table, &["cache", "workers"], "samples_per_sec", keep)) {
+    for s in by_median(all).into_iter().filter(|s| s.format == format) {
         if !best.iter().any(|b| parts(b).0 == parts(&s).0) {
             best.push(s);
         }
@@ -110,6 +113,22 @@ mod tests {
         assert!(text.contains("keeps 50 images in 2.00 MB of a mapped file, 75.0 % hits"), "{text}");
         let last = text.rsplit("; ").next().unwrap();
         assert!(last.starts_with("none 100") && !last.contains("keeps"), "{text}");
+    }
+
+    #[test]
+    fn a_format_that_failed_is_not_the_one_that_is_told() {
+        let mut table = Table::new("dataloader");
+        table.push(row![("format", "lance"), ("cache", "memory"), ("batch_size", 4), ("status", "failed")]);
+        table.push(row![
+            ("format", "tiff"),
+            ("batch_size", 4),
+            ("workers", 2),
+            ("cache", "memory"),
+            ("num_samples", 100.0),
+            ("samples_per_sec", 300.0)
+        ]);
+        let text = finding(&table, &Judge::new(0, None)).unwrap().text;
+        assert!(text.starts_with("The cache for tiff, in later epochs: memory 300"), "{text}");
     }
 
     #[test]

@@ -50,10 +50,13 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
         .map(|s| format!("{}: {} ({})", name(s), rate(s), workers(&s.label)))
         .collect::<Vec<_>>()
         .join("; ");
-    let epoch = by_median(series(table, &["workers"], "epoch_s", |r| {
-        table.f64("batch_size", r) == Some(batch) && table.str("format", r) == Some(first.format.as_str())
-    }));
-    let short = epoch.last().map(Series::median).filter(|s| *s < SHORT_EPOCH);
+    let epochs = series(table, &["workers"], "epoch_s", |r| {
+        table.f64("batch_size", r) == Some(batch)
+            && table.str("format", r) == Some(first.format.as_str())
+            && table.str("cache", r) == table.str("cache", 0)
+    });
+    let own = epochs.iter().find(|s| s.label == first.label);
+    let short = own.map(Series::median).filter(|s| *s < SHORT_EPOCH);
     if let Some(epoch) = short {
         detail += &format!(
             ". An epoch took only {:.1} ms here{}: measure more images for figures that hold in training",
@@ -199,7 +202,8 @@ fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::two_formats;
+    use crate::findings::{loader_table, two_formats};
+    use wellread_report::row;
 
     #[test]
     fn crops_are_called_crops() {
@@ -239,5 +243,23 @@ mod tests {
         assert!(matches!(short.severity, Severity::Info), "it says measure more");
         assert!(!long.detail.contains("measure more"), "{}", long.detail);
         assert!(matches!(long.severity, Severity::Good), "{}", long.text);
+    }
+
+    #[test]
+    fn an_epoch_is_that_of_the_cache_and_the_workers_that_are_told() {
+        let detail = |epoch_s: f64| {
+            let of = |cache: &str, workers: i64, rate: f64, epoch_s: f64| {
+                let key = row![("format", "tiff"), ("batch_size", 4), ("workers", workers), ("cache", cache)];
+                ([key, row![("epoch_s", epoch_s)]].concat(), vec![rate; 7])
+            };
+            let short = SHORT_EPOCH / 5.0;
+            let others = [of("none", 2, 100.0, short), of("memory", 0, 900.0, short)];
+            let table = loader_table([of("none", 0, 200.0, epoch_s)].into_iter().chain(others));
+            fastest_loader(&table, &Judge::new(1, None)).unwrap().detail
+        };
+        let long = detail(SHORT_EPOCH * 1.6);
+        assert!(!long.contains("An epoch took only"), "{long}");
+        let short = detail(SHORT_EPOCH / 2.0);
+        assert!(short.contains("An epoch took only 25.0 ms here"), "{short}");
     }
 }

@@ -57,6 +57,10 @@ fn figures_are_shares_of_both_copies() {
         let cells = shares(rate, 1e6, 2, &copy, device).into_iter();
         cells.map(|(name, cell)| (name, cell.as_f64())).collect()
     };
+    // Two of many threads are not compared with what all of them copy, and more than there are with no more.
+    let many = CopyLimits { one_thread: bandwidth(1e9), all_threads: bandwidth(6e9), threads: 16 };
+    let of_many = [1, 2, 4, 16, 32].map(|threads| share_of_copy(1500.0, 1e6, threads, &many));
+    assert_eq!(of_many, [1.5, 0.75, 0.375, 0.25, 0.25]);
     let named = |name: &str, share| (name.to_owned(), share);
     assert_eq!(share(Some(500.0), None), [named("share_of_copy", Some(0.25))]);
     let both = [named("share_of_copy", Some(0.25)), named("share_of_device_copy", Some(0.05))];

@@ -1,5 +1,6 @@
 //! Results as the commands write them, compared.
 
+mod few;
 mod files;
 mod verdicts;
 

@@ -1,7 +1,7 @@
 //! Track 2: throughput, first batch and scaling over the number of workers, by batch size.
 
-use super::panel::{axis, mark, rows_section};
-use super::select::{self, counted, facet, has, loaders, series_by, sorted};
+use super::panel::{axis_of_loaders, mark, rows_section};
+use super::select::{self, counted, facet, has, loaders, series_by, sorted, thing};
 use super::spec::Spec;
 use crate::chart::{Layout, Mark, Panel, Scale, Section, Series};
 use crate::columns::key_text;
@@ -38,7 +38,7 @@ fn sections(table: &Table) -> Vec<Section> {
         return shown.map(|(column, title, scale)| section(table, column, title, scale, &series)).collect();
     }
     // Lines of one framework at a time: all of them in a panel could not be told apart.
-    let all = loaders(table);
+    let all: Vec<Named> = loaders(table).into_iter().flat_map(|one| by_cache(table, one)).collect();
     let mut sections = vec![side_by_side(table, &all)];
     for (column, title, scale) in shown.filter(|s| s.0 != "scaling_efficiency") {
         for framework in sorted(table, "framework", &["rust"]) {
@@ -69,6 +69,25 @@ fn sections(table: &Table) -> Vec<Section> {
 /// A series and the values that choose its rows.
 type Named = (Series, Vec<(&'static str, Cell)>);
 
+/// A loader once per cache, where it was measured with several: a median over all of them is none's.
+fn by_cache(table: &Table, (series, which): Named) -> Vec<Named> {
+    let mut caches: Vec<Cell> = vec![];
+    for cache in select::rows(table, &which).into_iter().map(|row| table.cell("cache", row)) {
+        if cache != Cell::Null && !caches.contains(&cache) {
+            caches.push(cache);
+        }
+    }
+    if caches.len() < 2 {
+        return vec![(series, which)];
+    }
+    let with = |cache: Cell| {
+        let name = format!("{} ({})", series.name, cache.text());
+        let which = which.iter().cloned().chain([("cache", cache)]).collect();
+        (Series { name, slot: series.slot }, which)
+    };
+    caches.into_iter().map(with).collect()
+}
+
 /// Throughput of every framework and loader, each with the number of workers that serves it best.
 fn side_by_side(table: &Table, series: &[Named]) -> Section {
     let sizes = facet(table, "batch_size", &[]);
@@ -86,9 +105,9 @@ fn side_by_side(table: &Table, series: &[Named]) -> Section {
         title: if size.1 == Cell::Null {
             String::new()
         } else {
-            format!("batches of {}", counted(&size.1, "image"))
+            format!("batches of {}", counted(&size.1, thing(table)))
         },
-        axis: axis("samples_per_sec"),
+        axis: axis_of_loaders(table, "samples_per_sec"),
         marks: series.iter().map(|(_, which)| best(which, size)).collect(),
     });
     let title = "Throughput side by side, each with its best number of workers";
@@ -113,9 +132,9 @@ fn section(table: &Table, column: &str, title: &str, scale: Scale, series: &[Nam
         title: if size.1 == Cell::Null {
             String::new()
         } else {
-            format!("batches of {}", counted(&size.1, "image"))
+            format!("batches of {}", counted(&size.1, thing(table)))
         },
-        axis: axis(column).scale(scale),
+        axis: axis_of_loaders(table, column).scale(scale),
         marks: series
             .iter()
             .flat_map(|(_, which)| {
@@ -184,5 +203,52 @@ mod tests {
                 assert!(sections.iter().all(|s| matches!(s.layout, Layout::Lines { .. })));
             }
         }
+    }
+
+    /// Those of Python have no cache.
+    #[test]
+    fn a_loader_beside_others_is_drawn_once_per_cache() {
+        let mut table = Table::new("dataloader");
+        for (framework, loader, cache, rate) in [
+            ("rust", "wellread", Some("none"), 40.0),
+            ("rust", "wellread", Some("memory"), 90.0),
+            ("pytorch", "tifffile", None, 30.0),
+        ] {
+            table.push(row![
+                ("format", "tiff"),
+                ("framework", framework),
+                ("loader", loader),
+                ("batch_size", 8),
+                ("workers", 0),
+                ("cache", cache),
+                ("status", "ok"),
+                ("samples_per_sec", rate)
+            ]);
+        }
+        let sections = sections(&table);
+        let Layout::Rows { series, .. } = &sections[0].layout else { panic!("bars") };
+        let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["tiff · rust (memory)", "tiff · rust (none)", "tiff · pytorch · tifffile"]);
+        let values = sections[0].panels[0].marks.iter().filter_map(super::super::panel::value_of);
+        assert_eq!(values.collect::<Vec<_>>(), [90.0, 40.0, 30.0]);
+    }
+
+    #[test]
+    fn crops_are_called_crops() {
+        let units = |crops: Option<i64>| {
+            let mut table = Table::new("dataloader");
+            table.push(row![
+                ("format", "tiff"),
+                ("batch_size", 8),
+                ("crops", crops),
+                ("workers", 0),
+                ("status", "ok"),
+                ("samples_per_sec", 40.0)
+            ]);
+            let panel = sections(&table).remove(0).panels.remove(0);
+            (panel.title, panel.axis.unit.axis_name(40.0))
+        };
+        assert_eq!(units(None), ("batches of 8 images".to_owned(), "images/s".to_owned()));
+        assert_eq!(units(Some(4)), ("batches of 8 crops".to_owned(), "crops/s".to_owned()));
     }
 }

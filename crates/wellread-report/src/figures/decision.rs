@@ -11,7 +11,7 @@ use super::codec_name::codec_name;
 use super::demand::{self, Demand};
 use super::notes::{codecs, whiskers};
 use super::panel::{self, mark, rows_section, value_of};
-use super::select::{counted, has, not_drawn, rows, series, sorted};
+use super::select::{counted, not_drawn, rows, series, sorted, thing};
 use crate::chart::{Axis, Figure, Mark, Panel, Scale, Section, Series};
 use crate::input::ReportInput;
 use crate::table::{Cell, Table};
@@ -140,10 +140,12 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput, least: usize) -> Op
     let mut common: Vec<(&'static str, Cell)> =
         choice.which.iter().map(|(name, value)| (*name, Cell::from(*value))).collect();
     common.extend(batch.clone().map(|size| ("batch_size", size)));
-    // The first of several caches of a loader, as in the sentences.
-    if choice.table == "dataloader" {
-        common.push(("cache", table.cell("cache", 0)));
-    }
+    // The first of several caches of a loader, as in the sentences. Loaders in Python have none.
+    let of_first_cache = |(series, mut which): (Series, Vec<(&'static str, Cell)>)| {
+        let first = rows(table, &which).first().map(|&row| ("cache", table.cell("cache", row)));
+        which.extend(first.filter(|_| choice.table == "dataloader"));
+        (series, which)
+    };
     let workers = sorted(table, "workers", &[]);
     let workers = if workers.is_empty() { vec![Cell::Null] } else { workers };
     let with = |which: &[(&'static str, Cell)], workers: &Cell| {
@@ -159,7 +161,8 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput, least: usize) -> Op
     // Rows that were not measured are named below the picture; the benchmark's own figure gives the reason.
     let (measured, left_out): (Vec<_>, Vec<_>) = series(table)
         .into_iter()
-        .map(|(series, which)| {
+        .map(|one| {
+            let (series, which) = of_first_cache(one);
             let mark = best(&which);
             ((series, which), mark)
         })
@@ -185,11 +188,11 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput, least: usize) -> Op
     let end = ends.filter(|end| end.is_finite()).fold(0.0, f64::max);
     let parts = parts(table, shown, marks);
     let most = parts.iter().map(Part::best).fold(0.0, f64::max);
-    let mut axis = panel::axis(choice.column).scale(Scale::Linear);
+    let mut axis = panel::axis_of_loaders(table, choice.column).scale(Scale::Linear);
     axis.at_least = (parts.len() > 1).then_some(end * LABEL_ROOM);
     // A model takes no single images and no whole reads, and the loop counts crops otherwise.
     let model_loop = input.tables.iter().find(|other| other.name() == "loop");
-    let asked = model_loop.filter(|_| choice.table == "dataloader" && !has(table, "crops"));
+    let asked = model_loop.filter(|_| choice.table == "dataloader" && thing(table) == "image");
     let demand = asked.and_then(demand::of).map(|demand| with_demand(&mut axis, &demand, most));
     let several = parts.len() > 1;
     let section = |part: Part| {
@@ -199,6 +202,9 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput, least: usize) -> Op
     };
     let sections: Vec<Section> = parts.into_iter().map(section).collect();
     let mut title = choice.title.to_owned();
+    if thing(table) == "crop" {
+        title = title.replacen("Images", "Crops", 1);
+    }
     if let Some(size) = batch {
         title += &format!(" in batches of {}", size.text());
     }

@@ -51,9 +51,12 @@ pub(super) fn notes(table: &Table, sections: &[Section], about: &ReportInput) ->
     }
     let unverified: Vec<_> = all.iter().filter(|c| c.unverified).collect();
     if let Some(some) = unverified.first() {
-        let mut formats: Vec<_> =
-            unverified.iter().filter_map(|c| c.group.key.first()).map(Cell::text).collect();
-        formats.dedup();
+        let mut formats: Vec<String> = vec![];
+        for format in unverified.iter().filter_map(|c| c.group.key.first()).map(Cell::text) {
+            if !formats.contains(&format) {
+                formats.push(format);
+            }
+        }
         let what = match unverified.len() {
             1 => labelled_name(&keys, &some.group.key),
             n => format!("{} ({n} configurations)", formats.join(", ")),

@@ -1,8 +1,9 @@
 //! From rows to marks, panels and sections.
 
-use super::select::{reason, rows};
+use super::select::{reason, rows, thing};
 use crate::chart::{Axis, Layout, Mark, Panel, Section, Series};
 use crate::columns::{self, Better};
+use crate::number::Unit;
 use crate::table::{Cell, Table};
 
 /// The mark of a quantity: its value, else why there is none.
@@ -36,6 +37,13 @@ pub(super) fn axis(column: &str) -> Axis {
         Better::Neither => "",
     };
     Axis { better: q.better, ..Axis::new(format!("{}{better}", q.label), q.unit) }
+}
+
+/// The same of a table of loaders, whose rates may be of crops.
+pub(super) fn axis_of_loaders(table: &Table, column: &str) -> Axis {
+    let axis = axis(column);
+    let counts_crops = axis.unit == Unit::PerSecond("images") && thing(table) == "crop";
+    if counts_crops { Axis { unit: Unit::PerSecond("crops"), ..axis } } else { axis }
 }
 
 /// A panel of one quantity by series and variant.

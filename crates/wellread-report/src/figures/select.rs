@@ -125,6 +125,11 @@ pub(super) fn has(table: &Table, column: &str) -> bool {
     table.column(column).is_some_and(|c| !c.is_empty())
 }
 
+/// The things that the rates and batches of a table count: crops, where it has several of each image.
+pub(super) fn thing(table: &Table) -> &'static str {
+    if has(table, "crops") { "crop" } else { "image" }
+}
+
 /// `1 worker`, `4 workers`.
 pub(super) fn counted(cell: &Cell, thing: &str) -> String {
     match cell {

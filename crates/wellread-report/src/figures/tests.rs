@@ -106,6 +106,23 @@ fn notes_name_what_compresses_and_the_columns_of_numbers() {
 }
 
 #[test]
+fn formats_whose_pixels_were_wrong_are_named_once() {
+    let mut table = Table::new("dataloader");
+    for framework in ["jax", "pytorch"] {
+        for format in ["tiff", "png"] {
+            table.push(row![
+                ("format", format),
+                ("framework", framework),
+                ("p50_s", 1.0),
+                ("verified", false)
+            ]);
+        }
+    }
+    let found = notes(&table, &[], &ReportInput::default());
+    assert_eq!(found[1], "⚠ Pixels not verified: tiff, png (4 configurations).");
+}
+
+#[test]
 fn rows_left_out_for_want_of_time_are_counted_and_not_drawn() {
     let mut table = storage();
     for (format, why) in [

@@ -203,3 +203,50 @@ fn formats_whose_pixels_were_wrong_are_named() {
     let figure = figure(&ReportInput { tables: vec![table], ..ReportInput::default() }).unwrap();
     assert_eq!(figure.notes, ["⚠ Pixels not verified: tiff. Do not use these figures."]);
 }
+
+/// A loader in Python has no cache, and was measured all the same.
+#[test]
+fn loaders_in_python_stand_beside_the_first_cache() {
+    let mut table = Table::new("dataloader");
+    for (framework, loader, cache, rate) in [
+        ("rust", "wellread", Some("none"), 40.0),
+        ("rust", "wellread", Some("memory"), 90.0),
+        ("pytorch", "tifffile", None, 30.0),
+    ] {
+        table.push(row![
+            ("format", "tiff"),
+            ("framework", framework),
+            ("loader", loader),
+            ("batch_size", 4),
+            ("workers", 0),
+            ("cache", cache),
+            ("num_samples", 20),
+            ("status", "ok"),
+            ("samples_per_sec", rate)
+        ]);
+    }
+    let figure = figure(&ReportInput { tables: vec![table], ..ReportInput::default() }).unwrap();
+    let Layout::Rows { series, .. } = &figure.sections[0].layout else { panic!("rows") };
+    let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names, ["tiff · rust", "tiff · pytorch · tifffile"]);
+    let values = figure.sections[0].panels[0].marks.iter().filter_map(value_of);
+    assert_eq!(values.collect::<Vec<_>>(), [40.0, 30.0]);
+    assert!(figure.notes.iter().all(|note| !note.contains("Not measured")), "{:?}", figure.notes);
+}
+
+#[test]
+fn crops_are_called_crops() {
+    let mut table = Table::new("dataloader");
+    table.push(row![
+        ("format", "tiff"),
+        ("batch_size", 8),
+        ("crops", 4),
+        ("workers", 0),
+        ("num_samples", 40),
+        ("status", "ok"),
+        ("samples_per_sec", 40.0)
+    ]);
+    let figure = figure(&ReportInput { tables: vec![table], ..ReportInput::default() }).unwrap();
+    assert!(figure.title.starts_with("Crops per second by format in batches of 8"), "{}", figure.title);
+    assert_eq!(figure.sections[0].panels[0].axis.unit.axis_name(40.0), "crops/s");
+}
