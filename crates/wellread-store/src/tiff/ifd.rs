@@ -46,6 +46,8 @@ pub(super) mod tag {
     pub const TILE_DEPTH: u16 = 32998;
     /// A number as text.
     pub const GDAL_NODATA: u16 = 42113;
+    /// MetaMorph's: as many values as its stack has planes.
+    pub const UIC2: u16 = 33629;
     /// Private: see [`super::super::sums`].
     pub const CHECKSUMS: u16 = 65301;
 }
@@ -260,6 +262,11 @@ impl Ifd {
 
     fn entry(&self, tag: u16) -> Option<&Entry> {
         self.entries.iter().find(|e| e.tag == tag)
+    }
+
+    /// How many values a tag has; 0 when it is absent.
+    pub(super) fn count(&self, tag: u16) -> u64 {
+        self.entry(tag).map_or(0, |entry| entry.count)
     }
 
     /// The raw bytes of a tag's first `limit` values, with their type.

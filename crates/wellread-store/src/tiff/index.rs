@@ -1,7 +1,7 @@
 //! From pages to images: all that is kept of a file.
 //!
 //! The first of these that is there says how pages form images. They are OME-XML ([`super::ome`]), its own or a companion's, an
-//! ImageJ description, or tifffile's JSON descriptions ([`super::describe`]). Without any, pages of the same size and
+//! ImageJ description, tifffile's JSON descriptions, or MetaMorph's tag ([`super::describe`]). Without any, pages of the same size and
 //! pixel type are the Z axis of one image. Pages marked as reduced copies or masks are left out.
 
 use super::describe;
@@ -59,6 +59,10 @@ impl FileIndex {
         }
         if found.is_none() && raw[0].shaped.is_some() {
             found = describe::shaped(&view, &raw, &mut pages)?.map(|s| (Kind::Shaped, s));
+        }
+        if found.is_none() {
+            let stack = describe::meta_morph(&view, first.stacked, &mut pages)?;
+            found = stack.map(|s| (Kind::Plain, vec![s]));
         }
         let (kind, mut series) = found.unwrap_or_else(|| (Kind::Plain, plain(&raw, len)));
         if !matches!(kind, Kind::Ome | Kind::Companion) {

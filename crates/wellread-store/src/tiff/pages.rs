@@ -22,6 +22,8 @@ pub(super) struct FirstPage {
     pub(super) date_time: Option<String>,
     /// Pixels per unit along X and Y.
     pub(super) resolution: [Option<f64>; 2],
+    /// Planes of a stack of MetaMorph, 0 of any other file.
+    pub(super) stacked: usize,
 }
 
 impl FirstPage {
@@ -33,6 +35,7 @@ impl FirstPage {
                 ifd.rational(view, endian, tag::X_RESOLUTION)?,
                 ifd.rational(view, endian, tag::Y_RESOLUTION)?,
             ],
+            stacked: usize::try_from(ifd.count(tag::UIC2)).unwrap_or(usize::MAX),
         })
     }
 }

@@ -221,6 +221,23 @@ fn image_j_hyperstacks() {
 }
 
 #[test]
+fn stacks_of_meta_morph() {
+    let dir = folder();
+    let stack = |width: u64, bytes: &[u8], planes: usize| {
+        let mut page = Page::grey(width, 1, 8, &[bytes]).with(279, &[width]);
+        page.tags.push((33629, 5, vec![0; planes]));
+        page
+    };
+    let bytes = [1, 2, 3, 4, 5, 6];
+    let (shape, _, pixels) = only_image(dir.path(), &tiff(true, &[stack(2, &bytes, 3)]));
+    assert_eq!((shape, pixels), (Shape([1, 1, 3, 1, 2]), vec![1, 2, 3, 4, 5, 6]));
+    let (shape, _, pixels) = only_image(dir.path(), &tiff(false, &[stack(2, &bytes, 1)]));
+    assert_eq!((shape, pixels), (Shape::plane(1, 2), vec![1, 2]));
+    let error = failure(dir.path(), &tiff(true, &[stack(400, &[0; 400], 3)]));
+    assert!(error.contains("3 planes of 400 bytes") && error.contains("truncated"), "{error}");
+}
+
+#[test]
 fn tifffile_shapes() {
     let dir = folder();
     let pages: Vec<Page> = (0..6u8).map(|i| Page::grey(1, 1, 8, &[&[i]])).collect();
@@ -235,6 +252,15 @@ fn tifffile_shapes() {
     assert_eq!(shape_of(r#"{"shape": [1, 2, 1, 3, 1, 1]}"#), [2, 1, 3, 1, 1]);
     assert_eq!(shape_of(r#"{"shape": [2, 3, 1, 1], "axes": "TCYX"}"#), [2, 3, 1, 1, 1]);
     assert_eq!(shape_of(r#"{"shape": [5, 5, 1, 1]}"#), [1, 1, 6, 1, 1]);
+    // An axis of length 1 behind those of the page, as Keras has one of channels.
+    let trailing = |shape: &str| {
+        let mut pages: Vec<Page> = (0..6u8).map(|i| Page::grey(3, 2, 8, &[&[i; 6]])).collect();
+        pages[0] = pages[0].clone().describe(shape);
+        only_image(dir.path(), &tiff(true, &pages)).0.0
+    };
+    assert_eq!(trailing(r#"{"shape": [6, 2, 3, 1], "axes": "ZYXC"}"#), [1, 1, 6, 2, 3]);
+    assert_eq!(trailing(r#"{"shape": [2, 3, 2, 3, 1], "axes": "TZYXC"}"#), [2, 1, 3, 2, 3]);
+    assert_eq!(trailing(r#"{"shape": [2, 3, 2, 3, 1, 1]}"#), [1, 2, 3, 2, 3]);
     // Two images in one file.
     let mut two = pages.clone();
     two[0] = two[0].clone().describe(r#"{"shape": [2, 1, 1]}"#);
