@@ -59,7 +59,7 @@ pub(super) struct Dataset {
 struct Transformation {
     #[serde(rename = "type")]
     kind: String,
-    scale: Option<Vec<f64>>,
+    scale: Option<Vec<Value>>,
 }
 
 /// An HCS plate: where its wells are.
@@ -316,7 +316,7 @@ impl Group {
                 .iter()
                 .chain(image.transformations.iter().flatten())
                 .filter(|t| t.kind == "scale")
-                .filter_map(|t| t.scale.as_ref()?.get(dimension))
+                .filter_map(|t| Some(t.scale.as_ref()?.get(dimension)?.as_f64().unwrap_or(f64::NAN)))
                 .product();
             let unit = unit.as_deref().map_or("", symbol).to_owned();
             // Every axis has a scale: 1 without a unit says nothing.

@@ -22,6 +22,7 @@ fn attributes_of_other_writers_harm_no_image() {
         (r#"{"multiscales""#, r#"{"mean": NaN, "range": [-Infinity, Infinity], "multiscales""#),
         (r#"{"axes""#, r#"{"coordinateTransformations": null, "axes""#),
         (r#"{"path""#, r#"{"coordinateTransformations": null, "path""#),
+        (r#"{"path""#, r#"{"coordinateTransformations": [{"type": "scale", "scale": [NaN, 2]}], "path""#),
     ] {
         let changed = good.replacen(from, to, 1);
         assert_ne!(changed, good, "{from}");
