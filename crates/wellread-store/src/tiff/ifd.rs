@@ -286,7 +286,8 @@ impl Ifd {
         Ok(Some((kind, n, view.bytes(at, bytes)?)))
     }
 
-    /// All values of a tag of whole numbers, at most `limit`; `None` when the tag is absent.
+    /// All values of a tag of whole numbers, at most `limit`; `None` when the tag is absent. Some writers choose a signed type for
+    /// numbers that are never negative.
     pub(super) fn numbers(
         &self,
         view: &mut FileView<'_>,
@@ -296,10 +297,10 @@ impl Ifd {
     ) -> Result<Option<Vec<u64>>> {
         let Some((kind, _, bytes)) = self.raw(view, tag, limit)? else { return Ok(None) };
         Ok(Some(match kind {
-            1 | 7 => bytes.iter().map(|&b| u64::from(b)).collect(),
-            3 => bytes.chunks_exact(2).map(|b| u64::from(endian.u16(b))).collect(),
-            4 | 13 => bytes.chunks_exact(4).map(|b| u64::from(endian.u32(b))).collect(),
-            16 | 18 => bytes.chunks_exact(8).map(|b| endian.u64(b)).collect(),
+            1 | 6 | 7 => bytes.iter().map(|&b| u64::from(b)).collect(),
+            3 | 8 => bytes.chunks_exact(2).map(|b| u64::from(endian.u16(b))).collect(),
+            4 | 9 | 13 => bytes.chunks_exact(4).map(|b| u64::from(endian.u32(b))).collect(),
+            16..=18 => bytes.chunks_exact(8).map(|b| endian.u64(b)).collect(),
             _ => return Err(view.error(format_args!("tag {tag} has type {kind}, not whole numbers"))),
         }))
     }
@@ -322,10 +323,10 @@ impl Ifd {
             return Ok(None);
         }
         Ok(Some(match kind {
-            1 | 7 => u64::from(bytes[0]),
-            3 => u64::from(endian.u16(bytes)),
-            4 | 13 => u64::from(endian.u32(bytes)),
-            16 | 18 => endian.u64(bytes),
+            1 | 6 | 7 => u64::from(bytes[0]),
+            3 | 8 => u64::from(endian.u16(bytes)),
+            4 | 9 | 13 => u64::from(endian.u32(bytes)),
+            16..=18 => endian.u64(bytes),
             _ => return Err(view.error(format_args!("tag {tag} has type {kind}, not whole numbers"))),
         }))
     }

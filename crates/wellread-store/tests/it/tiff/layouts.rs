@@ -221,6 +221,25 @@ fn image_j_hyperstacks() {
 }
 
 #[test]
+fn numbers_may_be_of_signed_types() {
+    let dir = folder();
+    // SBYTE and SSHORT lie in the first bytes of four, SLONG in all.
+    let page = Page::grey(2, 2, 8, &[&[1, 2, 3, 4]]);
+    let bytes = tiff(true, &[page]);
+    let expected = only_image(dir.path(), &bytes);
+    let at = |tag: u16| {
+        let directory = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
+        let mut entries = (0..).map(|i| directory + 2 + 12 * i);
+        entries.find(|&at| bytes[at..at + 2] == tag.to_le_bytes()).unwrap() + 2
+    };
+    for (tag, kind) in [(256, 9), (257, 8), (258, 8), (258, 6), (273, 9), (279, 9)] {
+        let mut changed = bytes.clone();
+        changed[at(tag)] = kind;
+        assert_eq!(only_image(dir.path(), &changed), expected, "tag {tag} of type {kind}");
+    }
+}
+
+#[test]
 fn stacks_of_meta_morph() {
     let dir = folder();
     let stack = |width: u64, bytes: &[u8], planes: usize| {
