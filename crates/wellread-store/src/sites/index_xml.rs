@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The file has an entry for each image, 90 MB for a plate of 384 wells, and the first entries name every channel. No
-//! more than [`MAX_BYTES`] bytes and [`MOST_IMAGES`] entries are read. Text that cannot be parsed counts as unknown: the
+//! more than the first of [`MAX_BYTES`] and [`MOST_IMAGES`] entries are read. Since Harmony 6, lists of all images of wells come before
+//! them: where no channel is found, more is read. Text that cannot be parsed counts as unknown: the
 //! pixels can be read without it.
 
 use super::layout::Details;
@@ -14,8 +15,8 @@ use crate::place;
 use std::path::{Path, PathBuf};
 use wellread_image::{Channel, PhysicalSize, ome_xml};
 
-/// Most of the file that is read.
-const MAX_BYTES: u64 = 4 << 20;
+/// Most of the file that is read: first, and where that has no channel.
+const MAX_BYTES: [u64; 2] = [4 << 20, 32 << 20];
 
 /// Images that are looked at: time points and planes of one field may come before its next channel.
 const MOST_IMAGES: usize = 2000;
@@ -25,9 +26,18 @@ const MOST_IMAGES: usize = 2000;
 pub(super) fn details(folder: &Path) -> Option<Details> {
     let (file, length) = places(folder).find_map(|path| place::open(&path).ok())?;
     let mut bytes = vec![];
-    file.peek_after(0, length.min(MAX_BYTES), &mut bytes).ok()?;
-    let found = parse(&String::from_utf8_lossy(&bytes));
-    (found != Details::default()).then_some(found)
+    for most in MAX_BYTES {
+        bytes.clear();
+        file.peek_after(0, length.min(most), &mut bytes).ok()?;
+        let found = parse(&String::from_utf8_lossy(&bytes));
+        if found != Details::default() {
+            return Some(found);
+        }
+        if length <= most {
+            break;
+        }
+    }
+    None
 }
 
 /// Where the index of the images in a folder may lie, in the order in which it is looked for.
@@ -177,6 +187,20 @@ mod tests {
         assert_eq!(names, [("1", "HOECHST 33342"), ("2", "Cy5")]);
         assert_eq!((found.channels[0].1.emission_um, found.channels[1].1.emission_um), (Some(0.456), None));
         assert_eq!(found.sizes[0].as_ref().map(|size| size.value), Some(0.59839));
+    }
+
+    #[test]
+    fn maps_behind_long_lists_of_images_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = r#"<Image id="0101K1F1P1R1" />"#.repeat(160_000);
+        assert!(list.len() as u64 > MAX_BYTES[0]);
+        let map = r#"<Map><Entry ChannelID="1"><ChannelName>Cy5</ChannelName></Entry></Map>"#;
+        let index = dir.path().join("Index.xml");
+        std::fs::write(&index, format!("<Wells><Well>{list}</Well></Wells>{map}")).unwrap();
+        let found = details(dir.path()).unwrap();
+        assert_eq!(found.channels[0].1.name, "Cy5");
+        std::fs::write(&index, list).unwrap();
+        assert!(details(dir.path()).is_none());
     }
 
     #[test]
