@@ -64,7 +64,7 @@ pub(super) fn check(path: &Path, table: &Table, channels: &[ChannelColumns], pla
     Err(reads_whole_files(error, &table.header[column]))
 }
 
-/// The first row in which two channels are of one file, by its place, and of different parts of it, by the column that tells so.
+/// The first row in which two channels are different parts of one file, and the column that tells so.
 fn divided(table: &Table, channels: &[ChannelColumns], planes: &[u32]) -> Option<(usize, usize)> {
     let parts: Vec<[Option<usize>; 2]> = channels.iter().map(|channel| parts_of(table, channel)).collect();
     let part = |row: usize, column: Option<usize>| {
