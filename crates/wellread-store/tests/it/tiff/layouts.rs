@@ -240,6 +240,30 @@ fn numbers_may_be_of_signed_types() {
 }
 
 #[test]
+fn time_series_of_lsm() {
+    let dir = folder();
+    let read = |z: u64, t: u64, scan: u64| {
+        let mut pages = numbered(0..6);
+        let mut info = vec![0; 512];
+        (info[16], info[24], info[88]) = (z, t, scan);
+        pages[0].tags.push((34412, 1, info));
+        // A thumbnail behind each page.
+        let thumbnail = Page::grey(1, 1, 8, &[&[99]]).with(254, &[1]);
+        let pages: Vec<Page> = pages.into_iter().flat_map(|page| [page, thumbnail.clone()]).collect();
+        let (Shape([t, c, z, ..]), _, pixels) = only_image(dir.path(), &tiff(true, &pages));
+        assert_eq!(c, 1);
+        ([t, z], pixels)
+    };
+    let in_order: Vec<u8> = (0..6).collect();
+    assert_eq!(read(3, 2, 6), ([2, 3], in_order.clone()));
+    assert_eq!(read(1, 6, 3), ([6, 1], in_order.clone()));
+    // Time points of a plane follow each other.
+    assert_eq!(read(3, 2, 5), ([2, 3], vec![0, 2, 4, 1, 3, 5]));
+    // As of a scan that was stopped early.
+    assert_eq!(read(3, 4, 6), ([1, 6], in_order));
+}
+
+#[test]
 fn stacks_of_meta_morph() {
     let dir = folder();
     let stack = |width: u64, bytes: &[u8], planes: usize| {
