@@ -14,7 +14,7 @@
 //! <https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html> for Zarr v2; as zarr-python reads and writes both.
 
 use super::group::{Group, GroupText};
-use super::metadata_file::read_if_exists;
+use super::metadata_file::{parse, read_if_exists};
 use crate::ahead::Fetching;
 use crate::file_names::path_text;
 use crate::{Result, place};
@@ -98,7 +98,7 @@ fn texts_of(root: &Path) -> Option<HashMap<String, Vec<u8>>> {
         if place::metadata(&file).ok()?.length > LONGEST {
             return None;
         }
-        serde_json::from_slice(&read_if_exists(&file).ok()??).ok()
+        parse(&file, &read_if_exists(&file).ok()??).ok()
     };
     if let Some(mut group) = parsed("zarr.json") {
         let Some(Value::Object(mut consolidated)) = group.remove(FIELD) else { return None };

@@ -30,8 +30,8 @@ pub(super) struct Ome {
 pub(super) struct Multiscale {
     axes: Option<Vec<Axis>>,
     pub datasets: Vec<Dataset>,
-    #[serde(rename = "coordinateTransformations", default)]
-    transformations: Vec<Transformation>,
+    #[serde(rename = "coordinateTransformations")]
+    transformations: Option<Vec<Transformation>>,
     version: Option<Value>,
 }
 
@@ -51,15 +51,15 @@ enum Axis {
 #[derive(Debug, Deserialize)]
 pub(super) struct Dataset {
     pub path: String,
-    #[serde(rename = "coordinateTransformations", default)]
-    transformations: Vec<Transformation>,
+    #[serde(rename = "coordinateTransformations")]
+    transformations: Option<Vec<Transformation>>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Transformation {
     #[serde(rename = "type")]
     kind: String,
-    scale: Option<Vec<f64>>,
+    scale: Option<Vec<Value>>,
 }
 
 /// An HCS plate: where its wells are.
@@ -307,16 +307,16 @@ impl Group {
         }
         let axes = self.axes(image)?.unwrap_or_else(|| (0..5).collect());
         let transformations =
-            image.datasets.get(level).map(|d| d.transformations.as_slice()).unwrap_or_default();
+            image.datasets.get(level).and_then(|d| d.transformations.as_deref()).unwrap_or_default();
         for (dimension, axis) in axes.iter().enumerate() {
             let Some(Axis::Full { unit, .. }) = image.axes.as_ref().and_then(|a| a.get(dimension)) else {
                 continue;
             };
             let value: f64 = transformations
                 .iter()
-                .chain(&image.transformations)
+                .chain(image.transformations.iter().flatten())
                 .filter(|t| t.kind == "scale")
-                .filter_map(|t| t.scale.as_ref()?.get(dimension))
+                .filter_map(|t| Some(t.scale.as_ref()?.get(dimension)?.as_f64().unwrap_or(f64::NAN)))
                 .product();
             let unit = unit.as_deref().map_or("", symbol).to_owned();
             // Every axis has a scale: 1 without a unit says nothing.

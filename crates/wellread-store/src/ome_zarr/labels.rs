@@ -4,7 +4,7 @@
 
 use super::group::inside;
 use super::layout::{self, NAMING};
-use super::metadata_file::read_if_exists;
+use super::metadata_file::value_of;
 use crate::{OpenOptions, place};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,11 @@ pub(crate) fn below(root: &Path) -> Vec<(PathBuf, Vec<String>)> {
 
 /// The names that the metadata of a group of labels list.
 fn names(folder: &Path) -> Vec<String> {
-    let parsed = |name: &str| -> Option<Value> {
-        serde_json::from_slice(&read_if_exists(&folder.join(name)).ok()??).ok()
-    };
-    let listed = match parsed("zarr.json") {
+    let listed = match value_of(&folder.join("zarr.json")) {
         Some(group) => group["attributes"]["ome"]["labels"].clone(),
-        None => parsed(".zattrs").map_or(Value::Null, |attributes| attributes["labels"].clone()),
+        None => {
+            value_of(&folder.join(".zattrs")).map_or(Value::Null, |attributes| attributes["labels"].clone())
+        }
     };
     let names = listed.as_array().into_iter().flatten().filter_map(Value::as_str);
     names.filter(|name| inside(folder, name).is_ok()).map(str::to_owned).collect()
@@ -47,7 +46,7 @@ mod tests {
     fn labels_are_listed_by_both_versions() {
         let dir = tempfile::tempdir().unwrap();
         for (image, file, text) in [
-            ("a.zarr", ".zattrs", r#"{"labels": ["cells", "../../far"]}"#),
+            ("a.zarr", ".zattrs", r#"{"labels": ["cells", "../../far"], "threshold": NaN}"#),
             ("b.zarr", "zarr.json", r#"{"attributes": {"ome": {"labels": ["nuclei"]}}}"#),
             ("c.zarr", ".zattrs", "{}"),
             ("d.zarr", ".zattrs", "damaged"),

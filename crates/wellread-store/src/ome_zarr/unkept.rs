@@ -2,7 +2,7 @@
 //! and time (translations), and a name of the multiscale image that is not the image's. Others are how viewers show the
 //! channels, and attributes of other programs.
 
-use super::metadata_file::read_if_exists;
+use super::metadata_file::value_of;
 use crate::place;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -17,7 +17,7 @@ fn attributes(folder: &Path) -> Option<Value> {
     let version3 = folder.join("zarr.json");
     let is_version3 = place::exists(&version3);
     let file = if is_version3 { version3 } else { folder.join(".zattrs") };
-    let parsed: Value = serde_json::from_slice(&read_if_exists(&file).ok()??).ok()?;
+    let parsed = value_of(&file)?;
     Some(if is_version3 { parsed["attributes"].clone() } else { parsed })
 }
 

@@ -66,9 +66,9 @@ pub(super) fn is_one(path: &Path) -> bool {
 pub(super) struct ChannelColumns {
     /// Its name, without `Orig`.
     name: String,
-    file: Option<usize>,
+    pub file: Option<usize>,
     folder: Option<usize>,
-    address: Option<usize>,
+    pub address: Option<usize>,
 }
 
 /// The channels that a header names, in its order: those whose name begins with `Orig`, or all but illumination where none does.
@@ -114,7 +114,8 @@ pub(super) fn as_written(folder: &str, name: &str) -> String {
 /// Opens the images of a table.
 ///
 /// # Errors
-/// A table that cannot be read, or has no row. Two rows of the same files. Files of a format that folders of images are not of.
+/// A table that cannot be read, or has no row. Two rows of the same files, or two channels that are parts of one. Files of a format
+/// that folders of images are not of.
 pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>> {
     open_of(path, options, None)
 }
@@ -162,9 +163,7 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
     if let Some(absent) = absent.filter(|_| is_elsewhere) {
         return Err(table_faults::elsewhere(path, &table, &absent, &options.path_map));
     }
-    if let Some(rows) = table_faults::repeated(&planes, channels.len()) {
-        return Err(table_faults::same_files(path, &table, rows));
-    }
+    table_faults::check(path, &table, &channels, &planes)?;
     let unnamed = folder.map_or_else(Vec::new, |folder| {
         let beside = files_beside(path, &table, &channels, options, &mut folders);
         unnamed::below(folder, files.iter().chain(&beside), &folders)
@@ -175,14 +174,7 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
     let axes = [vec![String::new()], titles.clone(), vec![String::new()]];
     let grouped = Grouped { names, axes, channels: titles, planes, columns, unmatched: vec![], unnamed };
     let inner = store_of(path, files)?;
-    store::opened(
-        inner,
-        grouped,
-        LAYOUT.to_owned(),
-        options.missing,
-        path.to_owned(),
-        Box::new(|_| None),
-    )
+    store::opened(inner, grouped, LAYOUT.to_owned(), options.missing, path.to_owned(), Box::new(|_| None))
 }
 
 /// Opens a folder by the table in it; `None` where there is none, or it speaks of files that lie elsewhere. Where this layout is

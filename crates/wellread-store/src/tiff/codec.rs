@@ -6,7 +6,7 @@
 //! | 5 | LZW | [`super::lzw`] |
 //! | 8, 32946 | Deflate (zlib) | libdeflate |
 //! | 32773 | PackBits | here |
-//! | 50000 | Zstandard | zstd |
+//! | 50000, 34926 | Zstandard | zstd |
 //!
 //! Each knows how much at most one stored byte can expand to. So a header cannot make a reader allocate
 //! more than the file's real size justifies.
@@ -36,7 +36,8 @@ impl Codec {
             5 => Self::Lzw,
             8 | 32946 => Self::Deflate,
             32773 => Self::PackBits,
-            50000 => Self::Zstd,
+            // 34926 is what libtiff called it before it had a number of its own.
+            50000 | 34926 => Self::Zstd,
             other => Self::Other(other),
         }
     }
@@ -321,6 +322,8 @@ mod tests {
 
     #[test]
     fn unknown_compressions_are_named() {
+        assert_eq!([8, 32946].map(Codec::from_tag), [Codec::Deflate; 2]);
+        assert_eq!([50000, 34926].map(Codec::from_tag), [Codec::Zstd; 2]);
         let error = Decompressors::default().decode(Codec::from_tag(7), &[], &mut [0; 4]).unwrap_err();
         assert!(error.contains("JPEG (7)"), "{error}");
         assert!(Packing::new(Path::new("x"), Compression::Snappy, true).is_err());

@@ -5,6 +5,7 @@
 //! tifffile ("shaped"): JSON, `{"shape": [2, 3, 4, 40, 40], "axes": "TCZYX", "name": "a"}`; without axes, five dimensions
 //! are taken as TCZYX, four as CZYX and three as ZYX. The samples of colour pages are channels.
 //! Both may describe only their first page and let the others follow it without directories.
+//! MetaMorph (STK): a tag has a value for each plane, and only the first has a directory.
 
 use super::ifd::FileView;
 use super::image::Page;
@@ -70,6 +71,19 @@ pub(super) fn image_j(
     Ok(Some(image_of_samples(&pages[0], 0, &axes, view.len())))
 }
 
+/// The image of a stack of MetaMorph of so many planes; `None` where the file has a directory for each, or is compressed.
+pub(super) fn meta_morph(
+    view: &FileView<'_>,
+    planes: usize,
+    pages: &mut Vec<Page>,
+) -> Result<Option<Series>> {
+    if planes < 2 || pages.len() > 1 || !extend(view, pages, 0, planes)? {
+        return Ok(None);
+    }
+    let axes = [(Z, planes), (C, pages[0].format.samples)];
+    Ok(Some(image_of_samples(&pages[0], 0, &axes, view.len())))
+}
+
 /// The axes of an ImageJ stack, slowest first.
 fn stored_order(description: &str) -> [usize; 3] {
     match value(description, "order").unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -129,6 +143,22 @@ struct Shaped {
 }
 
 impl Shaped {
+    /// The description without axes of length 1 behind Y and X. tifffile lists them in its shape and writes pages without them.
+    fn without_trailing_ones(mut self, page: &Page) -> Self {
+        let format = &*page.format;
+        let plane = [format.height, format.width];
+        let given = self.shape.len();
+        while format.samples == 1 && !self.shape.ends_with(&plane) && self.shape.last() == Some(&1) {
+            self.shape.pop();
+        }
+        let left = self.shape.len();
+        let named = |axes: String| {
+            if axes.chars().count() == given { axes.chars().take(left).collect() } else { axes }
+        };
+        self.axes = self.axes.map(named);
+        self
+    }
+
     /// The named axes, if these end otherwise than with Y and X: then lines of pages are no lines of the image.
     fn turned(&self, page: &Page) -> Option<&str> {
         let axes = self.axes.as_deref().filter(|a| a.chars().count() == self.shape.len())?;
@@ -192,6 +222,7 @@ pub(super) fn shaped(
         let Some(Ok(description)) = first.shaped.as_deref().map(serde_json::from_str::<Shaped>) else {
             return Ok(None);
         };
+        let description = description.without_trailing_ones(&first.page);
         let own = 1 + raw[ifd + 1..].iter().take_while(|r| r.shaped.is_none()).count();
         if first.secondary && !images.is_empty() {
             // A level of a pyramid, which has a description of its own.

@@ -46,6 +46,10 @@ pub(super) mod tag {
     pub const TILE_DEPTH: u16 = 32998;
     /// A number as text.
     pub const GDAL_NODATA: u16 = 42113;
+    /// MetaMorph's: as many values as its stack has planes.
+    pub const UIC2: u16 = 33629;
+    /// Of Zeiss's LSM: bytes with the size of the image and the order of its scan.
+    pub const CZ_LSMINFO: u16 = 34412;
     /// Private: see [`super::super::sums`].
     pub const CHECKSUMS: u16 = 65301;
 }
@@ -262,6 +266,11 @@ impl Ifd {
         self.entries.iter().find(|e| e.tag == tag)
     }
 
+    /// How many values a tag has; 0 when it is absent.
+    pub(super) fn count(&self, tag: u16) -> u64 {
+        self.entry(tag).map_or(0, |entry| entry.count)
+    }
+
     /// The raw bytes of a tag's first `limit` values, with their type.
     fn raw<'v>(
         &self,
@@ -279,7 +288,8 @@ impl Ifd {
         Ok(Some((kind, n, view.bytes(at, bytes)?)))
     }
 
-    /// All values of a tag of whole numbers, at most `limit`; `None` when the tag is absent.
+    /// All values of a tag of whole numbers, at most `limit`; `None` when the tag is absent. Some writers choose a signed type for
+    /// numbers that are never negative.
     pub(super) fn numbers(
         &self,
         view: &mut FileView<'_>,
@@ -289,10 +299,10 @@ impl Ifd {
     ) -> Result<Option<Vec<u64>>> {
         let Some((kind, _, bytes)) = self.raw(view, tag, limit)? else { return Ok(None) };
         Ok(Some(match kind {
-            1 | 7 => bytes.iter().map(|&b| u64::from(b)).collect(),
-            3 => bytes.chunks_exact(2).map(|b| u64::from(endian.u16(b))).collect(),
-            4 | 13 => bytes.chunks_exact(4).map(|b| u64::from(endian.u32(b))).collect(),
-            16 | 18 => bytes.chunks_exact(8).map(|b| endian.u64(b)).collect(),
+            1 | 6 | 7 => bytes.iter().map(|&b| u64::from(b)).collect(),
+            3 | 8 => bytes.chunks_exact(2).map(|b| u64::from(endian.u16(b))).collect(),
+            4 | 9 | 13 => bytes.chunks_exact(4).map(|b| u64::from(endian.u32(b))).collect(),
+            16..=18 => bytes.chunks_exact(8).map(|b| endian.u64(b)).collect(),
             _ => return Err(view.error(format_args!("tag {tag} has type {kind}, not whole numbers"))),
         }))
     }
@@ -315,10 +325,10 @@ impl Ifd {
             return Ok(None);
         }
         Ok(Some(match kind {
-            1 | 7 => u64::from(bytes[0]),
-            3 => u64::from(endian.u16(bytes)),
-            4 | 13 => u64::from(endian.u32(bytes)),
-            16 | 18 => endian.u64(bytes),
+            1 | 6 | 7 => u64::from(bytes[0]),
+            3 | 8 => u64::from(endian.u16(bytes)),
+            4 | 9 | 13 => u64::from(endian.u32(bytes)),
+            16..=18 => endian.u64(bytes),
             _ => return Err(view.error(format_args!("tag {tag} has type {kind}, not whole numbers"))),
         }))
     }

@@ -1,15 +1,15 @@
 //! From pages to images: all that is kept of a file.
 //!
 //! The first of these that is there says how pages form images. They are OME-XML ([`super::ome`]), its own or a companion's, an
-//! ImageJ description, or tifffile's JSON descriptions ([`super::describe`]). Without any, pages of the same size and
-//! pixel type are the Z axis of one image. Pages marked as reduced copies or masks are left out.
+//! ImageJ description, tifffile's JSON descriptions, or MetaMorph's tag ([`super::describe`]). Without any, pages of the same size and
+//! pixel type are the Z axis of one image; of Zeiss's LSM they are Z and T. Pages marked as reduced copies or masks are left out.
 
 use super::describe;
 use super::ifd::{FileView, Header};
 use super::image::Page;
 use super::ome;
 use super::pages::{FirstPage, RawPage, read_pages};
-use super::series::{C, Kind, OtherFile, PlaneRef, Series, Z, image_of_samples, number_others};
+use super::series::{C, Kind, OtherFile, PlaneRef, Series, T, Z, image_of_samples, number_others};
 use crate::Result;
 use crate::place::{self, File};
 use crate::refusal::Refusal;
@@ -60,7 +60,11 @@ impl FileIndex {
         if found.is_none() && raw[0].shaped.is_some() {
             found = describe::shaped(&view, &raw, &mut pages)?.map(|s| (Kind::Shaped, s));
         }
-        let (kind, mut series) = found.unwrap_or_else(|| (Kind::Plain, plain(&raw, len)));
+        if found.is_none() {
+            let stack = describe::meta_morph(&view, first.stacked, &mut pages)?;
+            found = stack.map(|s| (Kind::Plain, vec![s]));
+        }
+        let (kind, mut series) = found.unwrap_or_else(|| (Kind::Plain, plain(&raw, len, first.scanned)));
         if !matches!(kind, Kind::Ome | Kind::Companion) {
             let metadata = metadata(&first, kind, description);
             for one in &mut series {
@@ -179,7 +183,9 @@ fn metadata(first: &FirstPage, kind: Kind, description: &str) -> Option<Arc<Imag
 }
 
 /// Images of a file that describes none: one for each kind of page.
-fn plain(raw: &[RawPage], len: u64) -> Vec<Series> {
+///
+/// The pages of each are the axes `scanned`, where these are as many.
+fn plain(raw: &[RawPage], len: u64, scanned: Option<[(usize, usize); 2]>) -> Vec<Series> {
     let all = raw.iter().all(|r| r.secondary);
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (i, r) in raw.iter().enumerate().filter(|(_, r)| all || !r.secondary) {
@@ -190,7 +196,9 @@ fn plain(raw: &[RawPage], len: u64) -> Vec<Series> {
     }
     let series = |group: &Vec<usize>| {
         let page = &raw[group[0]].page;
-        let mut series = image_of_samples(page, 0, &[(Z, group.len()), (C, page.format.samples)], len);
+        let is_all = |[slow, fast]: &[(usize, usize); 2]| slow.1.checked_mul(fast.1) == Some(group.len());
+        let [slow, fast] = scanned.filter(is_all).unwrap_or([(T, 1), (Z, group.len())]);
+        let mut series = image_of_samples(page, 0, &[slow, fast, (C, page.format.samples)], len);
         for plane in &mut series.planes {
             plane.page = group[plane.page as usize] as u32;
         }

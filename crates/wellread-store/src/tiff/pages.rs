@@ -3,6 +3,7 @@
 use super::endian::Endian;
 use super::ifd::{FileView, Header, Ifd, TRUNCATED, read_chain, tag};
 use super::image::Page;
+use super::series::{T, Z};
 use crate::Result;
 use std::sync::Arc;
 
@@ -22,10 +23,16 @@ pub(super) struct FirstPage {
     pub(super) date_time: Option<String>,
     /// Pixels per unit along X and Y.
     pub(super) resolution: [Option<f64>; 2],
+    /// Planes of a stack of MetaMorph, 0 of any other file.
+    pub(super) stacked: usize,
+    /// Axes of the pages of an LSM file of Zeiss, slowest first.
+    pub(super) scanned: Option<[(usize, usize); 2]>,
 }
 
 impl FirstPage {
     fn read(view: &mut FileView<'_>, endian: Endian, ifd: &Ifd) -> Result<Self> {
+        // Of another type it is another's.
+        let zeiss = ifd.numbers(view, endian, tag::CZ_LSMINFO, 90).ok().flatten();
         Ok(Self {
             description: ifd.text(view, tag::IMAGE_DESCRIPTION)?,
             date_time: ifd.text(view, tag::DATE_TIME)?,
@@ -33,8 +40,22 @@ impl FirstPage {
                 ifd.rational(view, endian, tag::X_RESOLUTION)?,
                 ifd.rational(view, endian, tag::Y_RESOLUTION)?,
             ],
+            stacked: usize::try_from(ifd.count(tag::UIC2)).unwrap_or(usize::MAX),
+            scanned: zeiss.and_then(|bytes| scanned(&bytes)),
         })
     }
+}
+
+/// The axes of pages by the first bytes of `CZ_LSMINFO`, little-endian: Z at 16, T at 24, the kind of scan at 88.
+fn scanned(bytes: &[u64]) -> Option<[(usize, usize); 2]> {
+    let number = |at: usize, length: usize| {
+        let part = bytes.get(at..at + length)?;
+        usize::try_from(part.iter().rev().fold(0u64, |number, byte| number << 8 | byte)).ok()
+    };
+    let (z, t) = ((Z, number(16, 4)?), (T, number(24, 4)?));
+    // Time series, and those along a line: time points of a plane follow each other.
+    let is_turned = matches!(number(88, 2)?, 3 | 5 | 7 | 9);
+    Some(if is_turned { [z, t] } else { [t, z] })
 }
 
 /// Reads every directory of the main chain.

@@ -2,6 +2,7 @@
 
 mod golden;
 mod hostile;
+mod others;
 mod plates;
 mod round_trip;
 mod series;

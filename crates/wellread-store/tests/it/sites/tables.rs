@@ -152,6 +152,25 @@ fn rows_of_the_same_files_are_an_error() {
     assert_eq!(open(&path, &options()).unwrap().len(), 2);
 }
 
+/// CellProfiler takes pages of one file as channels, by `Frame_…`: whole files would be the same pixels in each.
+#[test]
+fn channels_that_are_parts_of_one_file_are_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a.tif", "b.tif", "c.tif"]);
+    let path = dir.path().join("set.csv");
+    let header = "FileName_OrigDNA,FileName_OrigER,Frame_OrigDNA,Frame_OrigER";
+    std::fs::write(&path, format!("{header}\na.tif,b.tif,0,1\nc.tif,c.tif,0,1\n")).unwrap();
+    let error = failure(&path, &options());
+    for part in ["row 1", "two channels are parts of one file", "reads whole files and no \"Frame_OrigER\""] {
+        assert!(error.contains(part), "{error}");
+    }
+    // CellProfiler writes the columns for every file.
+    for rows in ["a.tif,b.tif,0,0", "a.tif,a.tif,0,0", "a.tif,a.tif,,0"] {
+        std::fs::write(&path, format!("{header}\n{rows}\n")).unwrap();
+        assert_eq!(open(&path, &options()).unwrap().len(), 1, "{rows}");
+    }
+}
+
 #[test]
 fn metadata_of_numbers_are_numbers() {
     let dir = tempfile::tempdir().unwrap();

@@ -79,7 +79,7 @@ pub fn tiff(little: bool, pages: &[Page]) -> Vec<u8> {
         put(&mut table, tags.len() as u64, 2);
         for (tag, kind, values) in &tags {
             let size = match kind {
-                2 => 1,
+                1 | 2 => 1,
                 3 => 2,
                 4 => 4,
                 _ => 8,

@@ -221,6 +221,66 @@ fn image_j_hyperstacks() {
 }
 
 #[test]
+fn numbers_may_be_of_signed_types() {
+    let dir = folder();
+    // SBYTE and SSHORT lie in the first bytes of four, SLONG in all.
+    let page = Page::grey(2, 2, 8, &[&[1, 2, 3, 4]]);
+    let bytes = tiff(true, &[page]);
+    let expected = only_image(dir.path(), &bytes);
+    let at = |tag: u16| {
+        let directory = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
+        let mut entries = (0..).map(|i| directory + 2 + 12 * i);
+        entries.find(|&at| bytes[at..at + 2] == tag.to_le_bytes()).unwrap() + 2
+    };
+    for (tag, kind) in [(256, 9), (257, 8), (258, 8), (258, 6), (273, 9), (279, 9)] {
+        let mut changed = bytes.clone();
+        changed[at(tag)] = kind;
+        assert_eq!(only_image(dir.path(), &changed), expected, "tag {tag} of type {kind}");
+    }
+}
+
+#[test]
+fn time_series_of_lsm() {
+    let dir = folder();
+    let read = |z: u64, t: u64, scan: u64| {
+        let mut pages = numbered(0..6);
+        let mut info = vec![0; 512];
+        (info[16], info[24], info[88]) = (z, t, scan);
+        pages[0].tags.push((34412, 1, info));
+        // A thumbnail behind each page.
+        let thumbnail = Page::grey(1, 1, 8, &[&[99]]).with(254, &[1]);
+        let pages: Vec<Page> = pages.into_iter().flat_map(|page| [page, thumbnail.clone()]).collect();
+        let (Shape([t, c, z, ..]), _, pixels) = only_image(dir.path(), &tiff(true, &pages));
+        assert_eq!(c, 1);
+        ([t, z], pixels)
+    };
+    let in_order: Vec<u8> = (0..6).collect();
+    assert_eq!(read(3, 2, 6), ([2, 3], in_order.clone()));
+    assert_eq!(read(1, 6, 3), ([6, 1], in_order.clone()));
+    // Time points of a plane follow each other.
+    assert_eq!(read(3, 2, 5), ([2, 3], vec![0, 2, 4, 1, 3, 5]));
+    // As of a scan that was stopped early.
+    assert_eq!(read(3, 4, 6), ([1, 6], in_order));
+}
+
+#[test]
+fn stacks_of_meta_morph() {
+    let dir = folder();
+    let stack = |width: u64, bytes: &[u8], planes: usize| {
+        let mut page = Page::grey(width, 1, 8, &[bytes]).with(279, &[width]);
+        page.tags.push((33629, 5, vec![0; planes]));
+        page
+    };
+    let bytes = [1, 2, 3, 4, 5, 6];
+    let (shape, _, pixels) = only_image(dir.path(), &tiff(true, &[stack(2, &bytes, 3)]));
+    assert_eq!((shape, pixels), (Shape([1, 1, 3, 1, 2]), vec![1, 2, 3, 4, 5, 6]));
+    let (shape, _, pixels) = only_image(dir.path(), &tiff(false, &[stack(2, &bytes, 1)]));
+    assert_eq!((shape, pixels), (Shape::plane(1, 2), vec![1, 2]));
+    let error = failure(dir.path(), &tiff(true, &[stack(400, &[0; 400], 3)]));
+    assert!(error.contains("3 planes of 400 bytes") && error.contains("truncated"), "{error}");
+}
+
+#[test]
 fn tifffile_shapes() {
     let dir = folder();
     let pages: Vec<Page> = (0..6u8).map(|i| Page::grey(1, 1, 8, &[&[i]])).collect();
@@ -235,6 +295,15 @@ fn tifffile_shapes() {
     assert_eq!(shape_of(r#"{"shape": [1, 2, 1, 3, 1, 1]}"#), [2, 1, 3, 1, 1]);
     assert_eq!(shape_of(r#"{"shape": [2, 3, 1, 1], "axes": "TCYX"}"#), [2, 3, 1, 1, 1]);
     assert_eq!(shape_of(r#"{"shape": [5, 5, 1, 1]}"#), [1, 1, 6, 1, 1]);
+    // An axis of length 1 behind those of the page, as Keras has one of channels.
+    let trailing = |shape: &str| {
+        let mut pages: Vec<Page> = (0..6u8).map(|i| Page::grey(3, 2, 8, &[&[i; 6]])).collect();
+        pages[0] = pages[0].clone().describe(shape);
+        only_image(dir.path(), &tiff(true, &pages)).0.0
+    };
+    assert_eq!(trailing(r#"{"shape": [6, 2, 3, 1], "axes": "ZYXC"}"#), [1, 1, 6, 2, 3]);
+    assert_eq!(trailing(r#"{"shape": [2, 3, 2, 3, 1], "axes": "TZYXC"}"#), [2, 1, 3, 2, 3]);
+    assert_eq!(trailing(r#"{"shape": [2, 3, 2, 3, 1, 1]}"#), [1, 2, 3, 2, 3]);
     // Two images in one file.
     let mut two = pages.clone();
     two[0] = two[0].clone().describe(r#"{"shape": [2, 1, 1]}"#);
