@@ -101,8 +101,8 @@ impl DuckSink {
         })
     }
 
-    /// Makes the table, or goes on with the one that an interrupted run has left. DuckDB commits each batch, and drops
-    /// what was not committed when it opens the file.
+    /// Makes the table, or goes on with the one that an interrupted run has left. Batches are committed some
+    /// together, and DuckDB drops what was not committed when it opens the file.
     ///
     /// # Errors
     /// DuckDB's error. A table that was left and is not as it was written.

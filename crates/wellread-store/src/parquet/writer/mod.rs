@@ -11,7 +11,7 @@
 //!
 //! | tune | row group | pixel pages | encoding of pixels | compression |
 //! |---|---|---|---|---|
-//! | `Random` | 8 MiB of pixels, at most 256 images | one image | `BYTE_STREAM_SPLIT` | zstd 3 |
+//! | `Random` | 8 MiB of pixels, at most 4,096 images | one image | `BYTE_STREAM_SPLIT` | zstd 3 |
 //! | `Scan` | 64 MiB of pixels | 1 MiB | `BYTE_STREAM_SPLIT` | zstd 3 |
 //! | `Size` | 128 MiB of pixels | 1 MiB | `BYTE_STREAM_SPLIT` | zstd 15 |
 //! | `Reference` | 1,048,576 rows or 256 MiB | 1 MiB | dictionary, then `PLAIN` | zstd 3 |
