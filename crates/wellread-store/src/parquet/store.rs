@@ -144,17 +144,24 @@ impl ParquetStore {
     fn largest_pixel(&self) -> Option<f64> {
         let mut largest = None;
         for group in self.metadata.metadata().row_groups() {
-            // Chunks and planes hold the same pixels: the list that is read first decides.
-            let pieces = self.column.pieces.iter().flatten().next()?;
-            let (min, max) = match group.column(pieces.pixels.leaf).statistics()? {
-                Statistics::Int32(s) => (f64::from(*s.min_opt()?), f64::from(*s.max_opt()?)),
-                Statistics::Int64(s) => (*s.min_opt()? as f64, *s.max_opt()? as f64),
-                _ => return None,
-            };
-            if min < 0.0 {
-                return None;
+            // Each row has its pixels in one of the lists, or the same ones in both.
+            for pieces in self.column.pieces.iter().flatten() {
+                let chunk = group.column(pieces.pixels.leaf);
+                let (entries, statistics) = (chunk.num_values().unsigned_abs(), chunk.statistics());
+                // A list without pixels: of null images, or where the other list has them.
+                if entries == 0 || statistics.and_then(Statistics::null_count_opt) == Some(entries) {
+                    continue;
+                }
+                let (min, max) = match statistics? {
+                    Statistics::Int32(s) => (f64::from(*s.min_opt()?), f64::from(*s.max_opt()?)),
+                    Statistics::Int64(s) => (*s.min_opt()? as f64, *s.max_opt()? as f64),
+                    _ => return None,
+                };
+                if min < 0.0 {
+                    return None;
+                }
+                largest = Some(largest.unwrap_or(max).max(max));
             }
-            largest = Some(largest.unwrap_or(max).max(max));
         }
         largest
     }
