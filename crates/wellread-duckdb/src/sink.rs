@@ -4,6 +4,7 @@
 mod columns;
 
 use crate::connection::{config, failed_to_write};
+use crate::file::log_of;
 use crate::held::refuse_held;
 use crate::library;
 use crate::sql::{literal, quoted};
@@ -271,13 +272,6 @@ fn refuse_remote(database: &Path) -> Result<()> {
     }
     let cause = "is not replaced there, since it may hold more than the table of images, which only a copy on this machine would tell";
     Err(Error::new(database, cause).hint("choose another name, or remove the database yourself"))
-}
-
-/// Where DuckDB keeps the log of a database.
-fn log_of(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(".wal");
-    name.into()
 }
 
 /// Refuses a path that is not UTF-8: DuckDB takes paths as text, and nobody could open what has such a name.
