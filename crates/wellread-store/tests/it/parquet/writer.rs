@@ -139,6 +139,20 @@ fn what_cannot_be_written_is_refused_and_leaves_nothing() {
     assert!(refused(&WriteOptions::default()).contains("already exists"));
 }
 
+/// The library told it when all of the image was encoded, and not which one it is.
+#[test]
+fn an_image_that_no_page_holds_is_refused_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let metadata = ImageMetadata::named("x");
+    let shape = Shape::plane(1 << 15, 1 << 14);
+    // Memory that nobody touches.
+    let pixels = vec![0; shape.pixels()];
+    let mut writer = create(dir.path().join("a.parquet"), "parquet", &WriteOptions::default()).unwrap();
+    let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
+    let error = writer.write(&image).unwrap_err();
+    assert!(error.row_index() == Some(0) && error.to_string().contains("2 GiB at most"), "{error}");
+}
+
 /// A file that cannot grow, as on a full disk, is an error, and leaves nothing behind. The limit on file sizes
 /// stands for the disk; it holds for a whole process, so this test runs itself again as a child.
 #[cfg(unix)]
