@@ -298,6 +298,26 @@ fn a_set_that_is_written_to_while_it_is_open_says_so() {
     assert!(error.contains("chunks.parquet") && error.contains("was written to after"), "{error}");
 }
 
+/// Those of the set that took its place stood beside its images.
+#[test]
+fn columns_are_of_the_set_that_was_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set.ome-arrow-dataset");
+    let written = |dose: i64| {
+        let doses: ArrayRef = Arc::new(Int64Array::from(vec![dose]));
+        let features = RecordBatch::try_from_iter([("dose", doses)]).unwrap();
+        let options =
+            WriteOptions { features: Some(features.clone()), overwrite: true, ..WriteOptions::default() };
+        write(&path, &[(Shape([1, 1, 1, 5, 6]), PixelType::U8)], &options);
+        features
+    };
+    let first = written(1);
+    let store = opened(&path);
+    written(2);
+    let found = wellread_store::features::all(&*store).unwrap().unwrap();
+    assert_eq!(found.columns(), first.columns());
+}
+
 #[test]
 fn a_set_without_images_has_no_values_in_its_columns() {
     let dir = tempfile::tempdir().unwrap();

@@ -5,7 +5,6 @@ use super::super::file::{PositionalFile, guarded};
 use super::super::footer::{footer, is_own};
 use super::super::pages::{self, ColumnPages};
 use super::super::pages_ahead;
-use super::super::plain;
 use super::super::sums::have_sums;
 use super::bytes::{Buffers, ByteColumn};
 use super::image::{Chunk, Image};
@@ -383,8 +382,7 @@ impl FeatureTable for DatasetStore {
         if names.is_empty() || self.tables.images.is_empty() {
             return Ok(None);
         }
-        let file = PositionalFile::open(&self.path.join(IMAGES))?;
-        plain::read_columns(&file, &footer(&file)?, names).map(Some)
+        self.tables.values(names).map(Some)
     }
 }
 
