@@ -3,7 +3,7 @@
 
 use crate::connection::{Borrowed, failed};
 use crate::direct::{Blocks, HEADERS};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_store::direct::{Tested, little_endian, read_at};
 use wellread_store::place::{self, File};
@@ -41,11 +41,16 @@ pub(crate) fn local(path: &Path) -> Result<LocalFile> {
     LocalFile::of(path, "DuckDB")
 }
 
+/// Where DuckDB keeps the log of a database.
+pub(crate) fn log_of(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(".wal");
+    name.into()
+}
+
 /// Whether a log of changes lies beside a database.
 pub(crate) fn has_log(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push(".wal");
-    place::metadata(Path::new(&log)).is_ok_and(|meta| meta.length > 0)
+    place::metadata(&log_of(path)).is_ok_and(|meta| meta.length > 0)
 }
 
 /// Whether a database is of a version whose blocks were read here as DuckDB reads them; if not, a note says so.

@@ -4,6 +4,7 @@
 mod columns;
 
 use crate::connection::{config, failed_to_write};
+use crate::file::log_of;
 use crate::held::refuse_held;
 use crate::library;
 use crate::sql::{literal, quoted};
@@ -101,8 +102,8 @@ impl DuckSink {
         })
     }
 
-    /// Makes the table, or goes on with the one that an interrupted run has left. DuckDB commits each batch, and drops
-    /// what was not committed when it opens the file.
+    /// Makes the table, or goes on with the one that an interrupted run has left. Batches are committed some
+    /// together, and DuckDB drops what was not committed when it opens the file.
     ///
     /// # Errors
     /// DuckDB's error. A table that was left and is not as it was written.
@@ -271,13 +272,6 @@ fn refuse_remote(database: &Path) -> Result<()> {
     }
     let cause = "is not replaced there, since it may hold more than the table of images, which only a copy on this machine would tell";
     Err(Error::new(database, cause).hint("choose another name, or remove the database yourself"))
-}
-
-/// Where DuckDB keeps the log of a database.
-fn log_of(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(".wal");
-    name.into()
 }
 
 /// Refuses a path that is not UTF-8: DuckDB takes paths as text, and nobody could open what has such a name.

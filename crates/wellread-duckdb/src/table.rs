@@ -6,7 +6,7 @@ mod source;
 
 use crate::connection::{Borrowed, Database, failed};
 use crate::direct::{self, Blocks, Direct, Layout};
-use crate::file::{self, check_file, check_length, has_log, is_tested};
+use crate::file::{self, check_file, check_length, has_log, is_tested, log_of};
 use crate::sql;
 use crate::table_ref;
 use arrow_array::RecordBatch;
@@ -295,7 +295,13 @@ impl ImageTable for DuckTable {
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {
-        Ok(vec![self.path.clone()])
+        let mut files = vec![self.path.clone()];
+        // Rows may have changed in the log alone. One in a bucket is refused.
+        let may_have_log = !matches!(self.source, Source::Parquet) && !self.local.is_copy();
+        if may_have_log && has_log(&self.path) {
+            files.push(log_of(&self.path));
+        }
+        Ok(files)
     }
 
     fn read(

@@ -215,8 +215,13 @@ impl Journal {
         };
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         let text = std::fs::read(&self.path).map_err(io)?;
+        let noted = text.get(self.head..).unwrap_or_default();
+        // A database notes nothing: it knows its rows by itself, and would have them all again.
+        if noted.is_empty() {
+            return Ok(false);
+        }
         let mut kept = String::new();
-        for line in String::from_utf8_lossy(text.get(self.head..).unwrap_or_default()).lines() {
+        for line in String::from_utf8_lossy(noted).lines() {
             match line.parse::<usize>() {
                 Ok(noted) if noted < row => kept.push_str(&format!("{line}\n")),
                 Ok(_) => (),
@@ -318,6 +323,21 @@ mod tests {
         std::fs::write(&path, "a to").unwrap();
         assert!(open("a to b").unwrap().begun());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a to b\n");
+    }
+
+    /// A run that strikes nothing out and goes on would find the same damage again, without end.
+    #[test]
+    fn images_are_struck_out_only_where_they_are_noted() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path(), Path::new("set"), "a to b").unwrap().unwrap();
+        assert!(!journal.remove_from(3).unwrap());
+        (0..5).try_for_each(|row| journal.add(row)).unwrap();
+        assert!(journal.remove_from(3).unwrap());
+        let text = || std::fs::read_to_string(dir.path().join(NAME)).unwrap();
+        assert_eq!(text(), "a to b\n0\n1\n2\n");
+        journal.note("{}").unwrap();
+        assert!(!journal.remove_from(1).unwrap());
+        assert_eq!(text(), "a to b\n0\n1\n2\n{}\n");
     }
 
     #[cfg(unix)]

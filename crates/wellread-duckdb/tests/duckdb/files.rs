@@ -151,6 +151,22 @@ fn a_database_that_another_process_writes_says_so() {
     assert!(error.contains("busy.duckdb.wal") && error.contains("remove it"), "{error}");
 }
 
+/// A cache on disk tells by the files of a set whether it is still the same: changes may be in the log alone.
+#[test]
+fn the_log_of_a_database_is_one_of_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.duckdb");
+    let images: Vec<_> = (0..3).map(|row| made(row, Shape::plane(9, 8), PixelType::U16)).collect();
+    write(&path, "duckdb", &WriteOptions::default(), &images).unwrap();
+    let found = || {
+        let store = open(&path, &options("duckdb")).unwrap();
+        (store.len(), store.files().unwrap())
+    };
+    assert_eq!(found(), (3, vec![path.clone()]));
+    database(&path, "PRAGMA disable_checkpoint_on_shutdown; DELETE FROM images WHERE row_id = 1");
+    assert_eq!(found(), (2, vec![path.clone(), dir.path().join("a.duckdb.wal")]));
+}
+
 #[test]
 fn databases_of_others_are_not_replaced() {
     let dir = tempfile::tempdir().unwrap();

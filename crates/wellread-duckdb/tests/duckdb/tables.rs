@@ -188,7 +188,6 @@ fn pixels_names_and_columns_go_together_after_edits() {
     }
 }
 
-/// A column that takes the name of DuckDB's number of a row is no number of a row, and is not used as one.
 #[test]
 fn types_of_another_release_of_wellread_are_trusted() {
     let dir = tempfile::tempdir().unwrap();
@@ -210,6 +209,7 @@ fn types_of_another_release_of_wellread_are_trusted() {
     assert_eq!(seen().0, PixelType::U8);
 }
 
+/// A column that takes the name of DuckDB's number of a row is no number of a row, and is not used as one.
 #[test]
 fn a_column_called_rowid_is_refused_where_rows_need_its_name() {
     let dir = tempfile::tempdir().unwrap();

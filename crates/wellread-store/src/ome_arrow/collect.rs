@@ -82,7 +82,8 @@ impl Collector {
         Arc::new(Schema::new_with_metadata(fields, marks))
     }
 
-    fn list(&self) -> PixelType {
+    /// Element type of the pixel lists, as far as the images until now tell.
+    pub fn list(&self) -> PixelType {
         self.list.unwrap_or((self.list_of)(PixelType::U16))
     }
 

@@ -32,6 +32,7 @@ impl FeatureTable for ParquetStore {
         if names.is_empty() || self.rows == 0 {
             return Ok(None);
         }
-        plain::read_columns(&self.file, &self.metadata, names).map(Some)
+        let columns = plain::read_columns(&self.file, &self.metadata, names);
+        self.file.unless_written(columns).map(Some)
     }
 }

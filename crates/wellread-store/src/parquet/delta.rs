@@ -3,8 +3,7 @@
 //!
 //! Writers of version 2 pages fall back to it where a dictionary of integers grows too large. A page begins with the
 //! sizes and its first value. Blocks follow, each with its smallest difference and a bit width for each of its
-//! miniblocks. The values of a miniblock are the differences less the smallest: The values of a miniblock are the
-//! differences less the smallest:
+//! miniblocks. The values of a miniblock are the differences less the smallest:
 //!
 //! ```text
 //!  block, miniblocks, count, first │ smallest │ widths │ miniblock │ miniblock │ …   │ smallest │ …

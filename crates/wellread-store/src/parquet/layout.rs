@@ -167,6 +167,33 @@ fn only_number(chunk: &ColumnChunkMetaData) -> Option<i64> {
     (min == max).then_some(min)
 }
 
+/// The largest pixel of the file by its statistics; `None` where they do not tell, or where there is a
+/// negative one.
+pub(super) fn largest_pixel(metadata: &ArrowReaderMetadata, column: &ImageColumn) -> Option<f64> {
+    let mut largest = None;
+    for group in metadata.metadata().row_groups() {
+        // Each row has its pixels in one of the lists, or the same ones in both.
+        for pieces in column.pieces.iter().flatten() {
+            let chunk = group.column(pieces.pixels.leaf);
+            let (entries, statistics) = (chunk.num_values().unsigned_abs(), chunk.statistics());
+            // A list without pixels: of null images, or where the other list has them.
+            if entries == 0 || statistics.and_then(Statistics::null_count_opt) == Some(entries) {
+                continue;
+            }
+            let (min, max) = match statistics? {
+                Statistics::Int32(s) => (f64::from(*s.min_opt()?), f64::from(*s.max_opt()?)),
+                Statistics::Int64(s) => (*s.min_opt()? as f64, *s.max_opt()? as f64),
+                _ => return None,
+            };
+            if min < 0.0 {
+                return None;
+            }
+            largest = Some(largest.unwrap_or(max).max(max));
+        }
+    }
+    largest
+}
+
 /// The one text that a column chunk holds, as far as its statistics tell.
 fn only_text(chunk: &ColumnChunkMetaData) -> Option<&str> {
     let statistics = chunk.statistics().filter(|s| s.null_count_opt() == Some(0))?;

@@ -25,7 +25,6 @@ use crate::{
 };
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::file::statistics::Statistics;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,7 +114,7 @@ impl ParquetStore {
         store.clamped = ome_arrow::declared_type_is_clamped(
             PixelType::U16,
             is_own(&store.metadata),
-            store.largest_pixel(),
+            layout::largest_pixel(&store.metadata, &store.column),
         );
         Ok(store)
     }
@@ -139,26 +138,6 @@ impl ParquetStore {
         self.groups.iter().flat_map(|g| &g.general).any(|g| g.load(Ordering::Relaxed))
     }
 
-    /// The largest pixel of the file by its statistics; `None` where they do not tell, or where there is a
-    /// negative one.
-    fn largest_pixel(&self) -> Option<f64> {
-        let mut largest = None;
-        for group in self.metadata.metadata().row_groups() {
-            // Chunks and planes hold the same pixels: the list that is read first decides.
-            let pieces = self.column.pieces.iter().flatten().next()?;
-            let (min, max) = match group.column(pieces.pixels.leaf).statistics()? {
-                Statistics::Int32(s) => (f64::from(*s.min_opt()?), f64::from(*s.max_opt()?)),
-                Statistics::Int64(s) => (*s.min_opt()? as f64, *s.max_opt()? as f64),
-                _ => return None,
-            };
-            if min < 0.0 {
-                return None;
-            }
-            largest = Some(largest.unwrap_or(max).max(max));
-        }
-        largest
-    }
-
     /// How many of 65,536 pages of pixels the cache has room for when they are decoded to `dtype`.
     pub(super) fn kept_share(&self, source: usize, dtype: PixelType) -> u32 {
         let all = self.pixels[source] as f64 * dtype.size() as f64;
@@ -176,17 +155,19 @@ impl ParquetStore {
 
     pub(super) fn layout_of(&self, group: usize) -> Result<&GroupLayout> {
         self.groups[group].layout.get(|| {
-            if let Some(layout) = self.layout_by_statistics(group) {
-                return Ok(layout);
-            }
-            let rows = self.groups[group].rows.len();
-            let _held = self.columns_ahead(group, self.layout_leaves());
-            self.check_pages(group, self.column.sizes.iter())?;
-            for pieces in self.column.pieces.iter().flatten() {
-                self.check_pages(group, pieces.positions.iter())?;
-            }
-            layout::read(&self.file, &self.metadata, &self.column, group, rows, self.clamped)
+            let told = self.layout_by_statistics(group);
+            told.map_or_else(|| self.file.unless_written(self.read_layout(group)), Ok)
         })
+    }
+
+    fn read_layout(&self, group: usize) -> Result<GroupLayout> {
+        let rows = self.groups[group].rows.len();
+        let _held = self.columns_ahead(group, self.layout_leaves());
+        self.check_pages(group, self.column.sizes.iter())?;
+        for pieces in self.column.pieces.iter().flatten() {
+            self.check_pages(group, pieces.positions.iter())?;
+        }
+        layout::read(&self.file, &self.metadata, &self.column, group, rows, self.clamped)
     }
 
     pub(super) fn layout_by_statistics(&self, group: usize) -> Option<GroupLayout> {
@@ -240,9 +221,12 @@ impl ParquetStore {
         {
             return Ok(Arc::clone(metadata));
         }
-        let _held = self.columns_ahead(group, self.column.metadata.iter());
-        self.check_pages(group, self.column.metadata.iter())?;
-        let metadata = Arc::new(metadata::read(&self.file, &self.metadata, &self.column, group)?);
+        let read = || {
+            let _held = self.columns_ahead(group, self.column.metadata.iter());
+            self.check_pages(group, self.column.metadata.iter())?;
+            metadata::read(&self.file, &self.metadata, &self.column, group)
+        };
+        let metadata = Arc::new(self.file.unless_written(read())?);
         *latest = Some((group, Arc::clone(&metadata)));
         Ok(metadata)
     }

@@ -1,7 +1,7 @@
 //! The dataset folder of ome-arrow: against the reference library's folders, its own, and damaged ones.
 
 use crate::shared::shared;
-use arrow_array::{Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -279,6 +279,65 @@ fn a_chunk_without_an_id_is_refused() {
         error.contains("chunk 1 has no chunk_id") && error.contains("write the dataset again"),
         "{error}"
     );
+}
+
+/// Its pages were called corrupt where the first look at a row group came after.
+#[test]
+fn a_set_that_is_written_to_while_it_is_open_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    four_planes(&path);
+    let store = opened(&path);
+    let chunks = path.join("chunks.parquet");
+    let length = std::fs::metadata(&chunks).unwrap().len();
+    std::fs::write(&chunks, vec![0xff; length as usize]).unwrap();
+    // Clocks of file systems may be coarse.
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(1);
+    std::fs::File::options().write(true).open(&chunks).unwrap().set_modified(later).unwrap();
+    let error = read_image(&*store, 0).unwrap_err().to_string();
+    assert!(error.contains("chunks.parquet") && error.contains("was written to after"), "{error}");
+}
+
+/// Those of the set that took its place stood beside its images.
+#[test]
+fn columns_are_of_the_set_that_was_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set.ome-arrow-dataset");
+    let written = |dose: i64| {
+        let doses: ArrayRef = Arc::new(Int64Array::from(vec![dose]));
+        let features = RecordBatch::try_from_iter([("dose", doses)]).unwrap();
+        let options =
+            WriteOptions { features: Some(features.clone()), overwrite: true, ..WriteOptions::default() };
+        write(&path, &[(Shape([1, 1, 1, 5, 6]), PixelType::U8)], &options);
+        features
+    };
+    let first = written(1);
+    let store = opened(&path);
+    written(2);
+    let found = wellread_store::features::all(&*store).unwrap().unwrap();
+    assert_eq!(found.columns(), first.columns());
+}
+
+#[test]
+fn a_set_without_images_has_no_values_in_its_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("set");
+    let doses: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+    let features = RecordBatch::try_from_iter([("dose", doses)]).unwrap();
+    let options = WriteOptions { features: Some(features), ..WriteOptions::default() };
+    write(&path, &[(Shape([1, 1, 1, 5, 6]), PixelType::U8)], &options);
+    for name in ["images.parquet", "index.parquet", "chunks.parquet"] {
+        let table = path.join(name);
+        let file = std::fs::File::open(&table).unwrap();
+        let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+        let batch = reader.next().unwrap().unwrap();
+        let schema = Arc::new(Schema::new(batch.schema().fields().clone()));
+        let file = std::fs::File::create(&table).unwrap();
+        ArrowWriter::try_new(file, schema, None).unwrap().close().unwrap();
+    }
+    let store = opened(&path);
+    assert_eq!((store.len(), store.hints().feature_names()), (0, vec!["dose".to_owned()]));
+    assert!(wellread_store::features::all(&*store).unwrap().is_none());
 }
 
 #[test]

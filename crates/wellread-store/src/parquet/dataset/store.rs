@@ -5,10 +5,9 @@ use super::super::file::{PositionalFile, guarded};
 use super::super::footer::{footer, is_own};
 use super::super::pages::{self, ColumnPages};
 use super::super::pages_ahead;
-use super::super::plain;
 use super::super::sums::have_sums;
 use super::bytes::{Buffers, ByteColumn};
-use super::image::Image;
+use super::image::{Chunk, Image};
 use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
 use super::tables::{Tables, without_id};
 use crate::ahead::Fetching;
@@ -176,6 +175,55 @@ impl DatasetStore {
         Ok(ids)
     }
 
+    /// Reads requests, row group by row group.
+    fn read_requests(
+        &self,
+        requests: &[Request],
+        scratch: &mut Scratch,
+        sink: &mut dyn PixelSink,
+    ) -> Result<()> {
+        let Kept { needed, rows, buffers } = scratch.context.get::<Kept>();
+        needed.clear();
+        for (i, request) in requests.iter().enumerate() {
+            self.check(request)?;
+            for chunk in self.tables.images[request.row].chunks.clone() {
+                let place = &self.tables.chunks[chunk];
+                if place.region().intersects(&request.region) {
+                    let row = self.row_of(place).map_err(|e| e.row(request.row))?;
+                    needed.push(Needed { group: place.group, row, chunk, request: i });
+                }
+            }
+        }
+        needed.sort_unstable_by_key(|n| (n.group, n.row, n.request));
+        let mut groups = needed.chunk_by(|a, b| a.group == b.group);
+        groups.try_for_each(|of_group| self.read_group(of_group, requests, rows, buffers, sink))
+    }
+
+    /// The row of a chunk in its row group. The id decides, as in the reference reader, not the index's row number.
+    fn row_of(&self, chunk: &Chunk) -> Result<usize> {
+        let ids = &self.group(chunk.group as usize)?.ids;
+        let from = ids.partition_point(|&(id, _)| id < chunk.id);
+        let mut found = ids[from..].iter().take_while(|&&(id, _)| id == chunk.id);
+        let &(_, row) = found.next().ok_or_else(|| {
+            let cause = format_args!(
+                "chunk {} is not in row group {}, where the index has it",
+                chunk.id, chunk.group
+            );
+            Error::new(self.file.path(), cause)
+                .hint("the files of the folder do not belong together; write the dataset again")
+        })?;
+        if found.next().is_some() {
+            let cause = format_args!(
+                "row group {} has several chunks of chunk_id {}, which cannot be told apart",
+                chunk.group, chunk.id
+            );
+            return Err(
+                Error::new(self.file.path(), cause).hint("write the dataset again with ids that differ")
+            );
+        }
+        Ok(row)
+    }
+
     /// Reads some chunks of one row group, in order of their rows.
     fn read_group(
         &self,
@@ -311,46 +359,7 @@ impl Store for DatasetStore {
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let Kept { needed, rows, buffers } = scratch.context.get::<Kept>();
-        needed.clear();
-        for (i, request) in requests.iter().enumerate() {
-            self.check(request)?;
-            for chunk in self.tables.images[request.row].chunks.clone() {
-                let place = &self.tables.chunks[chunk];
-                if place.region().intersects(&request.region) {
-                    let ids = &self.group(place.group as usize).map_err(|e| e.row(request.row))?.ids;
-                    // The id decides, as in the reference reader, not the index's row number.
-                    let from = ids.partition_point(|&(id, _)| id < place.id);
-                    let mut found = ids[from..].iter().take_while(|&&(id, _)| id == place.id);
-                    let &(_, row) = found.next().ok_or_else(|| {
-                        Error::new(
-                            self.file.path(),
-                            format_args!(
-                                "chunk {} is not in row group {}, where the index has it",
-                                place.id, place.group
-                            ),
-                        )
-                        .row(request.row)
-                        .hint("the files of the folder do not belong together; write the dataset again")
-                    })?;
-                    if found.next().is_some() {
-                        let cause = format_args!(
-                            "row group {} has several chunks of chunk_id {}, which cannot be told apart",
-                            place.group, place.id
-                        );
-                        return Err(Error::new(self.file.path(), cause)
-                            .row(request.row)
-                            .hint("write the dataset again with ids that differ"));
-                    }
-                    needed.push(Needed { group: place.group, row, chunk, request: i });
-                }
-            }
-        }
-        needed.sort_unstable_by_key(|n| (n.group, n.row, n.request));
-        let mut groups = needed.chunk_by(|a, b| a.group == b.group);
-        let outcome =
-            groups.try_for_each(|of_group| self.read_group(of_group, requests, rows, buffers, sink));
-        self.file.unless_written(outcome)
+        self.file.unless_written(self.read_requests(requests, scratch, sink))
     }
 }
 
@@ -370,11 +379,10 @@ impl FeatureTable for DatasetStore {
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        if names.is_empty() {
+        if names.is_empty() || self.tables.images.is_empty() {
             return Ok(None);
         }
-        let file = PositionalFile::open(&self.path.join(IMAGES))?;
-        plain::read_columns(&file, &footer(&file)?, names).map(Some)
+        self.tables.values(names).map(Some)
     }
 }
 

@@ -27,6 +27,9 @@ use wellread_image::{PixelType, Shape};
 /// Images and their chunks.
 #[derive(Debug)]
 pub(super) struct Tables {
+    /// The table of images, which stays open: one that takes its place has other values beside other images.
+    file: PositionalFile,
+    metadata: ArrowReaderMetadata,
     pub images: Vec<Image>,
     /// Columns of plain values beside the table of images' own.
     pub features: Vec<String>,
@@ -48,12 +51,14 @@ enum Need {
 /// Columns of a small table, whatever widths its writer chose.
 struct Columns<'a> {
     path: &'a Path,
+    file: PositionalFile,
+    metadata: ArrowReaderMetadata,
     batches: Vec<RecordBatch>,
 }
 
 impl<'a> Columns<'a> {
     /// Reads the columns called `names` that are there.
-    fn read(path: &'a Path, names: &[&str]) -> Result<(Self, ArrowReaderMetadata)> {
+    fn read(path: &'a Path, names: &[&str]) -> Result<Self> {
         let file = PositionalFile::open(path)?;
         let what = "cannot be read";
         let metadata = footer(&file)?;
@@ -72,7 +77,7 @@ impl<'a> Columns<'a> {
                 .collect::<std::result::Result<Vec<_>, _>>()
                 .map_err(Into::into)
         })?;
-        Ok((Self { path, batches }, metadata))
+        Ok(Self { path, file, metadata, batches })
     }
 
     fn missing(&self, name: &str) -> Error {
@@ -174,7 +179,8 @@ impl Tables {
     /// A table that is missing, unreadable or lacks a column; chunks of images that are not listed. An error of
     /// one image is kept with it.
     pub fn read(folder: &Path) -> Result<Self> {
-        let ImageTable { mut images, features, left_out, renamed } = read_images(&folder.join(IMAGES))?;
+        let ImageTable { file, metadata, mut images, features, left_out, renamed } =
+            read_images(&folder.join(IMAGES))?;
         let index = folder.join(INDEX);
         let mut chunks = if place::exists(&index) {
             read_locations(&index, &images, LocationTable::Index)?
@@ -195,7 +201,15 @@ impl Tables {
                 image.info = Err(why);
             }
         }
-        Ok(Self { images, features, left_out, renamed, chunks })
+        Ok(Self { file, metadata, images, features, left_out, renamed, chunks })
+    }
+
+    /// The values of columns beside the images.
+    ///
+    /// # Errors
+    /// A table that is corrupt, or that somebody has written to since it was opened.
+    pub fn values(&self, names: &[String]) -> Result<RecordBatch> {
+        self.file.unless_written(plain::read_columns(&self.file, &self.metadata, names))
     }
 }
 
@@ -210,6 +224,8 @@ pub(super) fn is_own(name: &str) -> bool {
 
 /// The content of `images.parquet`: images, and columns beside them, as in [`Tables`].
 struct ImageTable {
+    file: PositionalFile,
+    metadata: ArrowReaderMetadata,
     images: Vec<Image>,
     features: Vec<String>,
     left_out: Vec<LeftOut>,
@@ -222,8 +238,8 @@ fn read_images(path: &Path) -> Result<ImageTable> {
     let sizes = AXES.map(|axis| format!("size_{axis}"));
     names.extend(sizes.iter().map(String::as_str));
     names.extend(PHYSICAL);
-    let (table, metadata) = Columns::read(path, &names)?;
-    let (schema, renamed) = plain::named(&metadata);
+    let table = Columns::read(path, &names)?;
+    let (schema, renamed) = plain::named(&table.metadata);
     let features = plain_columns(&schema).filter(|name| !is_own(name)).map(str::to_owned).collect();
     let left_out = other_columns(&schema).filter(|column| !is_own(&column.name)).collect();
     let ids = table.shared_texts("image_id", Need::Required)?;
@@ -255,7 +271,8 @@ fn read_images(path: &Path) -> Result<ImageTable> {
             chunks: 0..0,
         })
         .collect();
-    Ok(ImageTable { images, features, left_out, renamed })
+    let Columns { file, metadata, .. } = table;
+    Ok(ImageTable { file, metadata, images, features, left_out, renamed })
 }
 
 fn info_of(dtype: &str, sizes: [Option<i64>; 5]) -> Result<RowInfo, String> {
@@ -288,7 +305,7 @@ fn read_locations(path: &Path, images: &[Image], from: LocationTable) -> Result<
     let mut names = vec!["image_id", "chunk_id", "row_group_id", "fragment_path"];
     names.extend(AXES);
     names.extend(sizes.iter().map(String::as_str));
-    let (table, metadata) = Columns::read(path, &names)?;
+    let table = Columns::read(path, &names)?;
     let of_image: HashMap<&str, u32> = images.iter().enumerate().map(|(i, m)| (&*m.id, i as u32)).collect();
     if of_image.len() < images.len() {
         return Err(Error::new(path, "two images have the same image_id, so chunks cannot be told apart")
@@ -297,7 +314,7 @@ fn read_locations(path: &Path, images: &[Image], from: LocationTable) -> Result<
     let image_ids = table.texts("image_id", Need::Required)?;
     let ids = table.integers("chunk_id")?;
     let groups: Vec<Option<i64>> = if from == LocationTable::Chunks {
-        let groups = metadata.metadata().row_groups().iter().enumerate();
+        let groups = table.metadata.metadata().row_groups().iter().enumerate();
         groups
             .flat_map(|(g, meta)| std::iter::repeat_n(Some(g as i64), meta.num_rows().max(0) as usize))
             .collect()

@@ -11,7 +11,7 @@
 //!
 //! | tune | row group | pixel pages | encoding of pixels | compression |
 //! |---|---|---|---|---|
-//! | `Random` | 8 MiB of pixels, at most 256 images | one image | `BYTE_STREAM_SPLIT` | zstd 3 |
+//! | `Random` | 8 MiB of pixels, at most 4,096 images | one image | `BYTE_STREAM_SPLIT` | zstd 3 |
 //! | `Scan` | 64 MiB of pixels | 1 MiB | `BYTE_STREAM_SPLIT` | zstd 3 |
 //! | `Size` | 128 MiB of pixels | 1 MiB | `BYTE_STREAM_SPLIT` | zstd 15 |
 //! | `Reference` | 1,048,576 rows or 256 MiB | 1 MiB | dictionary, then `PLAIN` | zstd 3 |
@@ -42,7 +42,7 @@ use std::collections::HashMap;
 use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
-use wellread_image::ome_arrow;
+use wellread_image::{PixelType, Shape, ome_arrow};
 
 /// Bytes of pixels that are collected before they become a record batch.
 const BATCH_BYTES: usize = 4 << 20;
@@ -126,6 +126,23 @@ impl ParquetWriter {
             Tune::Reference => (1 << 20, 256),
         };
         GroupLimit { rows, bytes: mib << 20 }
+    }
+
+    /// Refuses an image whose pixels are more than a page may have: no image lies in two. The library would say so when all of it
+    /// is encoded.
+    fn check_page(&self, shape: Shape) -> Result<()> {
+        let stored = if self.collector.list() == PixelType::F64 { 8 } else { 4 };
+        let fits = i32::try_from(shape.pixels().saturating_mul(stored)).is_ok();
+        // A dictionary may make few bytes of them.
+        if fits || self.options.tune == Tune::Reference {
+            return Ok(());
+        }
+        let cause = format_args!(
+            "an image of {shape} is too large for Parquet: its pixels are one page, which has 2 GiB at most"
+        );
+        Err(Error::new(self.staged.target(), cause)
+            .row(self.collector.rows())
+            .hint("choose a format that divides images, such as ome-zarr or tiff"))
     }
 
     /// The column of pixels and the level at which it is compressed stream by stream, if it is.
@@ -257,6 +274,7 @@ pub(super) fn codec(path: &Path, options: &WriteOptions) -> Result<Codec> {
 impl StoreWriter for ParquetWriter {
     fn write(&mut self, image: &ImageView<'_>) -> Result<()> {
         let bytes = self.collector.check(image)?;
+        self.check_page(image.shape)?;
         let limit = self.limit();
         if self.group_bytes > 0 && self.group_bytes + bytes > limit.bytes {
             self.flush(Ends::RowGroup)?;

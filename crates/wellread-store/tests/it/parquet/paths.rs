@@ -1,9 +1,14 @@
 //! The fast path and the general reader: the same bytes, whatever the file.
 
-use super::made::{Image, Layout, Settings, simple, to_bytes, write_file};
+use super::made::{
+    Image, Layout, Settings, image_column, piece_column, simple, structure, to_bytes, write_file,
+};
 use super::open;
+use arrow_array::{ArrayRef, RecordBatch};
+use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression as Codec, Encoding, GzipLevel, ZstdLevel};
 use proptest::prelude::*;
+use std::sync::Arc;
 use wellread_image::{PixelType, Region, Shape, clip_runs};
 use wellread_store::parquet::ParquetStore;
 use wellread_store::place::bytes_read;
@@ -135,13 +140,43 @@ proptest! {
         let narrow = |v: &f64| *v <= 255.0;
         let clamped = layout.dtype == PixelType::U16
             && !matches!(layout.list, PixelType::F32 | PixelType::F64)
-            && images.iter().flatten().all(|(_, values)| values.iter().all(narrow))
-            && images.chunks(settings.group_rows).all(|g| g.iter().any(Option::is_some));
+            && images.iter().flatten().all(|(_, values)| values.iter().all(narrow));
         let dtype = if clamped { PixelType::U8 } else { layout.dtype };
         compare(&store, &images, dtype);
         prop_assert!(!store.left_fast_path());
         compare(&open(&path).without_fast_path(), &images, dtype);
         compare(&open(&path).with_cache(1), &images, dtype);
+    }
+}
+
+/// A row group of null images has no pixels, nor has a list that is empty in all rows: others tell the largest one.
+#[test]
+fn eight_bits_are_told_by_the_lists_that_have_pixels() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let layout = simple(PixelType::U16, PixelType::U16);
+    let settings = Settings { group_rows: 2, ..Settings::default() };
+    let image = |pixel: f64| -> Image { Some((Shape::plane(4, 6), vec![pixel; 24])) };
+    for (largest, dtype) in [(255.0, PixelType::U8), (256.0, PixelType::U16)] {
+        let images = [None, None, image(7.0), None, image(largest)];
+        write_file(&path, &images, &layout, settings.properties());
+        compare(&open(&path), &images, dtype);
+        // Planes hold the pixels, beside chunks that are empty.
+        let images = [image(7.0), image(largest)];
+        let both = image_column(&images, &Layout { planes: true, ..layout.clone() });
+        let children = both.fields().iter().zip(both.columns()).map(|(field, child)| {
+            let is_empty = field.name() == "chunks";
+            let child =
+                if is_empty { piece_column(&[None, None], &layout, false) } else { Arc::clone(child) };
+            (field.name().as_str(), child)
+        });
+        let column: ArrayRef = Arc::new(structure(children.collect(), None));
+        let batch = RecordBatch::try_from_iter_with_nullable([("picture", column, true)]).unwrap();
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        compare(&open(&path), &images, dtype);
     }
 }
 

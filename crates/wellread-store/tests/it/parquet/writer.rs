@@ -2,7 +2,9 @@
 
 use super::made::to_bytes;
 use super::open;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use std::path::PathBuf;
+use std::sync::Arc;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
 use wellread_store::{Compression, ImageView, Store, Tune, WriteOptions, create, read_image};
 
@@ -137,6 +139,46 @@ fn what_cannot_be_written_is_refused_and_leaves_nothing() {
     empty.finish().unwrap();
     assert_eq!(open(&path).len(), 0);
     assert!(refused(&WriteOptions::default()).contains("already exists"));
+}
+
+/// Those of another set at the same places would stand beside the images of this one.
+#[test]
+fn names_and_columns_of_a_file_that_is_written_to_are_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = ["a.parquet", "b.parquet"].map(|name| dir.path().join(name));
+    for (path, dose) in paths.iter().zip([1i64, 2]) {
+        let doses: ArrayRef = Arc::new(Int64Array::from(vec![dose]));
+        let features = Some(RecordBatch::try_from_iter([("dose", doses)]).unwrap());
+        let options = WriteOptions { features, ..WriteOptions::default() };
+        let (shape, metadata) = (Shape::plane(2, 2), ImageMetadata::named(format!("image {dose}")));
+        let mut writer = create(path, "parquet", &options).unwrap();
+        let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &[1, 2, 3, 4] };
+        writer.write(&image).unwrap();
+        writer.finish().unwrap();
+    }
+    let store = open(&paths[0]);
+    std::fs::copy(&paths[1], &paths[0]).unwrap();
+    // Clocks of file systems may be coarse.
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(1);
+    std::fs::File::options().write(true).open(&paths[0]).unwrap().set_modified(later).unwrap();
+    let columns = wellread_store::features::all(&store).map(drop);
+    for error in [store.metadata(0).map(drop), columns].map(Result::unwrap_err) {
+        assert!(error.to_string().contains("was written to after it was opened"), "{error}");
+    }
+}
+
+/// The library told it when all of the image was encoded, and not which one it is.
+#[test]
+fn an_image_that_no_page_holds_is_refused_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let metadata = ImageMetadata::named("x");
+    let shape = Shape::plane(1 << 15, 1 << 14);
+    // Memory that nobody touches.
+    let pixels = vec![0; shape.pixels()];
+    let mut writer = create(dir.path().join("a.parquet"), "parquet", &WriteOptions::default()).unwrap();
+    let image = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
+    let error = writer.write(&image).unwrap_err();
+    assert!(error.row_index() == Some(0) && error.to_string().contains("2 GiB at most"), "{error}");
 }
 
 /// A file that cannot grow, as on a full disk, is an error, and leaves nothing behind. The limit on file sizes
