@@ -266,10 +266,8 @@ impl OfOneProcess {
         for row in 0..8 {
             let names = if row % 2 == 0 { ["DNA", "ER"] } else { ["ER", "DNA"] };
             let of = |name: &str| Channel { id: name.into(), name: name.into(), ..Channel::default() };
-            let metadata = ImageMetadata {
-                channels: names.map(of).into(),
-                ..ImageMetadata::named(format!("{row}"))
-            };
+            let metadata =
+                ImageMetadata { channels: names.map(of).into(), ..ImageMetadata::named(format!("{row}")) };
             let pixels: Vec<u8> = names.iter().flat_map(|name| [u8::from(*name == "DNA") * 7; 16]).collect();
             inner.push_with(metadata, Shape([1, 2, 1, 4, 4]), PixelType::U8, pixels).unwrap();
         }
