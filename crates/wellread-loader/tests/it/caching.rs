@@ -3,7 +3,7 @@
 use crate::support::{Fault, TestStore, bits, images};
 use std::sync::atomic::Ordering;
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{Cache, Loader};
+use wellread_loader::{Cache, CacheReport, Dataset, Loader};
 
 #[test]
 fn cached_images_are_read_once() {
@@ -59,6 +59,22 @@ fn the_limit_holds_and_the_rest_is_read_each_time() {
             let reads = if (workers, epoch) == (0, 0) { 10 } else { 6 };
             assert_eq!((a.1, b.1), (10, reads), "workers {workers}, epoch {epoch}");
         }
+    }
+}
+
+/// A forked process must not use the cache of its parent, whose threads may have its locks.
+#[test]
+fn a_store_that_was_given_has_an_empty_cache_when_it_is_opened_anew() {
+    let plain = Dataset::from_store(Box::new(images(3, Shape::plane(4, 4), PixelType::U8)));
+    for cache in [Cache::Lru { limit: usize::MAX }, Cache::MEMORY] {
+        let cached = plain.clone().with_cache(&cache).unwrap();
+        assert_eq!(cached.read(1).unwrap(), plain.read(1).unwrap());
+        let anew = cached.reopened().unwrap();
+        for set in [&anew, &anew.reopened().unwrap()] {
+            assert_eq!(set.cache_report(), CacheReport::default(), "{cache}");
+        }
+        assert_eq!(anew.read(1).unwrap(), plain.read(1).unwrap());
+        assert_eq!((anew.cache_report().images, cached.cache_report().images), (1, 1), "{cache}");
     }
 }
 
