@@ -46,6 +46,7 @@ fn the_limit_holds_and_the_rest_is_read_each_time() {
     let loader = |dataset, workers| {
         Loader::builder(dataset).batch_size(3).shuffle(5).workers(workers).build().unwrap()
     };
+    let mut misses = 0;
     for workers in [0, 2] {
         for epoch in 0..3 {
             let [a, b] = [&plain, &cached].map(|dataset| {
@@ -58,6 +59,33 @@ fn the_limit_holds_and_the_rest_is_read_each_time() {
             assert_eq!(a.0, b.0);
             let reads = if (workers, epoch) == (0, 0) { 10 } else { 6 };
             assert_eq!((a.1, b.1), (10, reads), "workers {workers}, epoch {epoch}");
+            misses += reads as u64;
+            assert_eq!(cached.cache_report().misses, misses);
+        }
+    }
+}
+
+/// Channels that are no neighbours are asked for one by one.
+#[test]
+fn what_there_is_no_room_for_is_no_hit() {
+    let shape = Shape([1, 3, 1, 4, 4]);
+    let each = shape.pixels();
+    let chunks = |limit| Cache::Chunked { rows: 4, limit };
+    for (cache, counts) in [
+        (Cache::Memory { limit: 1 }, [(0, 10), (0, 20)]),
+        (Cache::Memory { limit: 4 * each }, [(4, 10), (12, 16)]),
+        (Cache::MEMORY, [(10, 10), (30, 10)]),
+        (chunks(1), [(0, 10), (0, 20)]),
+        (chunks(usize::MAX), [(10, 10), (30, 10)]),
+    ] {
+        let store = images(10, shape, PixelType::U8);
+        let cached = Dataset::from_store(Box::new(store)).with_cache(&cache).unwrap();
+        // A read of all rows.
+        let loader = Loader::builder(&cached).batch_size(10).channels([2, 0]).build().unwrap();
+        for expected in counts {
+            assert_eq!(loader.iter().filter(Result::is_ok).count(), 1);
+            let report = cached.cache_report();
+            assert_eq!((report.hits, report.misses), expected, "{cache}");
         }
     }
 }
