@@ -119,6 +119,29 @@ fn failures_are_not_cached() {
     }
 }
 
+/// What would be missing would be another image's, whose memory is used again.
+#[test]
+fn images_of_which_pixels_are_missing_are_not_kept() {
+    let shape = Shape::plane(4, 4);
+    for cache in
+        [Cache::MEMORY, Cache::Lru { limit: shape.pixels() }, Cache::Chunked { rows: 2, limit: 1000 }]
+    {
+        let mut store = TestStore::new(images(4, shape, PixelType::U8));
+        store.faults = vec![(1, Fault::Short), (3, Fault::WrongType)];
+        let dataset = store.dataset().with_cache(&cache).unwrap();
+        let loader = Loader::builder(&dataset).batch_size(1).build().unwrap();
+        for _ in 0..2 {
+            let got: Vec<_> = loader.iter().collect();
+            assert!(got[0].is_ok() && got[2].is_ok(), "{cache}");
+            for (row, says) in [(1, "4 pixels too few"), (3, "16 bytes of int8")] {
+                let error = got[row].as_ref().unwrap_err();
+                assert_eq!(error.row_index(), Some(row), "{cache}");
+                assert!(error.to_string().contains(says), "{cache}: {error}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_panic_of_a_reader_takes_no_room_for_good() {
     let shape = Shape::plane(4, 4);
