@@ -66,7 +66,7 @@ impl InFlightReads {
         Claim { in_flight: self, rows }
     }
 
-    /// Waits for those who read these rows now, unless nobody needs this thread's result any more ([`place::stop`]): others may
+    /// Waits for those who read these rows now, unless nobody needs this thread's result any more ([`place::stop`]). They may
     /// wait for a network that this one has given up.
     pub fn wait(&self, rows: &[(usize, usize)]) {
         let mut taken = self.lock();
