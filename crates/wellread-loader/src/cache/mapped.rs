@@ -161,16 +161,19 @@ impl Mapped {
         Some((pixels, check, behind))
     }
 
+    /// The bytes that are taken with an image of so many more and its check; `None` where there is no room.
+    fn end_of(&self, taken: u64, bytes: u64) -> Option<u64> {
+        let checked = taken
+            .checked_add(bytes)?
+            .checked_next_multiple_of(CHECKSUM_BYTES)?
+            .checked_add(CHECKSUM_BYTES)?;
+        let end = checked.checked_next_multiple_of(ALIGNMENT)?;
+        (end <= self.limit).then_some(end)
+    }
+
     /// Takes room for `bytes` in the file.
     fn take(&self, bytes: u64) -> Option<u64> {
-        let next = |taken: u64| {
-            let checked = taken
-                .checked_add(bytes)?
-                .checked_next_multiple_of(CHECKSUM_BYTES)?
-                .checked_add(CHECKSUM_BYTES)?;
-            let end = checked.checked_next_multiple_of(ALIGNMENT)?;
-            (end <= self.limit).then_some(end)
-        };
+        let next = |taken: u64| self.end_of(taken, bytes);
         let at = self.number(USED_BYTES_OFFSET).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
         // After the counter is gone, the place could be one that others have taken.
         at.filter(|_| self.has_its_length())
@@ -231,8 +234,7 @@ impl CacheBackend for Mapped {
 
     fn reserve(&self, bytes: usize) -> bool {
         let taken = self.number(USED_BYTES_OFFSET).load(Ordering::Relaxed);
-        !self.full.load(Ordering::Relaxed)
-            && taken.checked_add(bytes as u64).is_some_and(|end| end <= self.limit)
+        !self.full.load(Ordering::Relaxed) && self.end_of(taken, bytes as u64).is_some()
     }
 
     fn release(&self, _: usize) {}
@@ -287,4 +289,23 @@ fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
 #[cfg(not(unix))]
 fn write_at(_: &File, _: &[u8], _: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// An image that is read for it and not kept would be read again.
+    #[test]
+    fn room_for_an_image_is_room_for_its_check_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pixels");
+        make(&path, 2).unwrap();
+        let mapped = Mapped::open_file(&path, 2, 128).unwrap();
+        assert!(mapped.reserve(120) && !mapped.reserve(128));
+        mapped.insert(0, vec![7; 56]);
+        assert!(mapped.contains(0) && mapped.reserve(56) && !mapped.reserve(57));
+        mapped.insert(1, vec![8; 56]);
+        assert_eq!((mapped.contains(1), mapped.size()), (true, (128, 2)));
+    }
 }
