@@ -28,7 +28,12 @@ class Core:
         self.lending: _device.Lending | None = None if loader._lender is None else loader._lender.begin(native)
         # The state that it goes on from.
         self.since = state
-        self.native: Any = native.run() if state is None else native.resume(state, *(turn or (0, 1)))
+        try:
+            self.native: Any = native.run() if state is None else native.resume(state, *(turn or (0, 1)))
+        except BaseException:  # A state that is refused, say: nobody closes an iteration that has not begun.
+            if self.lending is not None:
+                self.lending.end()
+            raise
         # One of several processes has its last batch before the epoch is over.
         self._ends_with_its_batches = turn is None
         # Told once it is closed, which one of the threads that share it does: whichever takes the token.

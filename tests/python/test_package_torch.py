@@ -216,6 +216,10 @@ def test_memory_that_is_lent_is_taken_for_batches_of_its_size_alone(parquet):
         for _ in loader:
             pass
     assert not lender._lent
+    state = small.state_dict()
+    with pytest.raises(ValueError, match="seed"):
+        small.load_state_dict(state | {"seed": state["seed"] + 1})
+    assert not lender._lent
 
 
 def test_pinned_memory_says_what_is_missing(parquet):

@@ -181,34 +181,34 @@ impl CompiledTransform {
         self.channels.iter().map(of).collect()
     }
 
-    /// Whether the channels of a row stand elsewhere than in the first image.
+    /// Whether the channels of a row of this set stand elsewhere than in the first image.
     ///
     /// # Errors
     /// Channels go by name, and the row lacks one of them.
-    pub(crate) fn is_moved(&self, row: usize) -> Result<bool> {
-        self.row_channels.as_ref().map_or(Ok(false), |channels| channels.is_moved(row))
+    pub(crate) fn is_moved(&self, set: &Dataset, row: usize) -> Result<bool> {
+        self.row_channels.as_ref().map_or(Ok(false), |channels| channels.is_moved(set, row))
     }
 
-    /// The stored channel of each output channel of a row.
+    /// The stored channel of each output channel of a row of this set.
     ///
     /// # Errors
     /// As [`Self::is_moved`].
-    pub(crate) fn channels_of(&self, row: usize, is_moved: bool) -> Result<Cow<'_, [usize]>> {
+    pub(crate) fn channels_of(&self, set: &Dataset, row: usize, is_moved: bool) -> Result<Cow<'_, [usize]>> {
         match self.row_channels.as_ref().filter(|_| is_moved) {
-            Some(channels) => Ok(Cow::Owned(channels.find(row)?)),
+            Some(channels) => Ok(Cow::Owned(channels.find(set, row)?)),
             None => Ok(Cow::Borrowed(self.channels.as_slice())),
         }
     }
 
-    /// The runs of channels of a row.
+    /// The runs of channels of a row of this set.
     ///
     /// # Errors
     /// As [`Self::is_moved`].
-    pub(crate) fn runs_of(&self, row: usize, is_moved: bool) -> Result<Cow<'_, [ChannelRun]>> {
+    pub(crate) fn runs_of(&self, set: &Dataset, row: usize, is_moved: bool) -> Result<Cow<'_, [ChannelRun]>> {
         if !is_moved {
             return Ok(Cow::Borrowed(self.runs.as_slice()));
         }
-        let channels = self.channels_of(row, is_moved)?;
+        let channels = self.channels_of(set, row, is_moved)?;
         Ok(Cow::Owned(runs_of(&channels)))
     }
 

@@ -246,7 +246,8 @@ impl Batches {
     /// Whether so much failed that it is no matter of single rows.
     fn nothing_is_readable(&self) -> bool {
         let nothing = self.next == self.shared.batches && self.shared.steps.first == 0 && !self.delivered;
-        self.consecutive_failed >= MAX_CONSECUTIVE_FAILED || nothing
+        self.consecutive_failed >= MAX_CONSECUTIVE_FAILED
+            || nothing && !self.shared.can_read_for_other_turns()
     }
 }
 

@@ -86,7 +86,7 @@ impl RowChannels {
         let mut rows: Vec<(u64, usize)> = joint.map(|(hints, row)| (hints.position(), row)).collect();
         rows.sort_unstable();
         for (_, row) in rows {
-            if self.is_moved(row).is_err_and(|error| error.may_pass()) {
+            if self.is_moved(&self.dataset, row).is_err_and(|error| error.may_pass()) {
                 return;
             }
         }
@@ -97,19 +97,20 @@ impl RowChannels {
         self.dataset.is_same(dataset)
     }
 
-    /// Whether the channels of a row stand elsewhere than in the first image.
+    /// Whether the channels of a row stand elsewhere than in the first image. `set` has the same rows; in a forked process it
+    /// was opened anew.
     ///
     /// # Errors
     /// No such row; one without a channel of each name. Channels that may not stand elsewhere and do.
-    pub(crate) fn is_moved(&self, row: usize) -> Result<bool> {
+    pub(crate) fn is_moved(&self, set: &Dataset, row: usize) -> Result<bool> {
         let known = self.known.get(row);
         match known.map_or(UNKNOWN, |known| known.load(Ordering::Relaxed)) {
             SAME => Ok(false),
             MOVED => Ok(true),
             _ => {
                 let is_moved = match self.fixed {
-                    None => self.find(row)? != self.channels,
-                    Some(why) => self.check_fixed(row, why).map(|()| false)?,
+                    None => self.find(set, row)? != self.channels,
+                    Some(why) => self.check_fixed(set, row, why).map(|()| false)?,
                 };
                 if let Some(known) = known {
                     known.store(if is_moved { MOVED } else { SAME }, Ordering::Relaxed);
@@ -119,25 +120,25 @@ impl RowChannels {
         }
     }
 
-    /// The numbers of the channels in a row.
+    /// The numbers of the channels in a row of `set`, which is as [`Self::is_moved`] takes it.
     ///
     /// # Errors
     /// No such row; one without a channel of each name.
-    pub(crate) fn find(&self, row: usize) -> Result<Vec<usize>> {
-        let there = names_of(&self.dataset, row)?;
+    pub(crate) fn find(&self, set: &Dataset, row: usize) -> Result<Vec<usize>> {
+        let there = names_of(set, row)?;
         let number = |name: &String| {
             let mut of_name = there.iter().enumerate().filter(|(_, other)| *other == name);
             match (of_name.next(), of_name.next()) {
                 (Some((number, _)), None) => Ok(number),
-                (found, _) => Err(self.refusal(row, name, found.is_some(), &there)),
+                (found, _) => Err(refusal(set, row, name, found.is_some(), &there)),
             }
         };
         self.names.iter().map(number).collect()
     }
 
     /// Checks that the channels of a row are called as those of the first image at the same numbers.
-    fn check_fixed(&self, row: usize, why: &str) -> Result<()> {
-        let there = names_of(&self.dataset, row)?;
+    fn check_fixed(&self, set: &Dataset, row: usize, why: &str) -> Result<()> {
+        let there = names_of(set, row)?;
         let is_same = |(&channel, name): (&usize, &String)| {
             there.get(channel).map_or(name.is_empty(), |other| other == name)
         };
@@ -148,28 +149,29 @@ impl RowChannels {
         let cause = format_args!(
             "the channels are {there:?}, and channels {numbers:?} of the first image are {names:?}; {why}"
         );
-        Err(Error::new(self.dataset.store().path(), cause).row(row).choice().hint(format_args!(
+        Err(Error::new(set.store().path(), cause).row(row).choice().hint(format_args!(
             "give each channel a name of its own and write {{channel}} into the path, or load these rows by a loader of \
              their own ({})",
             option("rows")
         )))
     }
+}
 
-    fn refusal(&self, row: usize, name: &str, is_twice: bool, there: &[String]) -> Error {
-        let store = self.dataset.store();
-        let parts = store.hints().set_parts();
-        let part = parts.iter().find(|part| part.contains(row));
-        let of = part.map_or_else(String::new, |part| format!(" of {}", part.name));
-        let has = if is_twice { "two channels" } else { "no channel" };
-        Error::new(store.path(), format_args!("the image{of} has {has} {name:?}: its channels are {there:?}"))
-            .row(row)
-            .choice()
-            .hint(format_args!(
-                "take channels that all images have, load these rows by a loader of their own ({}), or give numbers of channels. \
-                 Statistics and illumination by the names of channels need them, too",
-                option("rows")
-            ))
-    }
+/// The error of a row that has no channel of a name, or two.
+fn refusal(set: &Dataset, row: usize, name: &str, is_twice: bool, there: &[String]) -> Error {
+    let store = set.store();
+    let parts = store.hints().set_parts();
+    let part = parts.iter().find(|part| part.contains(row));
+    let of = part.map_or_else(String::new, |part| format!(" of {}", part.name));
+    let has = if is_twice { "two channels" } else { "no channel" };
+    Error::new(store.path(), format_args!("the image{of} has {has} {name:?}: its channels are {there:?}"))
+        .row(row)
+        .choice()
+        .hint(format_args!(
+            "take channels that all images have, load these rows by a loader of their own ({}), or give numbers of channels. \
+             Statistics and illumination by the names of channels need them, too",
+            option("rows")
+        ))
 }
 
 fn names_of(dataset: &Dataset, row: usize) -> Result<Vec<String>> {

@@ -13,7 +13,7 @@ use crate::simd::Level;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use wellread_image::Region;
+use wellread_image::{PixelType, Region};
 use wellread_store::{Block, Error, PixelSink, Request, Result, RowInfo};
 use wellread_trace::{Kind, span};
 
@@ -60,6 +60,28 @@ pub(crate) struct Target {
     pub(crate) missing: usize,
 }
 
+/// The hint where a reader breaks its promise.
+const DEFECT: &str = "this is a defect of the format's reader, or the file is corrupt";
+
+/// The error of a reader that has delivered too few pixels of a row.
+pub(crate) fn too_few(path: &Path, row: usize, missing: usize) -> Error {
+    Error::new(path, format_args!("the reader delivered {missing} pixels too few")).row(row).hint(DEFECT)
+}
+
+/// Checks that a block of a row has as many bytes as its pixels of this type have.
+///
+/// # Errors
+/// Another type, more or fewer bytes.
+pub(crate) fn check_block(path: &Path, row: usize, dtype: PixelType, block: &Block<'_>) -> Result<()> {
+    let (bytes, pixels) = (block.data.len(), block.region.pixels());
+    if block.dtype == dtype && bytes == pixels * dtype.size() {
+        return Ok(());
+    }
+    let of = block.dtype;
+    let cause = format_args!("the reader delivered {bytes} bytes of {of} for {pixels} pixels of {dtype}");
+    Err(Error::new(path, cause).row(row).hint(DEFECT))
+}
+
 /// A part of a block.
 struct Part {
     /// Where it lies in the row that was asked for.
@@ -93,12 +115,7 @@ impl FusedSink<'_, '_> {
     pub(crate) fn check_complete(&self) -> Result<()> {
         let Some(i) = self.targets.iter().position(|target| target.missing > 0) else { return Ok(()) };
         let request = self.serves.iter().position(|served| served.contains(&i)).unwrap_or(0);
-        Err(Error::new(
-            self.path,
-            format_args!("the reader delivered {} pixels too few", self.targets[i].missing),
-        )
-        .row(self.requests[request].row)
-        .hint("this is a defect of the format's reader, or the file is corrupt"))
+        Err(too_few(self.path, self.requests[request].row, self.targets[i].missing))
     }
 
     /// The targets that a request serves, once the block is known to be one for them.
@@ -108,20 +125,7 @@ impl FusedSink<'_, '_> {
             return Err(Error::new(self.path, "reading was cancelled").row(row));
         }
         let served = self.serves[request].clone();
-        let dtype = self.targets[served.start].info.dtype;
-        if block.dtype != dtype || block.data.len() != block.region.pixels() * block.dtype.size() {
-            return Err(Error::new(
-                self.path,
-                format_args!(
-                    "the reader delivered {} bytes of {} for {} pixels of {dtype}",
-                    block.data.len(),
-                    block.dtype,
-                    block.region.pixels(),
-                ),
-            )
-            .row(row)
-            .hint("this is a defect of the format's reader, or the file is corrupt"));
-        }
+        check_block(self.path, row, self.targets[served.start].info.dtype, block)?;
         Ok(served)
     }
 

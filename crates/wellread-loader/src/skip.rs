@@ -18,7 +18,8 @@ pub enum OnError {
     /// An illumination field that cannot be read is no fault of an image: its error comes out.
     ///
     /// A store that is gone altogether ends the iteration, and its last error comes out. That is after 1,000
-    /// images in a row that cannot be read, or an epoch without a single one that can.
+    /// images in a row that cannot be read, or an epoch without a single one that can. A process that takes turns with others
+    /// and has none tries some of theirs.
     Skip,
 }
 

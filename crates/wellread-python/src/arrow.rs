@@ -133,7 +133,7 @@ impl Iterator for Rows {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.batches.next_batch(self.dataset.store());
+        let next = self.batches.next_caught(self.dataset.store());
         next.map_err(|error| ArrowError::ExternalError(Box::new(error))).transpose()
     }
 }

@@ -4,8 +4,12 @@ use super::memory_use::{Bytes, MemoryUse};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 use wellread_store::{Error, Result};
 use wellread_trace::{Kind, span};
+
+/// How often a thread that waits looks whether it is to stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The memory that threads may use for reading, while they read.
 pub(crate) struct WorkingMemory {
@@ -64,7 +68,9 @@ impl WorkingMemory {
                 if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                     return Err(Error::new(path, "reading was cancelled"));
                 }
-                free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+                // Another iteration, which goes on, may have the memory.
+                let waited = self.freed.wait_timeout(free, POLL_INTERVAL);
+                (free, _) = waited.unwrap_or_else(PoisonError::into_inner);
             }
         }
         *free -= bytes;
@@ -83,7 +89,7 @@ impl Drop for ExtraMemory<'_> {
 mod tests {
     use super::*;
     use crate::recorded::is_seen;
-    use std::time::Duration;
+    use std::time::Instant;
 
     #[test]
     fn a_wait_for_memory_is_seen() {
@@ -104,5 +110,28 @@ mod tests {
         let for_targets = |need| working.take(Path::new("set"), None, need, true).unwrap().is_some();
         assert_eq!((for_targets(5), for_targets(6)), (false, true));
         assert!(take(111).unwrap_err().to_string().contains("memory"));
+    }
+
+    #[test]
+    fn who_is_to_stop_waits_for_no_memory() {
+        let working =
+            WorkingMemory { shares: [10, 5], extra: 100, free: Mutex::new(100), freed: Condvar::new() };
+        let held = working.take(Path::new("set"), None, 110, false).unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let take = || working.take(Path::new("set"), Some(&stop), 60, false).map(drop);
+            let waiting = scope.spawn(take);
+            // Time to begin to wait.
+            std::thread::sleep(Duration::from_millis(20));
+            stop.store(true, Ordering::Relaxed);
+            let begun = Instant::now();
+            while !waiting.is_finished() && begun.elapsed() < Duration::from_mins(5) {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let has_ended = waiting.is_finished();
+            drop(held);
+            assert!(has_ended, "it waits for the other");
+            assert!(waiting.join().unwrap().unwrap_err().to_string().contains("cancelled"));
+        });
     }
 }

@@ -8,9 +8,14 @@
 //! A thread that waits has read its own claims by then, and so no thread waits for one that waits.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use wellread_store::process;
+use std::time::Duration;
+use wellread_store::{place, process};
 use wellread_trace::{Kind, span};
+
+/// How often a thread that waits looks whether it is to stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The rows that threads are reading.
 pub(super) struct InFlightReads {
@@ -61,16 +66,20 @@ impl InFlightReads {
         Claim { in_flight: self, rows }
     }
 
-    /// Waits for those who read these rows now.
+    /// Waits for those who read these rows now, unless nobody needs this thread's result any more ([`place::stop`]). They may
+    /// wait for a network that this one has given up.
     pub fn wait(&self, rows: &[(usize, usize)]) {
         let mut taken = self.lock();
         if !rows.iter().any(|(row, _)| taken.contains(row)) {
             return;
         }
         let _wait = span(Kind::WaitImage);
+        let stop = place::stop();
+        let is_stopped = || stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         for (row, _) in rows {
-            while taken.contains(row) {
-                taken = self.released.wait(taken).unwrap_or_else(PoisonError::into_inner);
+            while taken.contains(row) && !is_stopped() {
+                let waited = self.released.wait_timeout(taken, POLL_INTERVAL);
+                (taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
             }
         }
     }
@@ -101,8 +110,9 @@ impl Drop for Claim<'_> {
 mod tests {
     use super::*;
     use crate::recorded::is_seen;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::Duration;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Instant;
 
     #[test]
     fn rows_are_claimed_once_and_waited_for() {
@@ -127,6 +137,24 @@ mod tests {
             assert!(waiting.join().unwrap());
         });
         assert_eq!(in_flight.claim(&of(&[3, 5, 8]), 30).rows(), [3, 5, 8]);
+    }
+
+    #[test]
+    fn who_is_to_stop_waits_for_nobody() {
+        let (in_flight, rows) = (InFlightReads::default(), [(5, 10), (6, 10)]);
+        let claim = in_flight.claim(&rows, 20);
+        let stop = Arc::new(AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| place::until(&stop, || in_flight.wait(&rows)));
+            stop.store(true, Ordering::Relaxed);
+            let begun = Instant::now();
+            while !waiting.is_finished() && begun.elapsed() < Duration::from_mins(5) {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let has_ended = waiting.is_finished();
+            drop(claim);
+            assert!(has_ended, "it waits for the other");
+        });
     }
 
     #[test]

@@ -18,21 +18,16 @@
 //! image was read, which costs nothing beside. A read that may have had some of the zeros is an error.
 
 use super::CacheBackend;
+use super::file::{ENTRIES_OFFSET, ENTRY_BYTES, data_offset, default_folder, make, opened, remove_others};
 use super::fingerprint::Fingerprint;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use wellread_store::mapping::{self, Mapping};
-use wellread_store::staged::{Leftover, leftovers_of};
 use wellread_store::{Error, Result, Store};
 
-const MAGIC: &[u8; 16] = b"wellread pixels\x02";
-const ROWS_OFFSET: usize = 16;
 const USED_BYTES_OFFSET: usize = 24;
-const ENTRIES_OFFSET: usize = 64;
-const ENTRY_BYTES: usize = 24;
-const PAGE: usize = 4096;
 const ALIGNMENT: u64 = 64;
 /// Bytes of a check.
 const CHECKSUM_BYTES: u64 = 8;
@@ -87,7 +82,7 @@ impl Mapped {
         if let Some(mapped) = Self::open_file(&path, rows, limit) {
             return Ok(mapped);
         }
-        remove_others(&folder, &place);
+        remove_others(&folder, &place, &path);
         make(&path, rows).map_err(|e| {
             Error::io(&path, "cannot make the cache file", &e).hint("use the cache `memory` instead")
         })?;
@@ -98,14 +93,8 @@ impl Mapped {
 
     /// `None` where the file is not there or not what it should be.
     fn open_file(path: &Path, rows: usize, limit: usize) -> Option<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
+        let file = opened(path, rows)?;
         let data_offset = data_offset(rows);
-        let mut head = [0; ENTRIES_OFFSET];
-        (&file).read_exact(&mut head).ok()?;
-        let stored = u64::from_ne_bytes(head[ROWS_OFFSET..ROWS_OFFSET + 8].try_into().ok()?);
-        if &head[..16] != MAGIC || stored != rows as u64 || file.metadata().ok()?.len() < data_offset {
-            return None;
-        }
         let index = Mapping::shared(&file, usize::try_from(data_offset).ok()?).ok()?;
         // It is longer than the file: bytes behind its end are not touched before they were written.
         let data = Mapping::part(&file, data_offset, limit.max(1)).ok()?;
@@ -172,16 +161,19 @@ impl Mapped {
         Some((pixels, check, behind))
     }
 
+    /// The bytes that are taken with an image of so many more and its check; `None` where there is no room.
+    fn end_of(&self, taken: u64, bytes: u64) -> Option<u64> {
+        let checked = taken
+            .checked_add(bytes)?
+            .checked_next_multiple_of(CHECKSUM_BYTES)?
+            .checked_add(CHECKSUM_BYTES)?;
+        let end = checked.checked_next_multiple_of(ALIGNMENT)?;
+        (end <= self.limit).then_some(end)
+    }
+
     /// Takes room for `bytes` in the file.
     fn take(&self, bytes: u64) -> Option<u64> {
-        let next = |taken: u64| {
-            let checked = taken
-                .checked_add(bytes)?
-                .checked_next_multiple_of(CHECKSUM_BYTES)?
-                .checked_add(CHECKSUM_BYTES)?;
-            let end = checked.checked_next_multiple_of(ALIGNMENT)?;
-            (end <= self.limit).then_some(end)
-        };
+        let next = |taken: u64| self.end_of(taken, bytes);
         let at = self.number(USED_BYTES_OFFSET).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
         // After the counter is gone, the place could be one that others have taken.
         at.filter(|_| self.has_its_length())
@@ -242,8 +234,7 @@ impl CacheBackend for Mapped {
 
     fn reserve(&self, bytes: usize) -> bool {
         let taken = self.number(USED_BYTES_OFFSET).load(Ordering::Relaxed);
-        !self.full.load(Ordering::Relaxed)
-            && taken.checked_add(bytes as u64).is_some_and(|end| end <= self.limit)
+        !self.full.load(Ordering::Relaxed) && self.end_of(taken, bytes as u64).is_some()
     }
 
     fn release(&self, _: usize) {}
@@ -290,75 +281,6 @@ fn checksum_of(pixels: &[u8]) -> u64 {
     (0xa5 << 56 | u64::from(crc32c::crc32c(pixels))).to_le()
 }
 
-/// Where data begin.
-fn data_offset(rows: usize) -> u64 {
-    (ENTRIES_OFFSET + rows * ENTRY_BYTES).next_multiple_of(PAGE) as u64
-}
-
-/// Where a cache file is while it is made.
-fn beside(path: &Path) -> PathBuf {
-    path.with_extension(format!("{}.new", std::process::id()))
-}
-
-/// Makes an empty cache file beside and puts it in place, unless another process was first.
-fn make(path: &Path, rows: usize) -> io::Result<()> {
-    let beside = beside(path);
-    let write = || {
-        let mut file = File::create(&beside)?;
-        let mut head = [0; ENTRIES_OFFSET];
-        head[..16].copy_from_slice(MAGIC);
-        head[ROWS_OFFSET..ROWS_OFFSET + 8].copy_from_slice(&(rows as u64).to_ne_bytes());
-        file.write_all(&head)?;
-        // Written, not only declared: a map of blocks that do not exist yet is a signal on a full disk.
-        let zeros = data_offset(rows) - ENTRIES_OFFSET as u64;
-        io::copy(&mut io::Read::take(io::repeat(0), zeros), &mut file)?;
-        if path.exists() {
-            std::fs::remove_file(path)?;
-        }
-        match std::fs::hard_link(&beside, path) {
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => std::fs::rename(&beside, path),
-            _ => Ok(()),
-        }
-    };
-    let result = write();
-    let _ = std::fs::remove_file(&beside);
-    result
-}
-
-/// Removes cache files of the set at `place`.
-fn remove_others(folder: &Path, place: &str) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.strip_prefix(place).is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".pixels")) {
-            let _ = std::fs::remove_file(entry.path());
-        }
-    }
-}
-
-/// Cache files that killed processes left half-written, in `folder` or in the user's cache folder; those only that nobody has written to
-/// for an hour.
-pub fn leftovers(folder: Option<&Path>) -> Vec<Leftover> {
-    let folder = folder.map(Path::to_owned).or_else(default_folder);
-    folder.map_or_else(Vec::new, |folder| leftovers_of(&folder, writer_process))
-}
-
-/// The process in the name of a half-written cache file, which [`make`] gives it: `PLACE-STATE.PROCESS.new`.
-fn writer_process(name: &str) -> Option<&str> {
-    let (cache, process) = name.strip_suffix(".new")?.rsplit_once('.')?;
-    let (place, state) = cache.split_once('-')?;
-    let is_hash = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
-    (is_hash(place) && is_hash(state)).then_some(process)
-}
-
-/// `$XDG_CACHE_HOME/wellread/pixels`, or `~/.cache/…`.
-fn default_folder() -> Option<PathBuf> {
-    let of = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let cache = of("XDG_CACHE_HOME").or_else(|| of("HOME").map(|home| home.join(".cache")));
-    cache.map(|cache| cache.join("wellread/pixels"))
-}
-
 #[cfg(unix)]
 fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
@@ -369,32 +291,21 @@ fn write_at(_: &File, _: &[u8], _: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
+    /// An image that is read for it and not kept would be read again.
     #[test]
-    fn half_written_cache_files_tell_their_process() {
+    fn room_for_an_image_is_room_for_its_check_as_well() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("0f3a-77b1.pixels");
-        let beside = beside(&path);
-        let own = std::process::id().to_string();
-        assert_eq!(writer_process(beside.file_name().unwrap().to_str().unwrap()), Some(own.as_str()));
-        for name in ["0f3a-77b1.pixels", "0f3a-77b1.new", "notes-2.12.new", "0f3a.12.new"] {
-            assert_eq!(writer_process(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    #[cfg(all(target_os = "linux", not(feature = "portable")))]
-    fn half_written_cache_files_of_killed_processes_are_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("0f3a-77b1.4294967294.new");
-        std::fs::write(&path, [0; 7]).unwrap();
-        assert!(leftovers(Some(folder.path())).is_empty(), "somebody may be writing to it");
-        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
-        File::open(&path).unwrap().set_modified(long_ago).unwrap();
-        let found = leftovers(Some(folder.path()));
-        assert_eq!(found.iter().map(|one| (&one.path, one.bytes)).collect::<Vec<_>>(), [(&path, 7)]);
+        let path = folder.path().join("a.pixels");
+        make(&path, 2).unwrap();
+        let mapped = Mapped::open_file(&path, 2, 128).unwrap();
+        assert!(mapped.reserve(120) && !mapped.reserve(128));
+        mapped.insert(0, vec![7; 56]);
+        assert!(mapped.contains(0) && mapped.reserve(56) && !mapped.reserve(57));
+        mapped.insert(1, vec![8; 56]);
+        assert_eq!((mapped.contains(1), mapped.size()), (true, (128, 2)));
     }
 }

@@ -25,11 +25,12 @@
 //! | `read_through`, `in_flight` | the inner store, and what is kept of it; which rows are being read, by one thread each |
 //! | `memory`, `lru`, `compressed`, `mapped` | where images are kept |
 //! | `preload` | the thread that fills a cache |
-//! | `fingerprint` | which set a cache file belongs to |
+//! | `fingerprint`, `file` | which set a cache file belongs to; how it is made beside other processes |
 //!
 //! [`CacheReport`] says what a policy came to: bytes, images, hits and misses.
 
 mod compressed;
+mod file;
 mod fingerprint;
 mod in_flight;
 mod lru;
@@ -39,7 +40,7 @@ mod preload;
 mod read_through;
 mod store;
 
-pub use mapped::leftovers;
+pub use file::leftovers;
 pub(crate) use store::CachedStore;
 
 use std::fmt;

@@ -1,6 +1,7 @@
 //! A thread that fills a cache while the training starts.
 
 use super::read_through::ReadThroughCache;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::Builder;
@@ -69,13 +70,19 @@ fn run(kept: &Weak<ReadThroughCache>, stop: &AtomicBool) {
         if rows.is_empty() {
             continue;
         }
-        match kept.fill(&rows, &mut scratch) {
+        // A panic of a reader is told where the row is asked for, as an error is, and the next rows are read.
+        let mut fill = |rows: &[usize]| {
+            let filled = catch_unwind(AssertUnwindSafe(|| kept.fill(rows, &mut scratch)));
+            filled.unwrap_or_else(|_| {
+                scratch = Scratch::default();
+                Err(Error::new(kept.inner().path(), "panicked"))
+            })
+        };
+        match fill(&rows) {
             Ok(true) => return,
             Ok(false) => {}
             Err(_) if stop.load(Ordering::Relaxed) => return,
-            Err(_) => rows.iter().for_each(|&row| {
-                let _ = kept.fill(&[row], &mut scratch);
-            }),
+            Err(_) => rows.chunks(1).for_each(|row| drop(fill(row))),
         }
     }
 }

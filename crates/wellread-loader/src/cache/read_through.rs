@@ -7,9 +7,12 @@
 
 use super::CacheBackend;
 use super::in_flight::InFlightReads;
+use crate::sink::{check_block, too_few};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use wellread_store::{CopySink, Error, Request, Result, Scratch, Store};
+use wellread_image::PixelType;
+use wellread_store::{Block, CopySink, Error, PixelSink, Request, Result, Scratch, Store};
 
 /// Bytes of images that a thread reads in one call where others may miss the same ones. Larger images are read one by one, so that all
 /// threads take part.
@@ -57,6 +60,38 @@ impl Drop for Reserved<'_> {
     }
 }
 
+/// Copies whole images, and counts their pixels: memory that was another image's would keep some of that.
+struct CompleteSink<'a> {
+    path: &'a Path,
+    requests: &'a [Request],
+    /// The type of each request's pixels, and how many are still to come.
+    left: Vec<(PixelType, usize)>,
+    copied: CopySink<'a>,
+}
+
+impl CompleteSink<'_> {
+    fn check_complete(&self) -> Result<()> {
+        let mut all = self.requests.iter().zip(&self.left);
+        match all.find(|(_, (_, left))| *left > 0) {
+            Some((request, (_, left))) => Err(too_few(self.path, request.row, *left)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl PixelSink for CompleteSink<'_> {
+    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
+        let Request { row, region } = self.requests[request];
+        let (dtype, left) = &mut self.left[request];
+        check_block(self.path, row, *dtype, block)?;
+        let pixels = block.region.intersection(&region).map_or(0, |part| part.pixels());
+        *left = left.saturating_sub(pixels);
+        self.copied.put(request, block)
+    }
+
+    fn mark_unmasked(&mut self, _: usize, _: &Block<'_>) {}
+}
+
 impl ReadThroughCache {
     pub fn inner(&self) -> &dyn Store {
         &*self.inner
@@ -88,7 +123,7 @@ impl ReadThroughCache {
                 full = true;
                 continue;
             }
-            // A read puts every pixel of what it was asked for.
+            // A read puts every pixel of what it was asked for, or is an error.
             let mut pixels = self.backend.reused(bytes).unwrap_or_default();
             pixels.try_reserve_exact(bytes - pixels.len()).map_err(|_| {
                 Error::new(path, format_args!("not enough memory to keep an image of {bytes} bytes"))
@@ -99,11 +134,15 @@ impl ReadThroughCache {
             images.push((request, dtype, pixels));
         }
         let requests: Vec<Request> = images.iter().map(|(request, ..)| *request).collect();
+        let left = images.iter().map(|(request, dtype, _)| (*dtype, request.region.pixels())).collect();
         let targets = images
             .iter_mut()
             .map(|(request, dtype, pixels)| (request.region, *dtype, pixels.as_mut_slice()))
             .collect();
-        self.inner.read(&requests, scratch, &mut CopySink::new(targets))?;
+        let copied = CopySink::new(targets);
+        let mut sink = CompleteSink { path, requests: &requests, left, copied };
+        self.inner.read(&requests, scratch, &mut sink)?;
+        sink.check_complete()?;
         for (request, _, pixels) in images {
             reserved.insert(request.row, pixels);
         }

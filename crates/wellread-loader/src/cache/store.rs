@@ -89,10 +89,11 @@ impl CachedStore {
     fn read_kept(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         let ReadThroughCache { inner, backend, chunk, hits, misses, .. } = &*self.kept;
         let mut missing = vec![];
-        let mut read = 0;
+        let (mut read, mut before) = (0, None);
         for request in requests {
             // Requests for several channels of a row stand together; a row read twice would do no harm.
-            if backend.contains(request.row) || missing.last() == Some(&request.row) {
+            let is_same = before.replace(request.row) == Some(request.row);
+            if is_same || backend.contains(request.row) {
                 continue;
             }
             check_request(self, request)?;
@@ -134,7 +135,10 @@ impl CachedStore {
         }
         scratch.pixels = buffer;
         result?;
-        hits.fetch_add((requests.len() as u64).saturating_sub(read), Ordering::Relaxed);
+        // Of a row that is kept from now on, the first request was none; of those for which there is no room, none was.
+        let rows_of_others = others.chunk_by(|a, b| a.row == b.row).count() as u64;
+        let served = (requests.len() - others.len()) as u64;
+        hits.fetch_add(served.saturating_sub(read.saturating_sub(rows_of_others)), Ordering::Relaxed);
         if others.is_empty() {
             return Ok(());
         }

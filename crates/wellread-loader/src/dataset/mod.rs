@@ -38,7 +38,7 @@ pub struct Dataset {
     store: Arc<dyn Store>,
     /// The same, where it is a cache.
     cache: Option<Arc<CachedStore>>,
-    /// Opens the store beneath all caches anew; `None` where it was given.
+    /// Opens the store beneath all caches anew, or has the one that was given; `None` where others make up the set.
     open: Option<Arc<Open>>,
     /// The options that it was opened with: [`chosen_of`].
     chosen: Option<Arc<str>>,
@@ -129,7 +129,9 @@ impl Dataset {
 
     /// Makes a dataset of any store.
     pub fn from_store(store: Box<dyn Store>) -> Self {
-        Self::bare(store.into())
+        let store: Arc<dyn Store> = store.into();
+        let given = Arc::clone(&store);
+        Self { open: Some(Arc::new(move || Ok(Arc::clone(&given)))), ..Self::bare(store) }
     }
 
     /// A set that `open` opens: now, and once more in every process that is forked from this one.
@@ -144,7 +146,7 @@ impl Dataset {
 
     /// The same images opened anew, with empty caches. It is for a process that was forked from the one that
     /// opened them. Locks that a thread held at that moment may be closed there for ever. Loaders do so by
-    /// themselves. A dataset of [`Self::from_store`] is returned as it is.
+    /// themselves. The store of [`Self::from_store`] is the same one.
     ///
     /// # Errors
     /// As [`Self::open`] and [`Self::with_cache`].

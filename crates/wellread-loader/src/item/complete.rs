@@ -173,7 +173,8 @@ impl PostReadBuffers {
         }
         if compiled.transform.is_corrected() {
             // A field of all channels is in the order of the images that it is for.
-            let own = compiled.channels_of(item.row, item.is_moved && compiled.fields().is_some())?;
+            let is_moved = item.is_moved && compiled.fields().is_some();
+            let own = compiled.channels_of(job.dataset, item.row, is_moved)?;
             for (number, plane) in source[..pixels].chunks_exact_mut(plane).enumerate() {
                 let channel = number / depth % channels;
                 if compiled.is_mask(channel) {

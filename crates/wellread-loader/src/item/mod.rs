@@ -200,7 +200,7 @@ impl ItemContext {
         let mut left = most;
         for (i, (&row, &occurrence)) in rows.iter().zip(occurrences).enumerate() {
             let (stored, info) = job.row(row)?;
-            let is_moved = job.arrays[0].compiled.is_moved(stored)?;
+            let is_moved = job.arrays[0].compiled.is_moved(job.dataset, stored)?;
             // Those of the image, whichever set is read: so targets are cut as their images are.
             let draws = Draws::new(job.seed, job.epoch, row).of_occurrence(occurrence);
             let (first, factors) = (self.items.len(), self.affine.len());

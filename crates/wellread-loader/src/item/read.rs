@@ -75,7 +75,7 @@ impl ItemContext {
             let (row, info) = (items[0].row, items[0].info);
             let grid = if items.len() > 1 { store.row_hints(row)?.grid() } else { None };
             self.cover.find(items.iter().map(super::Item::crop), grid);
-            let runs = shared.runs_of(row, items[0].is_moved)?;
+            let runs = shared.runs_of(job.dataset, row, items[0].is_moved)?;
             for run in &*runs {
                 let region = |[rows, columns]: &Rectangle| Region {
                     start: [0, run.from, 0, rows.start, columns.start],

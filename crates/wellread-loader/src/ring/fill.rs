@@ -9,12 +9,16 @@ use super::Shared;
 use crate::budget::SPLIT_BYTES;
 use crate::dataset::Dataset;
 use crate::item::{ItemContext, Job, PairedImages};
+use crate::order::Steps;
 use crate::plan::{Inner, Plan, SetPlan};
 use crate::pool::{Fill, RowMemory};
 use crate::skip::{Failed, OnError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wellread_store::guard::panic_message;
-use wellread_store::{Error, Result};
+use wellread_store::{Error, Result, place};
+
+/// Images of other turns that are tried at most: each may wait for a network.
+const MOST_TRIED: usize = 32;
 
 /// The inputs that read rows.
 pub(super) struct Jobs<'a> {
@@ -99,6 +103,27 @@ impl Shared {
             return Err(self.cancelled());
         }
         Ok(failed)
+    }
+
+    /// Whether an image can be read of those that the other turns deliver: some are tried, first one of each of their batches.
+    pub(crate) fn can_read_for_other_turns(&self) -> bool {
+        let own = self.steps;
+        let others =
+            || (0..own.turns).filter(move |&turn| turn != own.turn).map(move |turn| Steps { turn, ..own });
+        let batches = || others().flat_map(|steps| (0..steps.len()).map(move |batch| steps.positions(batch)));
+        let positions =
+            (0..self.loader.plan.largest).flat_map(|i| batches().filter_map(move |mut batch| batch.nth(i)));
+        let Ok(mut buffer) = self.take_buffer(0) else { return false };
+        let (mut context, arrays) = (ItemContext::default(), &self.loader.plan.layout);
+        let is_readable = |position: usize| {
+            let mut fill = buffer.fill(position..position + 1, 0..1, arrays);
+            let planned = self.plan(&mut context, &mut fill).map(drop);
+            self.fill(&mut context, planned, fill, 0).is_ok_and(|failed| failed.is_empty())
+        };
+        let mut tried = positions.take(MOST_TRIED).take_while(|_| !self.is_stopped());
+        let found = place::until(&self.stop, || tried.any(is_readable));
+        self.loader.pool.give(buffer);
+        found
     }
 
     /// Reads several batches in one go.

@@ -8,6 +8,7 @@ use wellread_loader::{
     Cache, Dataset, Grouping, ItemContext, Loader, LoaderBuilder, MemoryStore, RightAngles, Transform,
 };
 use wellread_store::concat::Concat;
+use wellread_store::table::RecordBatches;
 use wellread_store::{
     Error, PixelSink, Request, Result, RowInfo, Scratch, Store, default_answers, delegate_store,
 };
@@ -294,4 +295,19 @@ fn a_large_image_is_checked_before_memory_is_taken() {
 #[test]
 fn a_missing_file_is_an_error() {
     assert!(Dataset::open("no-such-file.parquet").unwrap_err().is_missing());
+}
+
+/// A stream of record batches is asked for the next one by C, through which no panic can go.
+#[test]
+fn a_panic_of_a_reader_ends_a_stream_of_record_batches_with_an_error() {
+    let mut store = TestStore::new(images(5, Shape::plane(4, 4), PixelType::U8));
+    store.faults = vec![(3, Fault::Panic)];
+    let mut batches = RecordBatches::new(&store).unwrap();
+    let error = batches.next_caught(&store).unwrap_err().to_string();
+    assert!(error.contains("test-images") && error.contains("a defect in a reader"), "{error}");
+    assert!(batches.next_caught(&store).unwrap().is_none());
+    store.faults.clear();
+    let mut batches = RecordBatches::new(&store).unwrap();
+    assert_eq!(batches.next_caught(&store).unwrap().unwrap().num_rows(), 5);
+    assert!(batches.next_caught(&store).unwrap().is_none());
 }

@@ -4,9 +4,11 @@ use crate::support::{images, is_alone, parquet, written};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use wellread_image::{PixelType, Shape};
-use wellread_loader::{Cache, Dataset, Loader};
-use wellread_store::WriteOptions;
+use wellread_image::{Channel, ImageMetadata, PixelType, Shape};
+use wellread_loader::{Cache, Dataset, Loader, MemoryStore};
+use wellread_store::{
+    Error, PixelSink, Request, Result, Scratch, Store, WriteOptions, default_answers, delegate_store,
+};
 
 /// Runs before `main`, and makes this process one as a Python interpreter is.
 ///
@@ -248,5 +250,60 @@ fn a_preloaded_set_of_the_parent_is_dropped_in_a_child() {
             });
             assert!(good, "{dataset:?}, ended: {has_ended}");
         }
+    }
+}
+
+/// A set that answers in the process that opened it alone, as one whose engine has threads or locks there.
+struct OfOneProcess {
+    inner: MemoryStore,
+    process: u32,
+}
+
+impl OfOneProcess {
+    /// Images whose channels take turns: that of a name has the value 7 everywhere, the other 0.
+    fn opened() -> Self {
+        let mut inner = MemoryStore::new("of one process");
+        for row in 0..8 {
+            let names = if row % 2 == 0 { ["DNA", "ER"] } else { ["ER", "DNA"] };
+            let of = |name: &str| Channel { id: name.into(), name: name.into(), ..Channel::default() };
+            let metadata =
+                ImageMetadata { channels: names.map(of).into(), ..ImageMetadata::named(format!("{row}")) };
+            let pixels: Vec<u8> = names.iter().flat_map(|name| [u8::from(*name == "DNA") * 7; 16]).collect();
+            inner.push_with(metadata, Shape([1, 2, 1, 4, 4]), PixelType::U8, pixels).unwrap();
+        }
+        Self { inner, process: std::process::id() }
+    }
+
+    fn check_process(&self) -> Result<()> {
+        if self.process == std::process::id() { Ok(()) } else { Err(Error::new("set", "of another process")) }
+    }
+}
+
+impl Store for OfOneProcess {
+    delegate_store!(self => self.inner; format, path, remote_path, len, name, layout, files, files_of);
+    delegate_store!(self => self.inner; has_checksums, hints, row_hints, row_info, heads, ranges, check);
+    default_answers!(scan);
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.check_process()?;
+        self.inner.metadata(row)
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        self.check_process()?;
+        self.inner.read(requests, scratch, sink)
+    }
+}
+
+/// Their names are read from the set that the child opened, and not from that of the parent.
+#[test]
+fn channels_go_by_name_in_a_forked_process() {
+    let dataset = Dataset::from_fn(|| Ok(Box::new(OfOneProcess::opened()))).unwrap();
+    for workers in [0, 2] {
+        let builder = Loader::builder(&dataset).batch_size(4).named_channels([("DNA", 0)]).workers(workers);
+        let loader = builder.build().unwrap();
+        let expected: Vec<(usize, f64)> = (0..8).map(|row| (row, 7.0 * 16.0)).collect();
+        assert!(in_child(|| sums(&loader, 0).as_ref() == Some(&expected)), "{workers} workers");
+        assert_eq!(sums(&loader, 0).as_ref(), Some(&expected));
     }
 }

@@ -99,6 +99,31 @@ fn a_state_counts_delivered_batches_alone() {
     }
 }
 
+/// A set of which one process delivers but an image or two, which cannot be read, is not gone.
+#[test]
+fn a_turn_without_an_image_that_can_be_read_is_no_error() {
+    for (workers, bad, expected) in
+        [(0, vec![8], (8, 0)), (2, vec![8], (8, 0)), (0, (0..9).collect(), (0, 3))]
+    {
+        let mut store = TestStore::new(images(9, Shape::plane(4, 4), PixelType::U8));
+        store.faults = bad.into_iter().map(|row| (row, Fault::Fail)).collect();
+        let builder = Loader::builder(&store.dataset()).batch_size(4).workers(workers);
+        let loader = builder.on_error(OnError::Skip).build().unwrap();
+        let state = loader.iter_at(0, 0).state();
+        let (mut delivered, mut errors) = (0, 0);
+        // The third has the last row alone, and the fourth none.
+        for turn in 0..4 {
+            for batch in loader.resume_turn(&state, turn, 4).unwrap() {
+                match batch {
+                    Ok(batch) => delivered += batch.len(),
+                    Err(_) => errors += 1,
+                }
+            }
+        }
+        assert_eq!((delivered, errors), expected, "{workers} workers");
+    }
+}
+
 /// Ranks have equally many steps, whatever cannot be read, or say why not.
 #[test]
 fn ranks_keep_step_or_say_so() {

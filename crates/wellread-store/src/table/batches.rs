@@ -1,11 +1,13 @@
 //! [`RecordBatches`]: images of any store as record batches of the published OME-Arrow struct.
 
 use crate::features::{self, is_own_of_tables};
+use crate::guard::panic_message;
 use crate::ome_arrow::Collector;
 use crate::{Error, ImageView, Result, Scratch, Store, WriteOptions, read_region};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use wellread_image::PixelType;
 
 /// Bytes of pixels of a record batch, and images, at most; one image may be larger.
@@ -19,6 +21,8 @@ pub struct RecordBatches {
     collector: Collector,
     scratch: Scratch,
     pixels: Vec<u8>,
+    /// A panic has left it in an unknown state.
+    has_panicked: bool,
 }
 
 impl RecordBatches {
@@ -39,7 +43,8 @@ impl RecordBatches {
         let features = columns.map_err(|e| Error::new(store.path(), e))?.map(|(columns, _)| columns);
         let options = WriteOptions { features, types, ..WriteOptions::default() };
         let collector = Collector::new(store.path(), &options, |dtype| dtype)?;
-        Ok(Self { rows: 0..store.len(), collector, scratch: Scratch::default(), pixels: vec![] })
+        let (scratch, pixels) = (Scratch::default(), vec![]);
+        Ok(Self { rows: 0..store.len(), collector, scratch, pixels, has_panicked: false })
     }
 
     /// The columns of every batch.
@@ -70,5 +75,21 @@ impl RecordBatches {
             self.rows.start += 1;
         }
         self.collector.take()
+    }
+
+    /// As [`Self::next_batch`], for callers in C, whose process a panic would end: it becomes an error, and nothing comes after it.
+    ///
+    /// # Errors
+    /// As [`Self::next_batch`]; a panic of a reader.
+    pub fn next_caught(&mut self, store: &dyn Store) -> Result<Option<RecordBatch>> {
+        if self.has_panicked {
+            return Ok(None);
+        }
+        let row = self.rows.start;
+        catch_unwind(AssertUnwindSafe(|| self.next_batch(store))).unwrap_or_else(|panic| {
+            self.has_panicked = true;
+            let cause = format_args!("panicked while reading rows from {row} on: {}", panic_message(&*panic));
+            Err(Error::new(store.path(), cause).hint("this is a defect of wellread; please report it"))
+        })
     }
 }
