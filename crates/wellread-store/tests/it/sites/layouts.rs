@@ -309,7 +309,10 @@ fn a_pattern_says_what_files_are() {
     assert!(failure(dir.path(), &both).contains("both a pattern and the layout"));
     assert!(failure(dir.path(), &layout("zeiss")).contains("cellomics, cellprofiler, ome-companion, files"));
     let error = failure(dir.path(), &layout("{well}_{channel}"));
-    assert!(error.contains("{well}_{channel}: is a pattern of names and no layout: pattern takes it"), "{error}");
+    assert!(
+        error.contains("{well}_{channel}: is a pattern of names and no layout: pattern takes it"),
+        "{error}"
+    );
     let file = dir.path().join("B7_01_1_3_DAPI_001.tif");
     assert!(failure(&file, &pattern("{well}_{channel}")).contains("is one file"));
 }
