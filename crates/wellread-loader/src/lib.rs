@@ -52,7 +52,7 @@
 //! | [`state`] | [`LoaderState`], where an epoch is: saved and resumed |
 //! | [`skip`] | [`OnError`]: what becomes of rows that cannot be read |
 //! | [`transform`] | [`Transform`], [`Placement`] and what they are made of |
-//! | `compiled_transform`, `sink` | a transform for one pixel type; the one pass from decoded bytes to the batch |
+//! | `compiled_transform`, `sink`, `reader_faults` | a transform for one pixel type; the one pass from decoded bytes to the batch; what no reader may deliver |
 //! | `postprocess`, `resample`, `percentiles` | what one pass cannot do: noise and intensities; resize and rotation; percentiles |
 //! | `row_groups`, `row_channels`, `row_fields` | what a row has of its own: statistics, places of its channels, illumination |
 //! | `draw`, `orientation` | random numbers as functions of the row; flips and turns as integers |
@@ -85,6 +85,7 @@ pub mod pipeline;
 mod plan;
 mod pool;
 mod postprocess;
+mod reader_faults;
 #[cfg(test)]
 mod recorded;
 mod resample;

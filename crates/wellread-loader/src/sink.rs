@@ -9,11 +9,12 @@ use crate::dtype::Output;
 use crate::kernels::{Affine, Patch, bytes_of, convert_patch, plane};
 use crate::orientation::Orientation;
 use crate::pool::RowMemory;
+use crate::reader_faults::{check_block, too_few};
 use crate::simd::Level;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use wellread_image::{PixelType, Region};
+use wellread_image::Region;
 use wellread_store::{Block, Error, PixelSink, Request, Result, RowInfo};
 use wellread_trace::{Kind, span};
 
@@ -58,28 +59,6 @@ pub(crate) struct Target {
     pub(crate) own: Option<usize>,
     /// Pixels still to come.
     pub(crate) missing: usize,
-}
-
-/// The hint where a reader breaks its promise.
-const DEFECT: &str = "this is a defect of the format's reader, or the file is corrupt";
-
-/// The error of a reader that has delivered too few pixels of a row.
-pub(crate) fn too_few(path: &Path, row: usize, missing: usize) -> Error {
-    Error::new(path, format_args!("the reader delivered {missing} pixels too few")).row(row).hint(DEFECT)
-}
-
-/// Checks that a block of a row has as many bytes as its pixels of this type have.
-///
-/// # Errors
-/// Another type, more or fewer bytes.
-pub(crate) fn check_block(path: &Path, row: usize, dtype: PixelType, block: &Block<'_>) -> Result<()> {
-    let (bytes, pixels) = (block.data.len(), block.region.pixels());
-    if block.dtype == dtype && bytes == pixels * dtype.size() {
-        return Ok(());
-    }
-    let of = block.dtype;
-    let cause = format_args!("the reader delivered {bytes} bytes of {of} for {pixels} pixels of {dtype}");
-    Err(Error::new(path, cause).row(row).hint(DEFECT))
 }
 
 /// A part of a block.

@@ -7,7 +7,7 @@
 
 use super::CacheBackend;
 use super::in_flight::InFlightReads;
-use crate::sink::{check_block, too_few};
+use crate::reader_faults::{check_block, too_few};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -8,6 +8,7 @@
 //! The table is recognised by its header. Rows stay in its order. A folder with a `load_data.csv` whose files all lie in the folder is
 //! opened by it.
 
+use super::channel_columns::{ADDRESS, ChannelColumns, FILE, FOLDER, channels, file_of};
 use super::columns::{self, TextColumn};
 use super::group::{Grouped, NO_FILE};
 use super::paths;
@@ -39,10 +40,6 @@ pub(super) const NAME: &str = "load_data.csv";
 /// How many files of a table's beginning are not there where they all lie elsewhere.
 const FIRST: usize = 64;
 
-/// Prefixes of columns of the layout.
-const FILE: &str = "FileName_";
-const FOLDER: &str = "PathName_";
-const ADDRESS: &str = "URL_";
 const METADATA: &str = "Metadata_";
 
 /// Whether a file begins as such a table does. By its ending first, so that no image is read for it.
@@ -60,47 +57,6 @@ pub(super) fn is_one(path: &Path) -> bool {
     let Ok(bytes) = head() else { return false };
     let header = delimited::names_at_beginning(String::from_utf8_lossy(&bytes).as_bytes());
     !channels(&header).is_empty()
-}
-
-/// A channel of the table.
-pub(super) struct ChannelColumns {
-    /// Its name, without `Orig`.
-    name: String,
-    pub file: Option<usize>,
-    folder: Option<usize>,
-    pub address: Option<usize>,
-}
-
-/// The channels that a header names, in its order: those whose name begins with `Orig`, or all but illumination where none does.
-pub(super) fn channels(header: &[String]) -> Vec<ChannelColumns> {
-    let column = |name: String| header.iter().position(|column| *column == name);
-    let mut named: Vec<&str> = vec![];
-    for name in
-        header.iter().filter_map(|column| column.strip_prefix(FILE).or_else(|| column.strip_prefix(ADDRESS)))
-    {
-        if !named.contains(&name) && !name.starts_with("Illum") {
-            named.push(name);
-        }
-    }
-    if named.iter().any(|name| name.starts_with("Orig")) {
-        named.retain(|name| name.starts_with("Orig"));
-    }
-    let channel = |name: &str| ChannelColumns {
-        name: name.strip_prefix("Orig").filter(|rest| !rest.is_empty()).unwrap_or(name).to_owned(),
-        file: column(format!("{FILE}{name}")),
-        folder: column(format!("{FOLDER}{name}")),
-        address: column(format!("{ADDRESS}{name}")),
-    };
-    named.into_iter().map(channel).collect()
-}
-
-/// Folder and name of a channel's file in a row, as the table has them; an address has no folder.
-pub(super) fn file_of<'t>(table: &'t Table, row: usize, channel: &ChannelColumns) -> (&'t str, &'t str) {
-    let text = |column: Option<usize>| column.map_or("", |column| table.value(row, column));
-    match text(channel.file) {
-        "" => ("", text(channel.address)),
-        name => (text(channel.folder), name),
-    }
 }
 
 /// The path of a file as a table has it.

@@ -22,12 +22,13 @@
 //! | `natural` | `A2` before `A10`; wells |
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
 //! | `store`, `plane_sink`, `channels` | the store whose rows are sites |
-//! | `load_data`, `paths`, `table_faults` | tables of files, where the files of another machine lie here, and what may be wrong |
+//! | `load_data`, `channel_columns`, `paths`, `table_faults` | tables of files, the columns of their channels, where the files of another machine lie here, and what may be wrong |
 //! | `unnamed`, `unused` | images of a folder that the table in it does not name; a table that names files elsewhere |
 //! | `companion` | `*.companion.ome` |
 
 mod cellomics;
 mod cellvoyager;
+mod channel_columns;
 mod channels;
 mod columbus;
 mod columns;

@@ -1,7 +1,7 @@
 //! Faults of a table of files: files that lie elsewhere, rows that name the same files, channels that are parts of one file.
 
+use super::channel_columns::ChannelColumns;
 use super::group::NO_FILE;
-use super::load_data::ChannelColumns;
 use super::paths;
 use crate::delimited::Table;
 use crate::surface::{option, option_as};

@@ -1,5 +1,6 @@
 //! The table of files in a folder that names files elsewhere: the folder opens without it, and the set lacks its columns.
 
+use super::channel_columns::{channels, file_of};
 use super::load_data;
 use crate::format::OpenOptions;
 use crate::surface::option_as;
@@ -30,9 +31,9 @@ fn first_named(folder: &Path) -> Option<String> {
         return None;
     }
     let table = load_data::read(&path).ok()?;
-    let channels = load_data::channels(&table.header);
+    let channels = channels(&table.header);
     let cells = (0..table.len()).flat_map(|row| channels.iter().map(move |channel| (row, channel)));
-    let mut files = cells.map(|(row, channel)| load_data::file_of(&table, row, channel));
+    let mut files = cells.map(|(row, channel)| file_of(&table, row, channel));
     let (folder, name) = files.find(|(_, name)| !name.is_empty())?;
     Some(load_data::as_written(folder, name))
 }

@@ -7,10 +7,11 @@
 //! Both may describe only their first page and let the others follow it without directories.
 //! MetaMorph (STK): a tag has a value for each plane, and only the first has a directory.
 
+use super::axes::{C, T, Z};
 use super::ifd::FileView;
 use super::image::Page;
 use super::pages::RawPage;
-use super::series::{C, Series, T, Z, image_of_samples};
+use super::series::{Series, image_of_samples};
 use crate::Result;
 use wellread_image::{ImageMetadata, PhysicalSize, TimeIncrement, ome_xml};
 

@@ -4,12 +4,13 @@
 //! ImageJ description, tifffile's JSON descriptions, or MetaMorph's tag ([`super::describe`]). Without any, pages of the same size and
 //! pixel type are the Z axis of one image; of Zeiss's LSM they are Z and T. Pages marked as reduced copies or masks are left out.
 
+use super::axes::{C, T, Z};
 use super::describe;
 use super::ifd::{FileView, Header};
 use super::image::Page;
 use super::ome;
 use super::pages::{FirstPage, RawPage, read_pages};
-use super::series::{C, Kind, OtherFile, PlaneRef, Series, T, Z, image_of_samples, number_others};
+use super::series::{Kind, OtherFile, PlaneRef, Series, image_of_samples, number_others};
 use crate::Result;
 use crate::place::{self, File};
 use crate::refusal::Refusal;

@@ -19,7 +19,7 @@
 //! | `format` | [`FORMAT`] |
 //! | `ifd`, `endian` | header, directories, tag values; byte order |
 //! | `image`, `page_tags`, `pages` | one page: pixel layout, strips and tiles; the same by its tags; all pages of a file |
-//! | `series` | one 5D image: which page holds which plane |
+//! | `series`, `axes` | one 5D image: which page holds which plane; T, C and Z in lists |
 //! | `ome`, `describe` | images by OME-XML; by ImageJ's and tifffile's descriptions |
 //! | `companion` | OME-XML in a file of its own, and the files that it describes |
 //! | `index` | pages → images by whichever of them the file has, or none; all that is kept of a file |
@@ -44,6 +44,7 @@
 //! # Ok::<(), wellread_store::Error>(())
 //! ```
 
+mod axes;
 mod codec;
 mod companion;
 mod decode;

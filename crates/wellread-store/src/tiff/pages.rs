@@ -1,9 +1,9 @@
 //! The pages of a file: every directory of its main chain, read once, and the facts of the whole file in the first.
 
+use super::axes::{T, Z};
 use super::endian::Endian;
 use super::ifd::{FileView, Header, Ifd, TRUNCATED, read_chain, tag};
 use super::image::Page;
-use super::series::{T, Z};
 use crate::Result;
 use std::sync::Arc;
 

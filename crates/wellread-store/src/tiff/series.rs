@@ -6,6 +6,7 @@
 //!
 //! A file's pages form one or more [`Series`], each a row of the store. Which they are is told by [`super::index`].
 
+use super::axes::{C, T, Z};
 use super::ifd::FileView;
 use super::image::Page;
 use super::pages::read_pages;
@@ -131,11 +132,6 @@ pub(super) fn number_others(series: &mut [Series]) {
         other.number = *numbers.entry(other.path.clone()).or_insert(next);
     }
 }
-
-/// Index of T, C and Z in lists of axes.
-pub(super) const T: usize = 0;
-pub(super) const C: usize = 1;
-pub(super) const Z: usize = 2;
 
 /// Whether files of `len` bytes can list so many planes: a plane costs more than a byte.
 pub(super) fn can_list(shape: Shape, len: u64) -> bool {
