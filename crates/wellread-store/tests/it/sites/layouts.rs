@@ -5,8 +5,7 @@ use super::{
     write,
 };
 use wellread_image::Region;
-use wellread_store::sites::unmatched_names;
-use wellread_store::{CopySink, OpenOptions, Request, Scratch, Unmatched, open};
+use wellread_store::{CopySink, OpenOptions, Request, Scratch, Unmatched, open, sites::unmatched_names};
 
 /// Two channels of three sites, out of order.
 const HARMONY: [&str; 6] = [
@@ -309,8 +308,8 @@ fn a_pattern_says_what_files_are() {
     assert!(failure(dir.path(), &both).contains("both a pattern and the layout"));
     assert!(failure(dir.path(), &layout("zeiss")).contains("cellomics, cellprofiler, ome-companion, files"));
     assert!(failure(dir.path(), &layout("{well}_{channel}")).contains("a pattern of names and no layout"));
-    let file = dir.path().join("B7_01_1_3_DAPI_001.tif");
-    assert!(failure(&file, &pattern("{well}_{channel}")).contains("is one file"));
+    let file = &dir.path().join("B7_01_1_3_DAPI_001.tif");
+    assert!(failure(file, &pattern("{well}_{channel}")).contains("is one file"));
 }
 
 #[test]
