@@ -321,7 +321,7 @@ def tell_mixed(
 def tell_drawn_once(what: str, given: Any, rows: list[int] | None, order: str) -> None:
     """Warns where `rows` are of a sampler of torch that may draw others in each epoch: a loader asks it once.
 
-    One that draws all of its rows differs by their order alone, which the loader draws anew unless it is "sequential".
+    One that draws all of its rows differs by their order alone. The loader draws that anew unless it is "sequential".
     A class of the user's draws anew where it gives other rows now, or can be told an epoch.
     """
     samplers = sys.modules.get("torch.utils.data")

@@ -421,8 +421,8 @@ class Dataset(OpenSet):
         if dataset._other_order is not None:
             column = dataset._other_order
             warnings.warn(
-                f"{self._label()}: the table's column {column!r} has the images in another order than the set. Without "
-                f"on=, its rows went to the images in the set's order: on={column!r} gives each image its own row",
+                f"{self._label()}: the table's column {column!r} has the images in another order than the set. "
+                f"Without on=, its rows went to the images in the set's order: on={column!r} gives each image its own row",
                 stacklevel=2,
             )
         return dataset

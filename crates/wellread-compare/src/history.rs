@@ -132,7 +132,7 @@ pub fn record(results: &Results, label: &str, options: &judge::Options) -> Resul
                     continue;
                 };
                 let of_median = || IntervalEstimator::seeded(options.seed).median(&of.samples);
-                // Of fewer runs it is none of 95 %.
+                // Fewer runs give no interval of 95 %.
                 let is_enough = of.samples.len() >= MIN_SAMPLES;
                 let interval = of.interval.or_else(|| is_enough.then(of_median).flatten());
                 let back = |cost: f64| if quantity.better == Better::Higher { cost.recip() } else { cost };

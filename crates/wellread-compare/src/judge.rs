@@ -305,7 +305,7 @@ fn judge_row(
     }
 }
 
-/// The fewest values behind a side that has no interval of its own. Of runs in turns, those that both sides have.
+/// The fewest values behind a side that has no interval of its own. Runs in turns count where both sides have them.
 fn fewest_values(a: &Measured, b: &Measured, pairing: Pairing) -> Option<usize> {
     let is_raw = |of: &&Measured| of.interval.is_none();
     match pairing {

@@ -65,7 +65,7 @@ pub struct ScreenedOnly {
 }
 
 impl ScreenedOnly {
-    /// What a short look tells of them, and the study that tells more.
+    /// The answer of a short look, and the study that tells more.
     fn reason(self) -> String {
         let others = counted(self.count, "other");
         let seemed = if self.times > 1.0 {
@@ -75,7 +75,7 @@ impl ScreenedOnly {
         };
         let budget = self.budget.map_or_else(
             || "a longer --time-budget".to_owned(),
-            // Of two digits: it is an estimate.
+            // Two digits: it is an estimate.
             |seconds| {
                 let unit = 10f64.powf(seconds.log10().floor() - 1.0).max(1.0);
                 format!("--time-budget {:.0}", (seconds / unit).ceil() * unit)

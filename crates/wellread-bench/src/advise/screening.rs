@@ -89,7 +89,7 @@ impl Screening {
         let is_left =
             |at: &usize| !self.screened.batches.values[*at].is_empty() && self.place_again(*at).is_none();
         let image = |at: usize| self.screened.batches.figure(at, |s| s).value;
-        // Of the same rounds, where the set as it is had a turn in them.
+        // The same rounds, where the set as it is had a turn in them.
         let own_image = Some(image(0)).filter(|seconds| seconds.is_finite()).or_else(|| {
             let (figures, place) = self.figures_of(0)?;
             Some(figures.batches.figure(place, |s| s).value)

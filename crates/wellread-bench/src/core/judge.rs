@@ -164,7 +164,7 @@ impl Judge {
         self.repeats.too_few_with_hint(values)
     }
 
-    /// What its series are over.
+    /// The repeats that its series are over.
     pub(crate) const fn repeats(&self) -> Repeats {
         self.repeats
     }

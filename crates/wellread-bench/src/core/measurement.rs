@@ -47,8 +47,8 @@ pub(crate) fn fewest(warmup: bool) -> usize {
     if warmup { 1 } else { MIN_ITEMS }
 }
 
-/// [`Measurement::full_turn_s`] of a turn that took these seconds: `once` for opening and the like, however many items there are,
-/// and the others for so many items of `of`.
+/// [`Measurement::full_turn_s`] of a turn. It took `once` for opening and the like, however many items there are, and the other
+/// seconds for so many items of `of`.
 pub(crate) fn full_turn_s(warmup: bool, [once, of_items]: [f64; 2], items: usize, of: usize) -> Option<f64> {
     let full = MIN_ITEMS.min(of);
     (warmup && (1..full).contains(&items)).then(|| once + of_items * full as f64 / items as f64)

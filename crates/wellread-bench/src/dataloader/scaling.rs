@@ -1,4 +1,4 @@
-//! What more workers give: the throughput of each run beside that of the same round without any.
+//! The gain of more workers: the throughput of each run beside that of the same round without any.
 
 use crate::roofline;
 use wellread_report::{Cell, Table};

@@ -160,7 +160,7 @@ fn a_gain_of_workers_that_is_in_doubt_is_a_ratio_with_its_interval() {
     assert!(none.ends_with(" times that with 4 workers; the interval holds 1"), "{none}");
 }
 
-/// Of processes, each of which had rounds enough, processes are too few.
+/// Processes are too few, each of which had rounds enough.
 #[test]
 fn too_few_processes_are_not_called_rounds() {
     let tables = [two_formats(3, &[("epoch_s", 1.0)]), steps(3, 0.01, 4)];

@@ -144,7 +144,7 @@ mod tests {
             bytes.drain(..ENTRIES_OFFSET);
             bytes
         };
-        // What is no cache file is replaced.
+        // Another file is replaced.
         std::fs::write(&path, "other").unwrap();
         make(&path, 3).unwrap();
         assert!(entries(&path).iter().all(|&byte| byte == 0));

@@ -135,7 +135,7 @@ impl CachedStore {
         }
         scratch.pixels = buffer;
         result?;
-        // Of a row that is kept from now on, the first request was none; of those for which there is no room, none was.
+        // The first request of a row that is kept from now on was no hit, nor was any of a row without room.
         let rows_of_others = others.chunk_by(|a, b| a.row == b.row).count() as u64;
         let served = (requests.len() - others.len()) as u64;
         hits.fetch_add(served.saturating_sub(read.saturating_sub(rows_of_others)), Ordering::Relaxed);

@@ -119,7 +119,7 @@ fn failures_are_not_cached() {
     }
 }
 
-/// What would be missing would be another image's, whose memory is used again.
+/// Missing pixels would be another image's, whose memory is used again.
 #[test]
 fn images_of_which_pixels_are_missing_are_not_kept() {
     let shape = Shape::plane(4, 4);

@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// Endings of names of columns of wells.
 const WELLS: [&str; 2] = ["well", "well_position"];
 
-/// Refuses a join by columns of a table, `path`, of which one has wells that the images have as well, with other zeros, where the
-/// other columns agree. Only `rows` of the table count. `by` is the option that names the columns.
+/// Refuses a join by columns of a table, `path`, of which one has wells that the images have with other zeros. The other columns
+/// must agree. Only `rows` of the table count. `by` is the option that names the columns.
 ///
 /// # Errors
 /// Such wells.

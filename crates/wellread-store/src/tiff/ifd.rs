@@ -48,7 +48,7 @@ pub(super) mod tag {
     pub const GDAL_NODATA: u16 = 42113;
     /// MetaMorph's: as many values as its stack has planes.
     pub const UIC2: u16 = 33629;
-    /// Of Zeiss's LSM: bytes with the size of the image and the order of its scan.
+    /// Zeiss's LSM: bytes with the size of the image and the order of its scan.
     pub const CZ_LSMINFO: u16 = 34412;
     /// Private: see [`super::super::sums`].
     pub const CHECKSUMS: u16 = 65301;

@@ -31,7 +31,7 @@ pub(super) struct FirstPage {
 
 impl FirstPage {
     fn read(view: &mut FileView<'_>, endian: Endian, ifd: &Ifd) -> Result<Self> {
-        // Of another type it is another's.
+        // A tag of another type is another program's.
         let zeiss = ifd.numbers(view, endian, tag::CZ_LSMINFO, 90).ok().flatten();
         Ok(Self {
             description: ifd.text(view, tag::IMAGE_DESCRIPTION)?,
