@@ -26,8 +26,8 @@ HEAD = """# Commands
 130 interrupted. [Result columns](result-columns.md) has the meaning of each column of the results.
 
 With `--json` stdout has one JSON document, and everything else goes to stderr. So do errors: where there is no
-result, stdout is empty, and the exit code is not 0. `--quiet` prints neither progress nor hints. Results stay, on stdout,
-and so do warnings of what is lost or changed.
+result, stdout is empty, and the exit code is not 0. `--quiet` prints neither progress nor hints. Results stay, on
+stdout, and so do warnings of what is lost or changed.
 """
 SHARED = """# Options that several commands share
 

@@ -422,7 +422,7 @@ class Dataset(OpenSet):
             column = dataset._other_order
             warnings.warn(
                 f"{self._label()}: the table's column {column!r} has the images in another order than the set. "
-                f"Without on=, its rows went to the images in the set's order: on={column!r} gives each image its own row",
+                f"Without on=, its rows went to the images in the set's order: on={column!r} gives each its own row",
                 stacklevel=2,
             )
         return dataset

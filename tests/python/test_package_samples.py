@@ -537,7 +537,7 @@ def test_a_table_with_the_images_in_another_order_is_warned_of(labelled):
     ds = wr.Dataset(labelled)
     files = [f"{ds.name(row)}.tiff" for row in range(40)]
     table = pa.table({"file": files[::-1], "order": list(range(40))})
-    told = "column 'file' has the images in another order than the set.*on='file' gives each image its own"
+    told = "column 'file' has the images in another order than the set.*on='file' gives each its own"
     with pytest.warns(UserWarning, match=told):
         both = ds.with_columns(table)
     assert both.column("order").tolist() == list(range(40)), "without on= the order counts"
