@@ -11,13 +11,12 @@
 use crate::choices::Preset;
 use anyhow::{Result, bail};
 use std::collections::{BTreeSet, HashMap};
-use wellread_image::PixelType;
 use wellread_loader::{Cache, Dataset, ItemContext, Transform};
 use wellread_measure::checksum::row_hash;
-use wellread_store::Store;
 use wellread_store::checksum::{ImageChecksum, sha256_hex};
 use wellread_store::store::RowsAhead;
 use wellread_store::words::there_are;
+use wellread_store::{RowInfo, Store};
 
 /// Values of each image that a timed run compares.
 const SAMPLED_VALUES: usize = 8;
@@ -104,7 +103,7 @@ impl ExpectedPixels {
             for (preset, transform) in transforms {
                 dataset.sample_into(row, transform, &mut out, &mut context)?;
                 if *transform == Transform::default().scale_to_unit()
-                    && !same(&out, &unit(&pixels, info.dtype))
+                    && !same(&out, &unit(&pixels, info, dataset.store().hints().is_last_mask))
                 {
                     bail!(
                         "row {row}: the loader's floats differ from the documented formula; this is a bug in wellread"
@@ -183,16 +182,21 @@ fn sparse_hash(row: usize, pixels: &[u8]) -> u64 {
     hash
 }
 
-/// The documented scale to [0, 1]: `v * k + b` in single precision with `k = 1 / (max - min)`.
-fn unit(pixels: &[u8], dtype: PixelType) -> Vec<f32> {
-    let (min, max) = dtype.range();
-    let n = pixels.len() / dtype.size();
+/// The documented scale to [0, 1]: `v * k + b` in single precision with `k = 1 / (max - min)`. A mask in the last channel stays as it
+/// is.
+fn unit(pixels: &[u8], info: RowInfo, is_last_mask: bool) -> Vec<f32> {
+    let RowInfo { shape, dtype } = info;
+    let value = |i| dtype.value_at(pixels, i) as f32;
+    let all = 0..pixels.len() / dtype.size();
     if dtype.is_float() {
-        return (0..n).map(|i| dtype.value_at(pixels, i) as f32).collect();
+        return all.map(value).collect();
     }
+    let (min, max) = dtype.range();
     let k = (1.0 / (max - min)) as f32;
     let b = (-min / (max - min)) as f32;
-    (0..n).map(|i| dtype.value_at(pixels, i) as f32 * k + b).collect()
+    let [_, channels, z, y, x] = shape.0;
+    let is_mask = |i: usize| is_last_mask && i / (z * y * x) % channels == channels - 1;
+    all.map(|i| if is_mask(i) { value(i) } else { value(i) * k + b }).collect()
 }
 
 /// Equal bit by bit, except that any NaN equals any NaN and zeros of both signs are equal.
@@ -203,6 +207,7 @@ fn same(a: &[f32], b: &[f32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wellread_image::{PixelType, Shape};
 
     #[test]
     fn a_changed_value_changes_the_hash() {
@@ -214,6 +219,16 @@ mod tests {
         other = values.clone();
         other[499] += 1.0;
         assert_ne!(RowHash::of(1, &values).sampled, RowHash::of(1, &other).sampled);
+    }
+
+    #[test]
+    fn a_mask_in_the_last_channel_is_not_scaled() {
+        // Two time points of two channels and two pixels.
+        let info = RowInfo { shape: Shape([2, 2, 1, 1, 2]), dtype: PixelType::U8 };
+        let pixels = [255, 0, 1, 0, 51, 255, 0, 1];
+        assert_eq!(unit(&pixels, info, true), [1.0, 0.0, 1.0, 0.0, 0.2, 1.0, 0.0, 1.0]);
+        let scaled = unit(&pixels, info, false);
+        assert_eq!((scaled[2], scaled[7]), (1.0 / 255.0, 1.0 / 255.0));
     }
 
     #[test]

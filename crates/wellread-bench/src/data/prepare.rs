@@ -22,7 +22,23 @@ use wellread_store::convert::pixel_types;
 use wellread_store::sites::{SiteOptions, tables_beside};
 use wellread_store::staged::MadeFolder;
 use wellread_store::words::counted;
-use wellread_store::{Error, Format, ImageView, OpenOptions, Store, WriteOptions};
+use wellread_store::{Error, Format, ImageView, OpenOptions, Store, WriteOptions, place};
+
+/// The files of what is given as a table of cells or as masks: itself, the database that a table is in, or those that a pattern fits.
+fn files_of_cells(path: &Path) -> Vec<PathBuf> {
+    let database = path.to_str().and_then(|text| text.rsplit_once(':')).map(|(before, _)| Path::new(before));
+    if let Some(file) = [Some(path), database].into_iter().flatten().find(|file| file.exists()) {
+        return vec![file.to_owned()];
+    }
+    let set = wellread_store::open(path, &OpenOptions::default());
+    set.and_then(|set| set.files()).map_or_else(
+        |_| vec![],
+        |files| {
+            // Those behind a network have no time that is asked for here.
+            files.into_iter().filter(|file| place::scheme(file).is_none()).collect()
+        },
+    )
+}
 
 /// A set ready to be measured in several formats.
 #[derive(Clone, Debug)]
@@ -250,13 +266,13 @@ impl<'s> Opened<'s> {
             Self::Stored { path, planes, cells, sites, store, images } => {
                 let first = store.row_info(0)?;
                 let (mut bytes, mut newest) = (0, std::time::SystemTime::UNIX_EPOCH);
-                let tables = cells.map(|cells| cells.table.clone());
-                let masks = cells.and_then(|cells| cells.options.masks.clone());
+                let tables = cells.map(|cells| &cells.table);
+                let masks = cells.and_then(|cells| cells.options.masks.as_ref());
+                let of_cells = tables.into_iter().chain(masks).flat_map(|path| files_of_cells(path));
                 let stored = store.files()?;
                 // Tables and indexes say which images there are, and what their channels are called.
                 let beside = tables_beside(path, &stored);
-                let all: BTreeSet<PathBuf> =
-                    stored.into_iter().chain(beside).chain(tables).chain(masks).collect();
+                let all: BTreeSet<PathBuf> = stored.into_iter().chain(beside).chain(of_cells).collect();
                 for file in all {
                     let meta = std::fs::metadata(&file)
                         .with_context(|| format!("cannot read {}", file.display()))?;
