@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod cells;
 mod cells_in_words;
+mod cells_of_labels;
 mod column_names;
 mod columns;
 mod columns_of_times;
