@@ -24,7 +24,7 @@ use wellread_store::staged::MadeFolder;
 use wellread_store::words::counted;
 use wellread_store::{Error, Format, ImageView, OpenOptions, Store, WriteOptions, place};
 
-/// The files of a table of cells or of masks: the path itself, the database that a table is in, or files that a pattern fits.
+/// The files of a table of cells, or of masks. They are the path itself, the database of a table, or those that a pattern fits.
 fn files_of_cells(path: &Path) -> Vec<PathBuf> {
     let database = path.to_str().and_then(|text| text.rsplit_once(':')).map(|(before, _)| Path::new(before));
     if let Some(file) = [Some(path), database].into_iter().flatten().find(|file| file.exists()) {
