@@ -101,7 +101,8 @@ fn images_whose_channels_are_compared_are_asked_for_together() {
         // Eight images are looked at, and opening has looked into the first.
         gate::hold(&bucket, 7);
         assert_eq!(mixed_channels::find(&*store, None, None, 64), None);
-        assert!(gate::most_at_once(&bucket) >= 7, "{format}");
+        let at_once = gate::most_at_once(&bucket);
+        assert!(at_once >= 7, "{format}: {at_once}");
     }
 }
 
