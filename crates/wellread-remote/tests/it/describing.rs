@@ -95,15 +95,13 @@ fn headers_of_tiff_files_are_asked_for_together() {
 #[test]
 fn images_whose_channels_are_compared_are_asked_for_together() {
     let dir = tempfile::tempdir().unwrap();
-    for format in ["image-folder", "ome-zarr"] {
-        let bucket = format!("describe-names-{format}");
-        let [store, _] = both(&dir.path().join(format), &bucket, format, SMALL, 50);
-        // Eight images are looked at, and opening has looked into the first.
-        gate::hold(&bucket, 7);
-        assert_eq!(mixed_channels::find(&*store, None, None, 64), None);
-        let at_once = gate::most_at_once(&bucket);
-        assert!(at_once >= 7, "{format}: {at_once}");
-    }
+    // Each file has a head of its own. Images of OME-Zarr that are alike have one.
+    let bucket = "describe-names";
+    let [store, _] = both(&dir.path().join("pictures"), bucket, "image-folder", SMALL, 50);
+    // Eight images are looked at, and opening has looked into the first.
+    gate::hold(bucket, 7);
+    assert_eq!(mixed_channels::find(&*store, None, None, 64), None);
+    assert!(gate::most_at_once(bucket) >= 7);
 }
 
 #[test]
