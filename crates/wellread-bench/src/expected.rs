@@ -226,9 +226,10 @@ mod tests {
         // Two time points of two channels and two pixels.
         let info = RowInfo { shape: Shape([2, 2, 1, 1, 2]), dtype: PixelType::U8 };
         let pixels = [255, 0, 1, 0, 51, 255, 0, 1];
-        assert_eq!(unit(&pixels, info, true), [1.0, 0.0, 1.0, 0.0, 0.2, 1.0, 0.0, 1.0]);
-        let scaled = unit(&pixels, info, false);
-        assert_eq!((scaled[2], scaled[7]), (1.0 / 255.0, 1.0 / 255.0));
+        let [masked, scaled] = [true, false].map(|is_last_mask| unit(&pixels, info, is_last_mask));
+        assert_eq!([2, 3, 6, 7].map(|i| masked[i]), [1.0, 0.0, 0.0, 1.0]);
+        assert_eq!([0, 1, 4, 5].map(|i| masked[i]), [0, 1, 4, 5].map(|i| scaled[i]));
+        assert!(scaled[7] < 0.01 && scaled[0] > 0.99);
     }
 
     #[test]
