@@ -7,7 +7,7 @@ use crate::support::{arg, generate, json};
 fn benchmarks_measure_cells_of_label_images() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
-    generate(&set, 3, &["--formats", "tiff", "--masks", "--channels", "2", "--size", "64x64"]);
+    generate(&set, 3, &["--formats", "tiff", "--masks", "--channels", "2"]);
     let (tiff, masks) = (set.join("tiff"), set.join("masks"));
     let pattern = masks.join("*.tiff");
     for (number, (cells, more)) in [
