@@ -1,10 +1,12 @@
-//! Whether a wait is seen in a trace: for unit tests.
+//! Waits in unit tests: whether one is seen in a trace, and whether one ends.
 //!
 //! ```text
 //!  start ─▶ work ─▶ stop ─▶ the file of the trace ─▶ is there a span of this name?
 //! ```
 
 use std::sync::{Mutex, PoisonError};
+use std::thread::{ScopedJoinHandle, sleep};
+use std::time::{Duration, Instant};
 
 /// There is one recording per process, and tests are threads of it.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -20,4 +22,13 @@ pub(crate) fn is_seen(name: &str, mut work: impl FnMut()) -> bool {
         wellread_trace::stop().unwrap().write(&mut json, &[]).unwrap();
         String::from_utf8(json).unwrap().contains(&format!("\"name\":\"{name}\""))
     })
+}
+
+/// Whether a thread that waits ends. It has minutes, which a machine that is busy may need.
+pub(crate) fn ends<T>(waiting: &ScopedJoinHandle<'_, T>) -> bool {
+    let begun = Instant::now();
+    while !waiting.is_finished() && begun.elapsed() < Duration::from_mins(5) {
+        sleep(Duration::from_millis(2));
+    }
+    waiting.is_finished()
 }

@@ -332,4 +332,22 @@ pub fn as_it_is(store: &dyn Store) -> Result<Candidate> {
 }
 
 #[cfg(test)]
+impl Candidate {
+    /// One of a few images, for tests.
+    pub(super) fn sample(format: &'static str, compression: Option<Compression>) -> Self {
+        Self {
+            format,
+            compression,
+            chunk: None,
+            codec: "lz4".to_owned(),
+            pieces: String::new(),
+            write_s: None,
+            images: 100,
+            bytes_per_image: 100.0,
+            path: "x".into(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests;

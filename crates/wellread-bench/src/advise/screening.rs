@@ -180,20 +180,6 @@ mod tests {
     use super::*;
     use wellread_store::Compression;
 
-    fn candidate(format: &'static str, compression: Option<Compression>) -> Candidate {
-        Candidate {
-            format,
-            compression,
-            chunk: None,
-            codec: "lz4".to_owned(),
-            pieces: String::new(),
-            write_s: None,
-            images: 100,
-            bytes_per_image: 100.0,
-            path: "x".into(),
-        }
-    }
-
     fn figures(batches: &[&[f64]], turns: &[Option<f64>]) -> Figures {
         let series = || Series::of(batches.iter().map(|of| of.to_vec()).collect(), 1);
         Figures { batches: series(), single: series(), cold: series(), turns: turns.to_vec() }
@@ -203,7 +189,11 @@ mod tests {
     #[test]
     fn what_was_measured_in_more_rounds_alone_was_tried() {
         let lz4 = Some(Compression::Lz4);
-        let all = [candidate("tiff", None), candidate("parquet", lz4), candidate("lance", lz4)];
+        let all = [
+            Candidate::sample("tiff", None),
+            Candidate::sample("parquet", lz4),
+            Candidate::sample("lance", lz4),
+        ];
         let screening = Screening {
             screened: figures(&[&[], &[2e-5], &[]], &[None, Some(1.0), None]),
             finalists: vec![0, 1],
@@ -240,7 +230,7 @@ mod tests {
     /// Formats that nothing was measured of are not in the table, and notes on formats do not name them.
     #[test]
     fn what_was_not_tried_is_not_measured() {
-        let all = ["tiff", "parquet", "lance"].map(|format| candidate(format, None));
+        let all = ["tiff", "parquet", "lance"].map(|format| Candidate::sample(format, None));
         let screened = figures(&[&[0.1], &[], &[0.2]], &[Some(1.0), None, Some(1.0)]);
         let screening = Screening { screened, finalists: vec![], again: None };
         let named: Vec<_> = screening.measured(&all).map(|(at, one)| (at, one.format)).collect();

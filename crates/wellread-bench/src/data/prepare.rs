@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_image::PixelType;
 use wellread_image::synthetic::Kind;
+use wellread_store::cells::file_and_table;
 use wellread_store::checksum::{ImageChecksum, read_expected};
 use wellread_store::convert::pixel_types;
 use wellread_store::sites::{SiteOptions, tables_beside};
@@ -24,20 +25,15 @@ use wellread_store::staged::MadeFolder;
 use wellread_store::words::counted;
 use wellread_store::{Error, Format, ImageView, OpenOptions, Store, WriteOptions, place};
 
-/// The files of a table of cells, or of masks. They are the path itself, the database of a table, or those that a pattern fits.
-fn files_of_cells(path: &Path) -> Vec<PathBuf> {
-    let database = path.to_str().and_then(|text| text.rsplit_once(':')).map(|(before, _)| Path::new(before));
-    if let Some(file) = [Some(path), database].into_iter().flatten().find(|file| file.exists()) {
+/// The files of what tells cells: a table, the database that has it, or label images that a pattern fits.
+fn table_files(table: &Path) -> Vec<PathBuf> {
+    let (file, _) = file_and_table(table);
+    if file.exists() {
         return vec![file.to_owned()];
     }
-    let set = wellread_store::open(path, &OpenOptions::default());
-    set.and_then(|set| set.files()).map_or_else(
-        |_| vec![],
-        |files| {
-            // Those behind a network have no time that is asked for here.
-            files.into_iter().filter(|file| place::scheme(file).is_none()).collect()
-        },
-    )
+    let labels = wellread_store::open(table, &OpenOptions::default()).and_then(|set| set.files());
+    // Those behind a network have no time that is asked for here.
+    labels.into_iter().flatten().filter(|file| place::scheme(file).is_none()).collect()
 }
 
 /// A set ready to be measured in several formats.
@@ -266,13 +262,15 @@ impl<'s> Opened<'s> {
             Self::Stored { path, planes, cells, sites, store, images } => {
                 let first = store.row_info(0)?;
                 let (mut bytes, mut newest) = (0, std::time::SystemTime::UNIX_EPOCH);
-                let tables = cells.map(|cells| &cells.table);
-                let masks = cells.and_then(|cells| cells.options.masks.as_ref());
-                let of_cells = tables.into_iter().chain(masks).flat_map(|path| files_of_cells(path));
+                let tables = cells.map_or_else(Vec::new, |cells| table_files(&cells.table));
+                // The set of cells has the files of masks. Here their folder counts as well.
+                let masks =
+                    cells.and_then(|cells| cells.options.masks.clone()).filter(|masks| masks.exists());
                 let stored = store.files()?;
                 // Tables and indexes say which images there are, and what their channels are called.
                 let beside = tables_beside(path, &stored);
-                let all: BTreeSet<PathBuf> = stored.into_iter().chain(beside).chain(of_cells).collect();
+                let all: BTreeSet<PathBuf> =
+                    stored.into_iter().chain(beside).chain(tables).chain(masks).collect();
                 for file in all {
                     let meta = std::fs::metadata(&file)
                         .with_context(|| format!("cannot read {}", file.display()))?;

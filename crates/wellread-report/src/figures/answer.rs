@@ -29,6 +29,7 @@ fn drawn(answer: &Answer, input: &ReportInput) -> Option<Figure> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::panel::value_of;
     use super::*;
     use crate::row;
     use crate::table::Table;
@@ -49,8 +50,7 @@ mod tests {
     /// The values of a chart's marks, panel by panel.
     fn values(figure: &Figure) -> Vec<f64> {
         let panels = figure.sections.iter().flat_map(|section| &section.panels);
-        let value = |mark: &Mark| if let Mark::Value(estimate) = mark { Some(estimate.value) } else { None };
-        panels.flat_map(|panel| &panel.marks).filter_map(value).collect()
+        panels.flat_map(|panel| &panel.marks).filter_map(value_of).collect()
     }
 
     #[test]

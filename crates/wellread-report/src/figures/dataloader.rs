@@ -173,6 +173,7 @@ fn section(table: &Table, column: &str, title: &str, scale: Scale, series: &[Nam
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::loaders_and_caches;
     use super::*;
     use crate::row;
 
@@ -208,24 +209,7 @@ mod tests {
     /// Those of Python have no cache.
     #[test]
     fn a_loader_beside_others_is_drawn_once_per_cache() {
-        let mut table = Table::new("dataloader");
-        for (framework, loader, cache, rate) in [
-            ("rust", "wellread", Some("none"), 40.0),
-            ("rust", "wellread", Some("memory"), 90.0),
-            ("pytorch", "tifffile", None, 30.0),
-        ] {
-            table.push(row![
-                ("format", "tiff"),
-                ("framework", framework),
-                ("loader", loader),
-                ("batch_size", 8),
-                ("workers", 0),
-                ("cache", cache),
-                ("status", "ok"),
-                ("samples_per_sec", rate)
-            ]);
-        }
-        let sections = sections(&table);
+        let sections = sections(&loaders_and_caches());
         let Layout::Rows { series, .. } = &sections[0].layout else { panic!("bars") };
         let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["tiff · rust (memory)", "tiff · rust (none)", "tiff · pytorch · tifffile"]);

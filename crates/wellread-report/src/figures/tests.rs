@@ -25,6 +25,29 @@ fn storage() -> Table {
     table
 }
 
+/// A loader with two caches beside one in Python, which has none.
+pub(super) fn loaders_and_caches() -> Table {
+    let mut table = Table::new("dataloader");
+    for (framework, loader, cache, rate) in [
+        ("rust", "wellread", Some("none"), 40.0),
+        ("rust", "wellread", Some("memory"), 90.0),
+        ("pytorch", "tifffile", None, 30.0),
+    ] {
+        table.push(row![
+            ("format", "tiff"),
+            ("framework", framework),
+            ("loader", loader),
+            ("batch_size", 4),
+            ("workers", 0),
+            ("cache", cache),
+            ("num_samples", 20),
+            ("status", "ok"),
+            ("samples_per_sec", rate)
+        ]);
+    }
+    table
+}
+
 #[test]
 fn rows_that_panels_share_are_sorted_by_the_first_of_them() {
     let figure = figure(&storage(), &ReportInput::default()).unwrap();

@@ -55,18 +55,7 @@ fn no_room_is_noted_only_for_ways_that_there_are() {
 #[test]
 fn two_levels_of_a_codec_have_two_names() {
     let name = |compression, codec: &str| {
-        let candidate = Candidate {
-            format: "ome-zarr",
-            compression,
-            chunk: None,
-            codec: codec.to_owned(),
-            pieces: String::new(),
-            write_s: None,
-            images: 1,
-            bytes_per_image: 1.0,
-            path: PathBuf::new(),
-        };
-        candidate.name()
+        Candidate { codec: codec.to_owned(), ..Candidate::sample("ome-zarr", compression) }.name()
     };
     assert_eq!(name(Some(Compression::Default), "zstd"), "ome-zarr (zstd)");
     assert_eq!(name(Some(Compression::Zstd(3)), "zstd"), "ome-zarr (zstd, level 3)");

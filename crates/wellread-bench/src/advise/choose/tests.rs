@@ -3,17 +3,9 @@
 use super::*;
 
 fn candidate(format: &'static str, is_there: bool, bytes: f64) -> Candidate {
-    Candidate {
-        format,
-        compression: (!is_there).then_some(wellread_store::Compression::Lz4),
-        chunk: None,
-        codec: "lz4".to_owned(),
-        pieces: String::new(),
-        write_s: (!is_there).then_some(1.0),
-        images: 100,
-        bytes_per_image: bytes,
-        path: "x".into(),
-    }
+    let compression = (!is_there).then_some(wellread_store::Compression::Lz4);
+    let write_s = (!is_there).then_some(1.0);
+    Candidate { write_s, bytes_per_image: bytes, ..Candidate::sample(format, compression) }
 }
 
 fn series(medians: &[f64]) -> Series {

@@ -1,11 +1,11 @@
 //! The way to take for given figures, and what an epoch of each way reads.
 
 use super::*;
-use crate::stages::Figure;
+use crate::stages::{Figure, plain_loader};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_loader::{MemoryStore, Transform};
+use wellread_loader::MemoryStore;
 use wellread_measure::compare::Verdict;
 use wellread_store::cells::CellOptions;
 use wellread_store::{Compression, ImageView, WriteOptions};
@@ -118,15 +118,7 @@ fn an_epoch_counts_what_it_reads() {
     }
     writer.finish().unwrap();
     let table = table(dir.path(), 4, 6);
-    let how = LoaderSettings {
-        batch_size: 4,
-        workers: 0,
-        seed: 1,
-        transform: Transform::default(),
-        cache: Cache::None,
-        memory: None,
-        prefetch: None,
-    };
+    let how = plain_loader(4, 0, 1, None).unwrap();
     let way = |source, order, cache: Cache| {
         let open = || -> Result<Dataset> {
             Ok(Dataset::open(&path)?.with_cache(&cache)?.cells(&table, &options())?)

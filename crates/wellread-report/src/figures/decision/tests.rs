@@ -1,5 +1,6 @@
 //! The first chart of a report: formats at their best, by codec.
 
+use super::super::tests::loaders_and_caches;
 use super::*;
 use crate::chart::Layout;
 use crate::row;
@@ -207,24 +208,7 @@ fn formats_whose_pixels_were_wrong_are_named() {
 /// A loader in Python has no cache, and was measured all the same.
 #[test]
 fn loaders_in_python_stand_beside_the_first_cache() {
-    let mut table = Table::new("dataloader");
-    for (framework, loader, cache, rate) in [
-        ("rust", "wellread", Some("none"), 40.0),
-        ("rust", "wellread", Some("memory"), 90.0),
-        ("pytorch", "tifffile", None, 30.0),
-    ] {
-        table.push(row![
-            ("format", "tiff"),
-            ("framework", framework),
-            ("loader", loader),
-            ("batch_size", 4),
-            ("workers", 0),
-            ("cache", cache),
-            ("num_samples", 20),
-            ("status", "ok"),
-            ("samples_per_sec", rate)
-        ]);
-    }
+    let table = loaders_and_caches();
     let figure = figure(&ReportInput { tables: vec![table], ..ReportInput::default() }).unwrap();
     let Layout::Rows { series, .. } = &figure.sections[0].layout else { panic!("rows") };
     let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
