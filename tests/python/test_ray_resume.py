@@ -88,6 +88,32 @@ def test_a_set_that_changed_is_read_anew(cluster, cells, tmp_path):
     assert sum(images for _, images in cluster.did) == 40
 
 
+def test_one_of_several_sets_that_changed_is_read_anew(cluster, parquet, tmp_path):
+    """The folder that they have in common does not change with a file in it that is written once more."""
+    (tmp_path / "sets").mkdir()
+    paths = [tmp_path / "sets" / name for name in ("a.parquet", "b.parquet")]
+    for path in paths:
+        shutil.copyfile(parquet, path)
+    interrupted(cluster, 1, lambda: wray.checksum(paths, resume=True))
+    os.utime(paths[0], (1, 1))
+    assert len(wray.checksum(paths, resume=True)) == 80
+    assert sum(images for _, images in cluster.did) == 80
+
+
+def test_sets_together_are_converted_into_the_folder_that_they_lie_in(cluster, cells, tmp_path):
+    for name in "ab":
+        shutil.copytree(cells["tiff"], tmp_path / name)
+    both = wr.Dataset(tmp_path / "a") + wr.Dataset(tmp_path / "b")
+    how = {"rows_per_part": 40, "resume": True}
+    interrupted(cluster, 1, lambda: wray.convert(both, tmp_path / "out.parquet", **how))
+    # What was begun beside the sets is no change of them.
+    found = wray.convert(both, tmp_path / "out.parquet", **how)
+    assert (found["images"], found["images_resumed"]) == (80, 40)
+    assert len(wr.Dataset(tmp_path / "out.parquet")) == 80
+    with pytest.raises(wr.ChoiceError, match="lies in the source"):
+        wray.convert(both, tmp_path / "b" / "out.parquet")
+
+
 def test_images_that_could_not_be_read_are_read_again(cluster, wellread, cells, tmp_path):
     folder = tmp_path / "images"
     shutil.copytree(cells["tiff"], folder)

@@ -196,7 +196,8 @@ def convert(
     known = format_of(place, format)
     choices = options(compression, chunk, shard, tune, variant, checksums)
     dataset = _sets.of(source)
-    for path in [dataset.path] if dataset._options is None or isinstance(dataset._paths, str) else dataset._paths:
+    # Not the folder that several sets have in common: the target may well lie beside them.
+    for path in dataset._given:
         apart(path, place)
     job = Job(address)
     skips = _check.word("on_error", on_error, ON_ERROR) == "skip"

@@ -96,7 +96,9 @@ def recipe(dataset: Dataset, is_kept: bool = False) -> Recipe:
         TypeError: a set in memory, which no other process can open.
     """
     images = len(dataset)
-    stamp = f"{images}:{_stamp(dataset.path)}" + (f":{_bytes(dataset)}" if is_kept else "")
+    # Of several sets each: the folder that they have in common changes with the target beside them, and not with them.
+    stamps = ":".join(map(_stamp, dataset._given))
+    stamp = f"{images}:{stamps}" + (f":{_bytes(dataset)}" if is_kept else "")
     environment = tuple(_environment.told().items())
     return Recipe(pickle.dumps(dataset), stamp, uuid.uuid4().hex, images, __version__, environment)
 
