@@ -1,6 +1,7 @@
 """The native module: bindings over the Rust crates. Use the package; this module may change."""
 
 import builtins
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
@@ -26,6 +27,9 @@ def checksums(dataset: Dataset, start: int, end: int, jobs: int) -> str:
 
 def check_read(sums: str) -> None:
     """Raises the error of the first row, in a text of `checksums`, that could not be read."""
+
+def expected_sums(path: str | os.PathLike[str]) -> str:
+    """The checksums in a file (a list, or an object with one under ``images``), as JSON."""
 
 def verify_sums(
     dataset: Dataset, sums: str, expected: str | None, other: Dataset | None, any_order: bool, any_names: bool

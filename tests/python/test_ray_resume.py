@@ -114,6 +114,16 @@ def test_sets_together_are_converted_into_the_folder_that_they_lie_in(cluster, c
         wray.convert(both, tmp_path / "b" / "out.parquet")
 
 
+def test_a_file_that_is_no_list_of_checksums_is_told_before_images_are_read(cluster, parquet, tmp_path):
+    for text in ('[{"row": 0}]', "{}", "no JSON"):
+        (tmp_path / "expected.json").write_text(text)
+        with pytest.raises(wr.Error, match=r"expected\.json: is no list of expected checksums") as raised:
+            wray.verify(parquet, tmp_path / "expected.json")
+        assert "wellread checksum --json" in raised.value.hint and cluster.did == []
+    (tmp_path / "expected.json").write_text(json.dumps({"images": wray.checksum(parquet)}))
+    assert wray.verify(parquet, tmp_path / "expected.json")["passed"]
+
+
 def test_images_that_could_not_be_read_are_read_again(cluster, wellread, cells, tmp_path):
     folder = tmp_path / "images"
     shutil.copytree(cells["tiff"], folder)

@@ -65,6 +65,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(whole_set::row_group, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::checksums, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::check_read, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::expected_sums, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::verify_sums, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::types_of, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::check_one_kind, module)?)?;

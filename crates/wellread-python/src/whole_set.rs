@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wellread::loader::stats::{ChannelOrder, Group, PartialStats, RowNames, Stats, group_of, grouped};
 use wellread::store::checksum::{self, ImageChecksum, SentRow, has_unique_names};
@@ -66,6 +66,12 @@ fn all_read(py: Python<'_>, rows: Vec<SentRow>) -> PyResult<Vec<ImageChecksum>> 
 #[pyfunction]
 pub(crate) fn check_read(py: Python<'_>, sums: &str) -> PyResult<()> {
     all_read(py, read(sums)?).map(drop)
+}
+
+/// The checksums in a file (a list, or an object with one under `images`), as text.
+#[pyfunction]
+pub(crate) fn expected_sums(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    detached(py, Activity::Opening, move || text(&path, &checksum::read_expected(&path)?))
 }
 
 /// The output of `wellread verify --json` for a set whose rows were read before, as text. `sums` are those of all rows,

@@ -111,7 +111,7 @@ def checksum(
             a warning lists them.
         resume: keeps on this machine what nodes have found, and continues from what an interrupted call for the same
             set has left, on any cluster. It repeats tasks that met an image which cannot be read. It repeats all if
-            the path has another time or size, or its files have other bytes in all.
+            a path has another time or size, or its files have other bytes in all.
         address: the cluster. The default is the one that this process is connected to, then that of ``RAY_ADDRESS``,
             else one that starts on this machine.
 
@@ -170,7 +170,8 @@ def verify(
     other: Dataset | None = None
     expected: str | None = None
     if _is_list(against):
-        expected = _listed(against)
+        # Before any image is read: a file of something else is told at once.
+        expected = _native.expected_sums(against)
     elif against is not None:
         other = _sets.of(against)
         expected = sums_of(job, other)
@@ -192,19 +193,6 @@ def _is_list(against: Any) -> bool:
     if not isinstance(against, (str, os.PathLike)):
         return False
     return os.fspath(against).lower().endswith(".json") and os.path.isfile(against)
-
-
-def _listed(path: Any) -> str:
-    """The checksums in a file, as JSON."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-        return json.dumps(found["images"] if isinstance(found, dict) else found)
-    except (ValueError, KeyError) as error:
-        hint = "give what `wellread checksum --json` prints, or an expected.json of a golden set"
-        raise Error(
-            f"{path}: is no list of expected checksums: {error} (hint: {hint})", path=path, hint=hint
-        ) from None
 
 
 def names_task(job: tuple[_sets.Recipe, list[list[int]]]) -> tuple[list[str], int]:
