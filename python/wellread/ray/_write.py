@@ -90,7 +90,7 @@ def write(
     complete. A task that Ray runs again writes its part once more, and one of the two counts.
 
     Args:
-        dataset: rows with an image each, (Y, X), (C, Y, X) or (T, C, Z, Y, X). With a column ``row``, as
+        dataset: rows with an image each, (Y, X), (C, Y, X) or (T, C, Z, Y, X). With a column ``row`` of numbers, as
             :func:`read` gives it, blocks are put in the order of their first rows; else as Ray's tasks are numbered.
             All other columns of plain values stand beside the images, where the format keeps them.
         path: the target, on storage that all nodes share, or in a bucket. For tables (Parquet, Vortex …) it is a
@@ -126,9 +126,10 @@ def write(
         channels=[_check.text("channels", channel) for channel in channels],
         verify=_check.truth("verify", verify),
     )
-    _write_blocks.begin(sink, _check.truth("overwrite", overwrite))
+    replaces = _check.truth("overwrite", overwrite)
     how = {"concurrency": concurrency, "ray_remote_args": dict(ray_remote_args or {}) or None}
     try:
+        _write_blocks.begin(sink, replaces)
         dataset.write_datasink(sink, **{key: value for key, value in how.items() if value is not None})
         if _write_blocks.is_begun(sink):
             # Ray tells nobody of a dataset without rows.

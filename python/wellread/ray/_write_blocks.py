@@ -39,6 +39,17 @@ def given(name: str, image: Any) -> tuple[str, list[int], str, bytes]:
     return str(name), shape_of(array.shape), array.dtype.name, array.tobytes()
 
 
+def _has_places(table: Any) -> bool:
+    """Whether its column ``row`` is that of :func:`read`: places in a set. One of other values is the user's own, such
+    as the rows of a plate."""
+    import pyarrow
+
+    if "row" not in table.column_names:
+        return False
+    kind = table.schema.field("row").type
+    return any(is_one(kind) for is_one in (pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_null))
+
+
 def _with_columns(native: Any, columns: Any) -> tuple[Any, list[tuple[str, str]]]:
     """Images with columns beside them, and the columns that cannot stand there, which may be all."""
     try:
@@ -67,7 +78,8 @@ def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] 
         if name not in table.column_names:
             raise KeyError(f"the dataset has no column {name!r}; it has {', '.join(table.column_names)}")
     images = BlockAccessor.for_block(table.select([sink.image])).to_numpy(sink.image)
-    rows = table.column("row").to_pylist() if "row" in table.column_names else None
+    has_places = _has_places(table)
+    rows = table.column("row").to_pylist() if has_places else None
     order = None if rows is None or any(row is None for row in rows) else [int(row) for row in rows]
     if sink.name is not None:
         named = table.column(sink.name).to_pylist()
@@ -85,7 +97,8 @@ def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] 
         if sink.channels and shape[1] != len(sink.channels):
             raise ValueError(f"channels has {len(sink.channels)} names, and {name} has {shape[1]} channels")
     native = _native.from_images(pixels, sink.channels)
-    beside = [name for name in table.column_names if name not in (sink.image, sink.name, "row")]
+    apart = {sink.image, sink.name, "row"} if has_places else {sink.image, sink.name}
+    beside = [name for name in table.column_names if name not in apart]
     left_out: list[tuple[str, str]] = []
     columns = None
     if beside:

@@ -313,6 +313,24 @@ def test_columns_none_of_which_can_stand_beside_images_are_left_out(tmp_path, fo
     assert len(written) == 2 and not written.columns
 
 
+@pytest.mark.parametrize("format, target", [("parquet", "set.parquet"), ("ome-zarr", "set-zarr")])
+def test_rows_of_a_plate_are_a_column_as_others_are(tmp_path, format, target):
+    """`row` of texts is no place in a set."""
+    pa = pytest.importorskip("pyarrow")
+    from wellread.ray import _arrow, _write, _write_blocks
+    from wellread.ray._datasink import WellreadDatasink
+
+    images = _arrow.tensors(np.ones((2, 1, 8, 8), np.uint16))
+    block = pa.table({"image": images, "name": ["a", "b"], "row": ["C", "D"]})
+    sink = WellreadDatasink(
+        str(tmp_path / target), format, _write.options(), image="image", name="name", channels=[], verify=True
+    )
+    _write_blocks.begin(sink, False)
+    _write_blocks.commit(sink, [_write_blocks.block_part(sink, block, 0, 0)])
+    written = wr.Dataset(tmp_path / target)
+    assert [written.name(row) for row in range(2)] == ["a", "b"] and list(written.column("row")) == ["C", "D"]
+
+
 def test_a_task_that_dies_and_is_run_again_writes_each_image_once(in_order, parquet, tmp_path):
     died = tmp_path / "died"
 
@@ -370,6 +388,10 @@ def test_what_cannot_be_written_leaves_nothing(in_order, parquet, tmp_path):
     read = wray.read(parquet, dtype="stored").map_batches(unnamed, batch_format="pyarrow")
     with pytest.raises(Exception, match="'name' has no name for some images"):
         wray.write(read, tmp_path / "set.parquet")
+    assert list(tmp_path.iterdir()) == []
+    # Refused before the target is claimed.
+    with pytest.raises(TypeError):
+        wray.write(read, tmp_path / "set.parquet", ray_remote_args=5)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(wr.Error, match="cannot tell the format"):
         wray.write(read, tmp_path / "set")
