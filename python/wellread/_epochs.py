@@ -16,6 +16,7 @@ import multiprocessing.context
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -176,6 +177,7 @@ class _Table:
         else:
             self._file = os.fdopen(descriptor, "r+b", buffering=0)
         self._is = self._identity()
+        self._lock, self._process = threading.Lock(), os.getpid()
 
     def __del__(self) -> None:
         # A file that the collector closes is a ResourceWarning. There is none where it could not be made. At the end
@@ -202,6 +204,13 @@ class _Table:
         """The handle by which the process that is being started gets the file."""
         return multiprocessing.reduction.DupFd(self._file.fileno())
 
+    def _of_threads(self) -> threading.Lock:
+        """The lock of this process's threads, which that of the file does not keep apart. A process that was forked
+        while a thread had it makes its own: nobody would give it back there."""
+        if self._process != os.getpid():
+            self._lock, self._process = threading.Lock(), os.getpid()
+        return self._lock
+
     def _identity(self) -> tuple[int, int]:
         status = os.fstat(self._file.fileno())
         return status.st_dev, status.st_ino
@@ -216,20 +225,21 @@ class _Table:
         descriptor = self._file.fileno()
         if self._identity() != self._is:
             raise OSError("the file was closed")
-        fcntl.lockf(descriptor, fcntl.LOCK_EX)
-        try:
-            entries = self._read()
-            entry = entries.pop(owner, known)
-            found = change(entry)
-            entries[owner] = entry
-            while len(entries) > _MOST:
-                del entries[next(iter(entries))]
-            text = json.dumps(entries).encode()
-            os.pwrite(descriptor, text, 0)
-            os.ftruncate(descriptor, len(text))
-        finally:
-            fcntl.lockf(descriptor, fcntl.LOCK_UN)
-        return entry, found
+        with self._of_threads():
+            fcntl.lockf(descriptor, fcntl.LOCK_EX)
+            try:
+                entries = self._read()
+                entry = entries.pop(owner, known)
+                found = change(entry)
+                entries[owner] = entry
+                while len(entries) > _MOST:
+                    del entries[next(iter(entries))]
+                text = json.dumps(entries).encode()
+                os.pwrite(descriptor, text, 0)
+                os.ftruncate(descriptor, len(text))
+            finally:
+                fcntl.lockf(descriptor, fcntl.LOCK_UN)
+            return entry, found
 
     def _read(self) -> dict[str, Any]:
         descriptor = self._file.fileno()

@@ -1,12 +1,14 @@
 """Threads of Python share what the package gives them. They run with the interpreter's lock, and without it where
 there is an interpreter of that kind (`python3.14t`; `pip install .` builds a wheel for it there)."""
 
+import importlib
 import os
 import sys
 import sysconfig
 import threading
 
 import numpy as np
+import pytest
 import wellread as wr
 from own_process import run_alone
 
@@ -125,6 +127,21 @@ def test_threads_that_share_an_iterator_end_it_once(parquet):
             assert places == [loader.state_dict()] * THREADS, "each thread's end is the epoch's"
     finally:
         sys.setswitchinterval(before)
+
+
+def test_threads_that_begin_epochs_of_one_iterable_dataset_get_each_once(parquet):
+    """One that looks where it is, as for a checkpoint, must not write back what another has changed meanwhile."""
+    pytest.importorskip("torch")
+    epochs = importlib.import_module("wellread.torch").IterableDataset(parquet, batch_size=4)._epochs
+
+    def begin(i):
+        begun = []
+        for _ in range(50):
+            epochs.next()
+            begun.append(epochs.begin()[0])
+        return begun
+
+    assert sorted(epoch for begun in at_once(begin) for epoch in begun) == list(range(50 * THREADS))
 
 
 def test_batches_are_freed_by_other_threads_than_took_them(parquet):
