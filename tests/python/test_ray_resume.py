@@ -7,9 +7,10 @@ import time
 from types import SimpleNamespace
 
 import pytest
+import ray_cluster
 import wellread as wr
 from wellread import ray as wray
-from wellread.ray import _cluster, _kept, _whole
+from wellread.ray import _cluster, _kept, _sets, _whole
 
 
 @pytest.fixture
@@ -98,6 +99,19 @@ def test_one_of_several_sets_that_changed_is_read_anew(cluster, parquet, tmp_pat
     os.utime(paths[0], (1, 1))
     assert len(wray.checksum(paths, resume=True)) == 80
     assert sum(images for _, images in cluster.did) == 80
+
+
+def test_a_set_of_cells_is_another_where_its_table_is(labelled, tmp_path):
+    table = ray_cluster.cells_table(tmp_path, labelled)
+    whole = wr.Dataset(labelled).cells(table, size=16)
+
+    def stamps():
+        return [_sets.recipe(one).stamp for one in (whole, whole.select([2, 1]), whole.select([0]) + whole)]
+
+    before = stamps()
+    assert stamps() == before
+    os.utime(table, (1, 1))
+    assert not set(stamps()) & set(before)
 
 
 def test_sets_together_are_converted_into_the_folder_that_they_lie_in(cluster, cells, tmp_path):

@@ -97,7 +97,7 @@ def recipe(dataset: Dataset, is_kept: bool = False) -> Recipe:
     """
     images = len(dataset)
     # Of several sets each: the folder that they have in common changes with the target beside them, and not with them.
-    stamps = ":".join(map(_stamp, dataset._given))
+    stamps = ":".join(map(_stamp, _sources(dataset)))
     stamp = f"{images}:{stamps}" + (f":{_bytes(dataset)}" if is_kept else "")
     environment = tuple(_environment.told().items())
     return Recipe(pickle.dumps(dataset), stamp, uuid.uuid4().hex, images, __version__, environment)
@@ -109,6 +109,26 @@ def _bytes(dataset: Dataset) -> str:
         return str(dataset._native.layout()["bytes_on_disk"])
     except Error:
         return ""
+
+
+def _sources(dataset: Dataset) -> Iterator[str]:
+    """The paths of the images of a set, and of the table and the masks that its cells are of."""
+    if dataset._made is not None:
+        _, (of, *_) = dataset._made
+        for one in of if isinstance(of, list) else [of]:
+            yield from _sources(one)
+    elif dataset._joined is not None:
+        yield from _sources(dataset._joined[0])
+    elif dataset._cut is not None:
+        images, table, choices, masks = dataset._cut
+        for one in (images, table, choices["masks"], masks):
+            if isinstance(one, Dataset):
+                yield from _sources(one)
+            elif isinstance(one, str):
+                # A file of SQLite may have the name of its table behind it.
+                yield one if os.path.exists(one) else one.rpartition(":")[0]
+    else:
+        yield from dataset._given
 
 
 def _stamp(path: str) -> str:
