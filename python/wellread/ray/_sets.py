@@ -114,7 +114,7 @@ def _bytes(dataset: Dataset) -> str:
 def _sources(dataset: Dataset) -> Iterator[str]:
     """The paths of the images of a set, and of the table and the masks that its cells are of."""
     if dataset._made is not None:
-        _, (of, *_) = dataset._made
+        of = dataset._made[1][0]
         for one in of if isinstance(of, list) else [of]:
             yield from _sources(one)
     elif dataset._joined is not None:

@@ -90,9 +90,10 @@ def write(
     complete. A task that Ray runs again writes its part once more, and one of the two counts.
 
     Args:
-        dataset: rows with an image each, (Y, X), (C, Y, X) or (T, C, Z, Y, X). With a column ``row`` of numbers, as
-            :func:`read` gives it, blocks are put in the order of their first rows; else as Ray's tasks are numbered.
-            All other columns of plain values stand beside the images, where the format keeps them.
+        dataset: rows with an image each, (Y, X), (C, Y, X) or (T, C, Z, Y, X). Blocks are put in the
+            order of their first rows if a column ``row`` has numbers, as :func:`read` gives it. Else their order is
+            that of Ray's tasks. All other columns of plain values stand beside the images, where the format keeps
+            them.
         path: the target, on storage that all nodes share, or in a bucket. For tables (Parquet, Vortex …) it is a
             folder of them, which opens as one set. For Lance it is one dataset: tasks write its fragments, and the
             driver commits them as one version. It writes rows again only if blocks have unlike columns. For TIFF,
