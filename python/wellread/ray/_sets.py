@@ -96,7 +96,7 @@ def recipe(dataset: Dataset, is_kept: bool = False) -> Recipe:
         TypeError: a set in memory, which no other process can open.
     """
     images = len(dataset)
-    # Of several sets each: the folder that they have in common changes with the target beside them, and not with them.
+    # Of several sets each: their common folder changes with the target beside them, and not with what is in them.
     stamps = ":".join(map(_stamp, _sources(dataset)))
     stamp = f"{images}:{stamps}" + (f":{_bytes(dataset)}" if is_kept else "")
     environment = tuple(_environment.told().items())

@@ -40,14 +40,15 @@ def given(name: str, image: Any) -> tuple[str, list[int], str, bytes]:
 
 
 def _has_places(table: Any) -> bool:
-    """Whether its column ``row`` is that of :func:`read`: places in a set. One of other values is the user's own, such
-    as the rows of a plate."""
+    """Whether its column ``row`` is that of :func:`read`: places in a set. One of other values is the user's own,
+    such as the rows of a plate."""
     import pyarrow
 
     if "row" not in table.column_names:
         return False
     kind = table.schema.field("row").type
-    return any(is_one(kind) for is_one in (pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_null))
+    types = pyarrow.types
+    return any(is_one(kind) for is_one in (types.is_integer, types.is_floating, types.is_null))
 
 
 def _with_columns(native: Any, columns: Any) -> tuple[Any, list[tuple[str, str]]]:
