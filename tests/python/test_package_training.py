@@ -426,6 +426,20 @@ def test_phases_of_a_run_that_fails_are_written(parquet, tmp_path):
     assert results["metrics"]["steady_state"]["steps"] == 5
 
 
+def test_phases_of_a_run_that_diverges_are_json(parquet, tmp_path):
+    class Diverging(Net):
+        def training_step(self, batch, index):
+            self.log("of_user", torch.tensor(float("nan")))
+            return super().training_step(batch, index)
+
+    timer = PhaseTimer(tmp_path / "diverged.json")
+    trainer(1, timer).fit(Diverging(), datamodule=data(parquet, train=range(24), val=range(24, 40)))
+    # Python alone reads NaN.
+    text = (tmp_path / "diverged.json").read_text()
+    results = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert results["metrics"]["final_metrics"]["of_user"] is None
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_torchdatas_stateful_loader_resumes_it(parquet, workers):
     from torchdata.stateful_dataloader import StatefulDataLoader

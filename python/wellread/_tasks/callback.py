@@ -387,7 +387,8 @@ class PhaseTimer(pl.Callback):
         }
         if self._path is not None and trainer.is_global_zero:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(json.dumps(self.results, indent=1) + "\n")
+            # A loss that is no number, as of a run that diverged, is null: JSON has no other word for it.
+            self._path.write_text(json.dumps(phases.finite(self.results), indent=1, allow_nan=False) + "\n")
         self._begin_anew()
 
     def _about(self, trainer: Any) -> dict[str, Any]:

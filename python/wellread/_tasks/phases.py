@@ -88,7 +88,7 @@ class Report:
         path = os.environ.get("WELLREAD_PHASES")
         if not path or (self.rank and not always):
             return
-        text = json.dumps(_finite(line), allow_nan=False) + "\n"
+        text = json.dumps(finite(line), allow_nan=False) + "\n"
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(file, text.encode())
@@ -96,14 +96,14 @@ class Report:
             os.close(file)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The same with null for numbers that JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
+        return {name: finite(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
+        return [finite(part) for part in value]
     return value
 
 
