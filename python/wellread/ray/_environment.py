@@ -21,8 +21,8 @@ PLACES = (
     *("GOOGLE_SKIP_SIGNATURE", "STORAGE_EMULATOR_HOST"),
 )
 
-# What this process was told, by names.
-_told: set[str] = set()
+# What this process had of its own, by the names of what it was told; None where it had nothing.
+_told: dict[str, str | None] = {}
 
 
 def _without_credentials(place: str) -> str:
@@ -43,13 +43,17 @@ def beside(own: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
 
 
 def take(others: Mapping[str, str]) -> None:
-    """Has this process, which is on a node, do as it is told; what an earlier job has told it counts no more."""
+    """Has this process, which is on a node, do as it is told; what an earlier job has told it counts no more.
+    Then it has again what it had of its own."""
     for name in (*CHOICES, *PLACES):
         value = others.get(name)
         if value is None:
             if name in _told:
-                os.environ.pop(name, None)
-                _told.discard(name)
+                own = _told.pop(name)
+                if own is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = own
         elif os.environ.get(name) != value and (name in CHOICES or name in _told or name not in os.environ):
+            _told.setdefault(name, os.environ.get(name))
             os.environ[name] = value
-            _told.add(name)

@@ -58,7 +58,7 @@ def test_nodes_are_told_where_the_bucket_is_and_no_credentials(s3, cluster, monk
 
 
 def test_what_an_earlier_job_told_does_not_stay_and_a_nodes_own_does(monkeypatch):
-    monkeypatch.setattr(_environment, "_told", set())
+    monkeypatch.setattr(_environment, "_told", {})
     for name in ("AWS_ENDPOINT_URL", "WELLREAD_ANONYMOUS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_REGION", "of-the-node")
@@ -69,6 +69,13 @@ def test_what_an_earlier_job_told_does_not_stay_and_a_nodes_own_does(monkeypatch
     assert os.environ["AWS_ENDPOINT_URL"] == "http://b" and "WELLREAD_ANONYMOUS" not in os.environ
     _environment.take({})
     assert "AWS_ENDPOINT_URL" not in os.environ and os.environ["AWS_REGION"] == "of-the-node"
+    # A choice takes the place of the node's own as long as the job lasts.
+    monkeypatch.setenv("WELLREAD_IN_FLIGHT", "9")
+    for value in ("3", "4", "9"):
+        _environment.take({"WELLREAD_IN_FLIGHT": value})
+        assert os.environ["WELLREAD_IN_FLIGHT"] == value
+    _environment.take({})
+    assert os.environ["WELLREAD_IN_FLIGHT"] == "9"
     told = {"AWS_REGION": "of-the-driver", "WELLREAD_IN_FLIGHT": "3"}
     assert _environment.beside({"AWS_REGION": "a", "WELLREAD_IN_FLIGHT": "9"}, told) == {
         "AWS_REGION": "a",
