@@ -13,7 +13,7 @@ import uuid
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from .. import _check, _native
 from .._types import Path
@@ -188,7 +188,7 @@ def verify(
     return json.loads(text) | {"cluster": job.summary()}
 
 
-def _is_list(against: Any) -> bool:
+def _is_list(against: Any) -> TypeGuard[Path]:
     """Whether what is compared with is a list of checksums."""
     if not isinstance(against, (str, os.PathLike)):
         return False
