@@ -128,6 +128,13 @@ def test_sets_together_are_converted_into_the_folder_that_they_lie_in(cluster, c
         wray.convert(both, tmp_path / "b" / "out.parquet")
 
 
+@pytest.mark.parametrize("wrong", [{"memory": 0}, {"rows_per_part": 0}, {"mixed": 1}, {"overwrite": "no"}])
+def test_wrong_choices_of_a_conversion_are_told_before_images_are_read(cluster, parquet, tmp_path, wrong):
+    with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
+        wray.convert(parquet, tmp_path / "out.parquet", on_error="skip", **wrong)
+    assert cluster.did == [] and not (tmp_path / "out.parquet").exists()
+
+
 def test_a_file_that_is_no_list_of_checksums_is_told_before_images_are_read(cluster, parquet, tmp_path):
     for text in ('[{"row": 0}]', "{}", "no JSON"):
         (tmp_path / "expected.json").write_text(text)

@@ -199,22 +199,19 @@ def convert(
     # Not the folder that several sets have in common: the target may well lie beside them.
     for path in dataset._given:
         apart(path, place)
-    job = Job(address)
+    # Checked before the cluster is asked for anything: it may look at all images first.
     skips = _check.word("on_error", on_error, ON_ERROR) == "skip"
+    how: dict[str, Any] = {
+        "overwrite": _check.truth("overwrite", overwrite),
+        "resume": _check.truth("resume", resume),
+        "verify": _check.truth("verify", verify),
+        "mixed": _check.truth("mixed", mixed),
+        "memory": _check.whole("memory", memory, 1),
+        "rows_per_part": None if rows_per_part is None else _check.whole("rows_per_part", rows_per_part, 1),
+    }
+    job = Job(address)
     skipped = unreadable(job, dataset) if skips else []
     if skipped:
         dataset = _sets.without(dataset, [image["row"] for image in skipped])
-    result = converted(
-        job,
-        dataset,
-        place,
-        known,
-        choices,
-        overwrite=_check.truth("overwrite", overwrite),
-        resume=_check.truth("resume", resume),
-        verify=_check.truth("verify", verify),
-        mixed=_check.truth("mixed", mixed),
-        memory=_check.whole("memory", memory, 1),
-        rows_per_part=None if rows_per_part is None else _check.whole("rows_per_part", rows_per_part, 1),
-    )
+    result = converted(job, dataset, place, known, choices, **how)
     return result | {"images_skipped": len(skipped), "skipped": skipped}
