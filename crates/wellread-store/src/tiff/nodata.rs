@@ -1,11 +1,13 @@
 //! The value of strips and tiles that were never written: that of the `GDAL_NODATA` tag, or 0.
 //!
-//! The tag is a number as text. One that the pixel type does not hold counts as none, as in tifffile.
+//! The tag is a number as text. One that the stored type does not hold counts as none, as in tifffile.
 
+use crate::stored_type::StoredType;
+use half::f16;
 use wellread_image::PixelType;
 
 /// The little-endian bytes of a pixel of this value, padded with zeros; zeros where the type does not hold it.
-pub(super) fn pixel(text: &str, dtype: PixelType) -> [u8; 8] {
+pub(super) fn pixel(text: &str, stored: StoredType) -> [u8; 8] {
     fn padded<const N: usize>(bytes: [u8; N]) -> [u8; 8] {
         let mut all = [0; 8];
         all[..N].copy_from_slice(&bytes);
@@ -14,6 +16,16 @@ pub(super) fn pixel(text: &str, dtype: PixelType) -> [u8; 8] {
     // Some writers have a comma for the decimal point.
     let text = text.trim().replace(',', ".");
     let float = || text.parse::<f64>().ok();
+    let dtype = match stored {
+        StoredType::Pixel(dtype) => dtype,
+        StoredType::U64 => return text.parse::<u64>().map_or([0; 8], u64::to_le_bytes),
+        StoredType::I64 => return text.parse::<i64>().map_or([0; 8], i64::to_le_bytes),
+        StoredType::F16 => {
+            let half =
+                float().map(|v| (v, f16::from_f64(v))).filter(|(v, half)| half.is_finite() == v.is_finite());
+            return half.map(|(_, half)| padded(half.to_le_bytes())).unwrap_or_default();
+        }
+    };
     let found = match dtype {
         PixelType::U8 => text.parse::<u8>().ok().map(|v| padded(v.to_le_bytes())),
         PixelType::I8 => text.parse::<i8>().ok().map(|v| padded(v.to_le_bytes())),
@@ -55,9 +67,15 @@ mod tests {
             ("none", PixelType::F64, 0.0),
             ("", PixelType::U8, 0.0),
         ] {
-            let value = dtype.value_at(&pixel(text, dtype)[..dtype.size()], 0);
+            let value = dtype.value_at(&pixel(text, StoredType::Pixel(dtype))[..dtype.size()], 0);
             assert!(value.total_cmp(&expected).is_eq(), "{text:?} of {dtype}: {value}");
         }
-        assert!(PixelType::F32.value_at(&pixel("nan", PixelType::F32)[..4], 0).is_nan());
+        let nan = pixel("nan", StoredType::Pixel(PixelType::F32));
+        assert!(PixelType::F32.value_at(&nan[..4], 0).is_nan());
+        assert_eq!(pixel("-9223372036854775808", StoredType::I64), i64::MIN.to_le_bytes());
+        assert_eq!(pixel("18446744073709551615", StoredType::U64), u64::MAX.to_le_bytes());
+        assert_eq!(pixel("-1", StoredType::U64), [0; 8]);
+        assert_eq!(pixel("-1.5", StoredType::F16)[..2], f16::from_f32(-1.5).to_le_bytes());
+        assert_eq!(pixel("-9.5e9", StoredType::F16), [0; 8]);
     }
 }
