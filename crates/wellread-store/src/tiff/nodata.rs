@@ -13,31 +13,28 @@ pub(super) fn pixel(text: &str, stored: StoredType) -> [u8; 8] {
         all[..N].copy_from_slice(&bytes);
         all
     }
+    use StoredType::Pixel;
     // Some writers have a comma for the decimal point.
     let text = text.trim().replace(',', ".");
     let float = || text.parse::<f64>().ok();
-    let dtype = match stored {
-        StoredType::Pixel(dtype) => dtype,
-        StoredType::U64 => return text.parse::<u64>().map_or([0; 8], u64::to_le_bytes),
-        StoredType::I64 => return text.parse::<i64>().map_or([0; 8], i64::to_le_bytes),
-        StoredType::F16 => {
-            let half =
-                float().map(|v| (v, f16::from_f64(v))).filter(|(v, half)| half.is_finite() == v.is_finite());
-            return half.map(|(_, half)| padded(half.to_le_bytes())).unwrap_or_default();
-        }
-    };
-    let found = match dtype {
-        PixelType::U8 => text.parse::<u8>().ok().map(|v| padded(v.to_le_bytes())),
-        PixelType::I8 => text.parse::<i8>().ok().map(|v| padded(v.to_le_bytes())),
-        PixelType::U16 => text.parse::<u16>().ok().map(|v| padded(v.to_le_bytes())),
-        PixelType::I16 => text.parse::<i16>().ok().map(|v| padded(v.to_le_bytes())),
-        PixelType::U32 => text.parse::<u32>().ok().map(|v| padded(v.to_le_bytes())),
-        PixelType::I32 => text.parse::<i32>().ok().map(|v| padded(v.to_le_bytes())),
-        PixelType::F32 => {
+    let found = match stored {
+        Pixel(PixelType::U8) => text.parse::<u8>().ok().map(|v| padded(v.to_le_bytes())),
+        Pixel(PixelType::I8) => text.parse::<i8>().ok().map(|v| padded(v.to_le_bytes())),
+        Pixel(PixelType::U16) => text.parse::<u16>().ok().map(|v| padded(v.to_le_bytes())),
+        Pixel(PixelType::I16) => text.parse::<i16>().ok().map(|v| padded(v.to_le_bytes())),
+        Pixel(PixelType::U32) => text.parse::<u32>().ok().map(|v| padded(v.to_le_bytes())),
+        Pixel(PixelType::I32) => text.parse::<i32>().ok().map(|v| padded(v.to_le_bytes())),
+        Pixel(PixelType::F32) => {
             let held = float().filter(|v| (*v as f32).is_finite() == v.is_finite());
             held.map(|v| padded((v as f32).to_le_bytes()))
         }
-        PixelType::F64 => float().map(|v| padded(v.to_le_bytes())),
+        Pixel(PixelType::F64) => float().map(|v| padded(v.to_le_bytes())),
+        StoredType::U64 => text.parse::<u64>().ok().map(u64::to_le_bytes),
+        StoredType::I64 => text.parse::<i64>().ok().map(i64::to_le_bytes),
+        StoredType::F16 => {
+            let held = float().filter(|v| f16::from_f64(*v).is_finite() == v.is_finite());
+            held.map(|v| padded(f16::from_f64(v).to_le_bytes()))
+        }
     };
     found.unwrap_or_default()
 }
