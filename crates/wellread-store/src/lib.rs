@@ -64,7 +64,7 @@
 //! | [`checksum`], [`convert`], [`read_back`], [`verify`] | whole-set operations over any store |
 //! | `delimited`, `text_columns` | CSV and its kin, every quote of which is closed; as columns of types |
 //! | `found` | what was left out, counted and named |
-//! | `numbers` | stored numbers, narrowed to pixels |
+//! | `numbers`, `stored_type` | stored numbers, narrowed to pixels; types that TIFF and OME-Zarr have and images do not |
 //! | [`features`], [`profiles`] | columns of plain values beside images; profiles joined to them |
 //! | [`labels`] | label images that lie beside images, which are no rows |
 //! | [`unkept`] | what a format says of images and no conversion keeps |
@@ -158,6 +158,8 @@ pub mod staged;
 pub mod stamp;
 pub mod store;
 mod store_layout;
+#[cfg(any(feature = "ome-zarr", feature = "tiff"))]
+mod stored_type;
 pub mod subset;
 pub mod suggested;
 pub mod surface;

@@ -5,9 +5,11 @@
 
 use super::chunk::Target;
 use super::chunk_codecs::{ChunkCodecs, resolve};
+use super::fill;
 use super::group::{Level, check_format};
 use super::metadata_file::parse;
 use crate::refusal::Refusal;
+use crate::stored_type::StoredType;
 use crate::{Result, RowInfo};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,13 +23,15 @@ use zarrs::convert::{ArrayMetadataV2ToV3Error, array_metadata_v2_to_v3};
 #[derive(Debug)]
 pub(super) struct ArrayPlan {
     pub info: RowInfo,
+    /// The type of pixels in chunks.
+    pub stored: StoredType,
     /// Path of the array below its group.
     pub dataset: String,
     /// Chunk (or shard) length along TCZYX.
     pub chunk: [usize; 5],
     /// Number of chunks (or shards) along TCZYX.
     pub grid: [usize; 5],
-    /// One pixel of a missing chunk, little-endian; the first `dtype.size()` bytes count.
+    /// One pixel of a missing chunk, little-endian, of the stored type; as many bytes count as that has.
     pub fill: [u8; 8],
     /// Whether no chunk may be missing.
     pub complete: bool,
@@ -74,7 +78,7 @@ struct V2 {
 struct ArrayMetadata {
     shape: Vec<u64>,
     chunks: Vec<u64>,
-    dtype: PixelType,
+    stored: StoredType,
     fill: [u8; 8],
     codecs: Vec<Value>,
     prefix: &'static str,
@@ -123,15 +127,17 @@ impl ArrayPlan {
             dims.push(chunk[axis]);
         }
         let (shape, chunk_shape) = (Shape(shape), Shape(chunk));
-        shape.checked_bytes(d.dtype).map_err(|e| e.to_string())?;
-        chunk_shape.checked_bytes(d.dtype).map_err(|e| format!("its chunks are impossible: {e}"))?;
+        let dtype = d.stored.dtype();
+        shape.checked_bytes(dtype).map_err(|e| e.to_string())?;
+        chunk_shape.checked_bytes(dtype).map_err(|e| format!("its chunks are impossible: {e}"))?;
         let mut grid = [1; 5];
         for axis in 0..5 {
             grid[axis] = shape.0[axis].div_ceil(chunk[axis]);
         }
-        let target = Target { axes: &axes, chunk: &dims, dtype: d.dtype, fill: d.fill };
+        let target = Target { axes: &axes, chunk: &dims, stored: d.stored, fill: d.fill };
         Ok(Self {
-            info: RowInfo { shape, dtype: d.dtype },
+            info: RowInfo { shape, dtype },
+            stored: d.stored,
             dataset: level.dataset.clone(),
             chunk,
             grid,
@@ -168,11 +174,11 @@ fn v3(array: V3) -> Result<ArrayMetadata, Refusal> {
         return Err(Refusal::unsupported("storage transformers are not supported"));
     }
     let name = array.data_type.as_str().or_else(|| array.data_type.get("name")?.as_str());
-    let dtype = match name {
-        Some("bool") => Some(PixelType::U8),
-        name => PixelType::ALL.into_iter().find(|d| Some(d.name()) == name),
+    let stored = match name {
+        Some("bool") => Some(StoredType::Pixel(PixelType::U8)),
+        name => StoredType::ALL.into_iter().find(|stored| Some(stored.name()) == name),
     };
-    let dtype = dtype.ok_or_else(|| unsupported_dtype(&array.data_type))?;
+    let stored = stored.ok_or_else(|| unsupported_dtype(&array.data_type))?;
     if array.chunk_grid.get("name").and_then(Value::as_str) != Some("regular") {
         let grid = &array.chunk_grid;
         return Err(Refusal::unsupported(format_args!("only regular chunk grids are supported, not {grid}")));
@@ -191,23 +197,26 @@ fn v3(array: V3) -> Result<ArrayMetadata, Refusal> {
             (Some("v2"), Some("/")) => ("", '/'),
             _ => return Err(Refusal::unsupported(format_args!("unknown chunk key encoding {encoding}"))),
         };
-    let fill = fill_bytes(&array.fill_value, dtype)?;
-    Ok(ArrayMetadata { shape: array.shape, chunks, dtype, fill, codecs: array.codecs, prefix, separator })
+    let fill = fill::pixel(&array.fill_value, stored)?;
+    Ok(ArrayMetadata { shape: array.shape, chunks, stored, fill, codecs: array.codecs, prefix, separator })
 }
 
 fn v2(array: V2, bytes: &[u8]) -> Result<ArrayMetadata, Refusal> {
     check_format(array.zarr_format.as_ref(), 2)?;
     let name = array.dtype.as_str().unwrap_or_default();
     let kind = name.get(1..).unwrap_or_default();
-    let dtype = match kind {
-        "u1" | "b1" => PixelType::U8,
-        "i1" => PixelType::I8,
-        "u2" => PixelType::U16,
-        "i2" => PixelType::I16,
-        "u4" => PixelType::U32,
-        "i4" => PixelType::I32,
-        "f4" => PixelType::F32,
-        "f8" => PixelType::F64,
+    let stored = match kind {
+        "u1" | "b1" => StoredType::Pixel(PixelType::U8),
+        "i1" => StoredType::Pixel(PixelType::I8),
+        "u2" => StoredType::Pixel(PixelType::U16),
+        "i2" => StoredType::Pixel(PixelType::I16),
+        "u4" => StoredType::Pixel(PixelType::U32),
+        "i4" => StoredType::Pixel(PixelType::I32),
+        "u8" => StoredType::U64,
+        "i8" => StoredType::I64,
+        "f2" => StoredType::F16,
+        "f4" => StoredType::Pixel(PixelType::F32),
+        "f8" => StoredType::Pixel(PixelType::F64),
         _ => return Err(unsupported_dtype(&array.dtype)),
     };
     let endian = match name.as_bytes()[0] {
@@ -261,83 +270,29 @@ fn v2(array: V2, bytes: &[u8]) -> Result<ArrayMetadata, Refusal> {
                 .map_err(|e| e.to_string())?
         }
     };
-    let fill = fill_bytes(&array.fill_value, dtype)?;
-    Ok(ArrayMetadata { shape: array.shape, chunks: array.chunks, dtype, fill, codecs, prefix: "", separator })
+    let fill = fill::pixel(&array.fill_value, stored)?;
+    Ok(ArrayMetadata {
+        shape: array.shape,
+        chunks: array.chunks,
+        stored,
+        fill,
+        codecs,
+        prefix: "",
+        separator,
+    })
 }
 
 fn unsupported_dtype(dtype: &Value) -> Refusal {
-    let known: Vec<_> = PixelType::ALL.iter().map(|d| d.name()).collect();
+    let known = StoredType::ALL.map(StoredType::name);
     Refusal::unsupported(format_args!(
         "pixels of type {dtype} are not supported; supported: {}, bool",
         known.join(", ")
     ))
 }
 
-/// The fill value as one little-endian pixel: a number, `null` (v2: undefined, taken as zero), a boolean,
-/// `NaN`, `Infinity`, `-Infinity`. For floats it may be the bits in hexadecimal.
-fn fill_bytes(value: &Value, dtype: PixelType) -> Result<[u8; 8], String> {
-    let wrong = || format!("fill value {value} does not fit {dtype}");
-    let mut bytes = [0; 8];
-    if dtype.is_float() {
-        let number = match value {
-            Value::Null => 0.0,
-            Value::Number(n) => n.as_f64().ok_or_else(wrong)?,
-            Value::String(s) => match s.as_str() {
-                "NaN" => f64::NAN,
-                "Infinity" => f64::INFINITY,
-                "-Infinity" => f64::NEG_INFINITY,
-                hex => {
-                    let bits = hex.strip_prefix("0x").and_then(|h| u64::from_str_radix(h, 16).ok());
-                    let bits = bits.ok_or_else(wrong)?;
-                    if dtype == PixelType::F32 && u32::try_from(bits).is_err() {
-                        return Err(wrong());
-                    }
-                    return Ok(bits.to_le_bytes());
-                }
-            },
-            _ => return Err(wrong()),
-        };
-        match dtype {
-            PixelType::F32 => bytes[..4].copy_from_slice(&(number as f32).to_le_bytes()),
-            _ => bytes = number.to_le_bytes(),
-        }
-        return Ok(bytes);
-    }
-    let number = match value {
-        Value::Null => 0,
-        Value::Bool(b) => i64::from(*b),
-        Value::Number(n) => n
-            .as_i64()
-            // Some writers put 0.0 for integers.
-            .or_else(|| n.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 1e15).map(|f| f as i64))
-            .ok_or_else(wrong)?,
-        _ => return Err(wrong()),
-    };
-    let (low, high) = dtype.range();
-    if (number as f64) < low || (number as f64) > high {
-        return Err(wrong());
-    }
-    // Two's complement: the low bytes of the 64-bit number are the number in any narrower type.
-    Ok(number.to_le_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fill_values() {
-        let fill = |v: Value, d| fill_bytes(&v, d).map(|b| b[..d.size()].to_vec());
-        assert_eq!(fill(json!(7), PixelType::U16), Ok(vec![7, 0]));
-        assert_eq!(fill(json!(-1), PixelType::I16), Ok(vec![255, 255]));
-        assert_eq!(fill(json!(0.0), PixelType::U8), Ok(vec![0]));
-        assert_eq!(fill(Value::Null, PixelType::I32), Ok(vec![0; 4]));
-        assert_eq!(fill(json!("NaN"), PixelType::F32), Ok(f32::NAN.to_le_bytes().to_vec()));
-        assert_eq!(fill(json!("0x3f800000"), PixelType::F32), Ok(1f32.to_le_bytes().to_vec()));
-        assert!(fill(json!(256), PixelType::U8).is_err());
-        assert!(fill(json!("0x100000000"), PixelType::F32).is_err());
-        assert!(fill(json!([1]), PixelType::U8).is_err());
-    }
 
     #[test]
     fn impossible_metadata_is_refused() {

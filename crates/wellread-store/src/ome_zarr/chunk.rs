@@ -4,7 +4,7 @@
 //! The size of the result is known before. A chunk that would decompress to anything else is an error, and no
 //! buffer grows beyond what [`MAX_RATIO`] times the bytes on disk could fill.
 
-use wellread_image::PixelType;
+use crate::stored_type::StoredType;
 
 /// No codec expands its input more than this: a Zstandard block of one repeated byte is 4 bytes for 128 KiB.
 pub(super) const MAX_RATIO: usize = 32_768;
@@ -15,7 +15,7 @@ pub(super) struct Target<'a> {
     pub axes: &'a [usize],
     /// Chunk length along each dimension.
     pub chunk: &'a [usize],
-    pub dtype: PixelType,
+    pub stored: StoredType,
     /// One pixel, little-endian.
     pub fill: [u8; 8],
 }

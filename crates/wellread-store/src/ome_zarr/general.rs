@@ -6,6 +6,7 @@
 
 use super::chunk::{MAX_RATIO, Target, same_length};
 use crate::refusal::Refusal;
+use crate::stored_type::StoredType;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -54,17 +55,20 @@ impl General {
             .iter()
             .map(|&n| NonZeroU64::new(n as u64).ok_or_else(|| "a chunk is empty".to_owned()))
             .collect::<Result<_, _>>()?;
-        let dtype = match target.dtype {
-            PixelType::U8 => data_type::uint8(),
-            PixelType::I8 => data_type::int8(),
-            PixelType::U16 => data_type::uint16(),
-            PixelType::I16 => data_type::int16(),
-            PixelType::U32 => data_type::uint32(),
-            PixelType::I32 => data_type::int32(),
-            PixelType::F32 => data_type::float32(),
-            PixelType::F64 => data_type::float64(),
+        let dtype = match target.stored {
+            StoredType::Pixel(PixelType::U8) => data_type::uint8(),
+            StoredType::Pixel(PixelType::I8) => data_type::int8(),
+            StoredType::Pixel(PixelType::U16) => data_type::uint16(),
+            StoredType::Pixel(PixelType::I16) => data_type::int16(),
+            StoredType::Pixel(PixelType::U32) => data_type::uint32(),
+            StoredType::Pixel(PixelType::I32) => data_type::int32(),
+            StoredType::Pixel(PixelType::F32) => data_type::float32(),
+            StoredType::Pixel(PixelType::F64) => data_type::float64(),
+            StoredType::F16 => data_type::float16(),
+            StoredType::I64 => data_type::int64(),
+            StoredType::U64 => data_type::uint64(),
         };
-        let mut fill = target.fill[..target.dtype.size()].to_vec();
+        let mut fill = target.fill[..target.stored.size()].to_vec();
         if cfg!(target_endian = "big") {
             fill.reverse();
         }

@@ -27,6 +27,7 @@
 //! | [`metadata_file`], [`units`] | files of metadata, read and parsed; names and symbols of units |
 //! | [`array`] | array metadata of Zarr v2 and v3, resolved to a plan in TCZYX order |
 //! | [`plans`] | plans by the text of metadata, each parsed once |
+//! | `fill` | the value of chunks that are not there |
 //! | [`chunk_codecs`] | the codecs of an array, resolved from its metadata |
 //! | [`codec`], [`native`], [`chunk`] | decoding one chunk; the usual codecs; what all decoders share |
 //! | [`general`] | chunks whose codecs only `zarrs` knows |
@@ -54,6 +55,7 @@ mod codec;
 mod consolidated;
 mod encode;
 mod fields;
+mod fill;
 mod first_look;
 mod foreign;
 mod format;

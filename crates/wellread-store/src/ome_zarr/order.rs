@@ -1,7 +1,5 @@
 //! Memory order of a chunk: from any order of axes to the T C Z Y X that a [`crate::Block`] has.
 
-use wellread_image::PixelType;
-
 /// How a chunk lies in memory, when that is not TCZYX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reorder {
@@ -27,9 +25,9 @@ impl Reorder {
         Some(Self { shape, strides })
     }
 
-    /// Copies `source` into `target` in TCZYX order; both hold exactly one chunk.
-    pub fn apply(&self, dtype: PixelType, source: &[u8], target: &mut [u8]) {
-        match dtype.size() {
+    /// Copies `source` into `target` in TCZYX order; both hold exactly one chunk, of pixels of so many bytes.
+    pub fn apply(&self, pixel: usize, source: &[u8], target: &mut [u8]) {
+        match pixel {
             1 => self.copy::<1>(source, target),
             2 => self.copy::<2>(source, target),
             4 => self.copy::<4>(source, target),
@@ -80,7 +78,7 @@ mod tests {
         // Stored x-major: (y0,y1) of x0, of x1, of x2.
         let source: Vec<u8> = [0u16, 10, 1, 11, 2, 12].iter().flat_map(|v| v.to_le_bytes()).collect();
         let mut target = vec![0; 12];
-        reorder.apply(PixelType::U16, &source, &mut target);
+        reorder.apply(2, &source, &mut target);
         let expected: Vec<u8> = [0u16, 1, 2, 10, 11, 12].iter().flat_map(|v| v.to_le_bytes()).collect();
         assert_eq!(target, expected);
     }

@@ -22,7 +22,7 @@ const MAX_SPARSE_RATIO: u64 = 256;
 /// # Errors
 /// A huge image of which nearly nothing is there.
 pub(super) fn check(dir: &Path, plan: &ArrayPlan) -> Result<()> {
-    let pixel = plan.info.dtype.size() as u64;
+    let pixel = plan.stored.size() as u64;
     let declared = plan.info.shape.pixels() as u64 * pixel;
     let chunks = plan.grid.iter().fold(1u64, |n, &g| n.saturating_mul(g as u64));
     if declared <= UNCHECKED_BYTES && chunks <= UNCHECKED_CHUNKS {

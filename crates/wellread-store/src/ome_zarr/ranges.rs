@@ -184,7 +184,7 @@ fn is_fetched_whole(request: &Request, plan: &ArrayPlan, at: [usize; 5]) -> bool
 
 /// Bytes of the pixels of a chunk, or of a shard.
 fn chunk_bytes(plan: &ArrayPlan) -> u64 {
-    let size = plan.info.dtype.size() as u64;
+    let size = plan.stored.size() as u64;
     plan.chunk.iter().fold(size, |bytes, &n| bytes.saturating_mul(n as u64))
 }
 

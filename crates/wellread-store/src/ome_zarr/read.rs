@@ -15,6 +15,7 @@ use super::shard::{Piece, ShardCodec, at_once, fetch, joint_reads};
 use super::store::OmeZarrStore;
 use crate::open_files::OpenFile;
 use crate::stamp::written;
+use crate::stored_type::Unfit;
 use crate::surface::option_as;
 use crate::{Block, Error, PixelSink, Request, Result, Scratch, Store, place, try_alloc};
 use std::io::ErrorKind;
@@ -28,6 +29,8 @@ struct Context {
     file: PathBuf,
     key: String,
     pieces: Vec<Piece>,
+    /// Pixels that are stored in another type.
+    converted: Vec<u8>,
 }
 
 impl Context {
@@ -100,9 +103,9 @@ impl OmeZarrStore {
             let mut out = Output { request, plan, wanted: region, sink: &mut *sink };
             let result = match (file.as_deref(), &plan.codecs.kind) {
                 (None, _) if self.absent.contains(row) => {
-                    out.spread(&chunk, &[0u8; 16][..plan.info.dtype.size()], buffers.pixels)
+                    out.spread(&chunk, &[0u8; 16][..plan.stored.size()], context, buffers)
                 }
-                (None, _) => out.fill(&chunk, buffers.pixels),
+                (None, _) => out.fill(&chunk, context, buffers),
                 (Some(file), Kind::Chunk(codec)) => match read_whole(file, buffers.raw) {
                     Ok(length) => {
                         // The raw bytes are lent beside the buffers that they are decoded into.
@@ -145,6 +148,10 @@ impl OmeZarrStore {
                     )
                     .hint("copy or write the image again")
                 }
+                Failure::Unfit(unfit) => {
+                    context.name(array_dir(), plan, at);
+                    unfit.error(&context.file)
+                }
                 Failure::Sink(error) => error,
             })
         })
@@ -174,7 +181,7 @@ impl OmeZarrStore {
                 pieces.push(piece);
                 Ok(())
             }
-            None => out.fill(&region_of(at), buffers.pixels),
+            None => out.fill(&region_of(at), context, buffers),
         })?;
         let mut next = 0;
         let reads = joint_reads(&mut pieces);
@@ -224,6 +231,8 @@ enum Failure {
     Missing,
     /// The chunk's file is another than at its first read.
     Written,
+    /// Its values are no pixels.
+    Unfit(Unfit),
     Sink(Error),
 }
 
@@ -252,27 +261,44 @@ impl Output<'_, '_> {
         context: &mut Context,
         buffers: &mut Buffers<'_>,
     ) -> std::result::Result<(), Failure> {
-        let dtype = self.plan.info.dtype;
-        let expected = region.pixels() * dtype.size();
-        let data = codec.decode(raw, expected, dtype, &mut context.decoders, buffers.decoded)?;
+        let pixel = self.plan.stored.size();
+        let expected = region.pixels() * pixel;
+        let data = codec.decode(raw, expected, pixel, &mut context.decoders, buffers.decoded)?;
         let data = match reorder {
             None => data,
             Some(reorder) => {
                 try_alloc::grow(buffers.pixels, expected)?;
-                reorder.apply(dtype, data, &mut buffers.pixels[..expected]);
+                reorder.apply(pixel, data, &mut buffers.pixels[..expected]);
                 &buffers.pixels[..expected]
             }
         };
-        self.sink.put(self.request, &Block { region: *region, data, dtype }).map_err(Failure::Sink)
+        self.put(region, data, &mut context.converted)
+    }
+
+    /// Hands on values of the stored type that lie at `region`.
+    fn put(
+        &mut self,
+        region: &Region,
+        data: &[u8],
+        converted: &mut Vec<u8>,
+    ) -> std::result::Result<(), Failure> {
+        let data = self.plan.stored.pixels(data, region, self.wanted, converted).map_err(Failure::Unfit)?;
+        let block = Block { region: *region, data, dtype: self.plan.info.dtype };
+        self.sink.put(self.request, &block).map_err(Failure::Sink)
     }
 
     /// Hands on the fill value for what the request wants of a chunk that does not exist.
-    fn fill(&mut self, chunk: &Region, pixels: &mut Vec<u8>) -> std::result::Result<(), Failure> {
+    fn fill(
+        &mut self,
+        chunk: &Region,
+        context: &mut Context,
+        buffers: &mut Buffers<'_>,
+    ) -> std::result::Result<(), Failure> {
         if self.plan.complete {
             return Err(Failure::Missing);
         }
         let plan = self.plan;
-        self.spread(chunk, &plan.fill[..plan.info.dtype.size()], pixels)
+        self.spread(chunk, &plan.fill[..plan.stored.size()], context, buffers)
     }
 
     /// Hands on one value for what the request wants of a chunk.
@@ -280,14 +306,15 @@ impl Output<'_, '_> {
         &mut self,
         chunk: &Region,
         value: &[u8],
-        pixels: &mut Vec<u8>,
+        context: &mut Context,
+        buffers: &mut Buffers<'_>,
     ) -> std::result::Result<(), Failure> {
-        let dtype = self.plan.info.dtype;
         let Some(region) = chunk.intersection(self.wanted) else { return Ok(()) };
-        let bytes = region.pixels() * dtype.size();
-        try_alloc::grow(pixels, bytes)?;
-        pixels[..bytes].chunks_exact_mut(dtype.size()).for_each(|pixel| pixel.copy_from_slice(value));
-        self.sink.put(self.request, &Block { region, data: &pixels[..bytes], dtype }).map_err(Failure::Sink)
+        let bytes = region.pixels() * value.len();
+        try_alloc::grow(buffers.pixels, bytes)?;
+        let pixels = &mut buffers.pixels[..bytes];
+        pixels.chunks_exact_mut(value.len()).for_each(|pixel| pixel.copy_from_slice(value));
+        self.put(&region, pixels, &mut context.converted)
     }
 }
 

@@ -206,7 +206,7 @@ impl Store for OmeZarrStore {
         Ok(StoreLayout {
             codec: plan.codecs.label.clone(),
             pieces,
-            variant: format!("{} (zarr v{})", group.version(), group.zarr),
+            variant: format!("{} (zarr v{}){}", group.version(), group.zarr, plan.stored.remark()),
             chunk: Some(match &plan.codecs.kind {
                 Kind::Chunk(_) => plan.chunk,
                 Kind::Shard(shard) => shard.inner,

@@ -7,6 +7,7 @@
 use super::codec::Codec;
 use super::endian::Endian;
 use crate::refusal::Refusal;
+use crate::stored_type::StoredType;
 use std::sync::Arc;
 use wellread_image::PixelType;
 
@@ -99,16 +100,25 @@ pub(super) struct Page {
 impl PageFormat {
     /// The pixel type that is delivered.
     pub(super) fn dtype(&self) -> Result<PixelType, String> {
+        self.stored().map(StoredType::dtype)
+    }
+
+    /// The type of samples once packed bits are unpacked.
+    pub(super) fn stored(&self) -> Result<StoredType, String> {
         use PixelType as P;
+        use StoredType::Pixel;
         Ok(match (self.kind, self.bits) {
-            (SampleKind::Unsigned, 1..=8) => P::U8,
-            (SampleKind::Unsigned, 9..=16) => P::U16,
-            (SampleKind::Unsigned, 32) => P::U32,
-            (SampleKind::Signed, 8) => P::I8,
-            (SampleKind::Signed, 16) => P::I16,
-            (SampleKind::Signed, 32) => P::I32,
-            (SampleKind::Float, 32) => P::F32,
-            (SampleKind::Float, 64) => P::F64,
+            (SampleKind::Unsigned, 1..=8) => Pixel(P::U8),
+            (SampleKind::Unsigned, 9..=16) => Pixel(P::U16),
+            (SampleKind::Unsigned, 32) => Pixel(P::U32),
+            (SampleKind::Unsigned, 64) => StoredType::U64,
+            (SampleKind::Signed, 8) => Pixel(P::I8),
+            (SampleKind::Signed, 16) => Pixel(P::I16),
+            (SampleKind::Signed, 32) => Pixel(P::I32),
+            (SampleKind::Signed, 64) => StoredType::I64,
+            (SampleKind::Float, 16) => StoredType::F16,
+            (SampleKind::Float, 32) => Pixel(P::F32),
+            (SampleKind::Float, 64) => Pixel(P::F64),
             (kind, bits) => {
                 let kind = match kind {
                     SampleKind::Unsigned => "unsigned integers",

@@ -33,10 +33,10 @@ impl Page {
             format.refusal = Some(Refusal::damaged(cause));
         }
         if segments.iter().any(|s| s.is_empty())
-            && let Ok(dtype) = format.dtype()
+            && let Ok(stored) = format.stored()
             && let Some(text) = ifd.text(view, tag::GDAL_NODATA)?
         {
-            format.unwritten = nodata::pixel(&text, dtype);
+            format.unwritten = nodata::pixel(&text, stored);
         }
         let sums = sums::read(view, header.endian, ifd, segments.len())?;
         // A piece with a checksum of its own is read whole.
@@ -259,7 +259,7 @@ fn unsupported_predictor(format: &PageFormat) -> Option<String> {
     match predictor {
         1 => None,
         predictor::HORIZONTAL if whole => None,
-        predictor::FLOAT if format.kind == SampleKind::Float && matches!(bits, 32 | 64) => None,
+        predictor::FLOAT if format.kind == SampleKind::Float && matches!(bits, 16 | 32 | 64) => None,
         predictor::HORIZONTAL | predictor::FLOAT => {
             Some(format!("predictor {predictor} does not go with its pixels, which have {bits} bits"))
         }

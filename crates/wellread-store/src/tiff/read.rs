@@ -17,6 +17,7 @@ use super::series::{CONVERT, PlaneRef, Series};
 use crate::mapping::Mapping;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::place::{self, File};
+use crate::refusal::Refusal;
 use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch};
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(super) struct Context {
     /// Checksums of the pieces.
     pub(super) sums: Vec<u32>,
     spare: Vec<u8>,
+    /// Pixels that are stored in another type.
+    converted: Vec<u8>,
 }
 
 /// The file read last, kept open: the next read is often from the same one.
@@ -100,6 +103,9 @@ impl Job<'_> {
             if let Some(refusal) = format.refusal.clone().or_else(|| format.codec.refusal()) {
                 return Err(refusal.error(source.path, "", CONVERT));
             }
+            let stored = format
+                .stored()
+                .map_err(|cause| Refusal::unsupported(cause).error(source.path, "", CONVERT))?;
             let run = if ny == shape.y() && nx == shape.x() {
                 self.run_of_planes(&self.series.planes[at..at + left], source.pages)
             } else {
@@ -129,12 +135,15 @@ impl Job<'_> {
                 pixels,
                 spare: &mut context.spare,
             };
+            let converted = &mut context.converted;
             let c = c - if samples > 1 { plane.sample as usize } else { 0 };
             work.pieces(&context.pieces, &context.sums, &mut |piece, data| {
                 let region = Region {
                     start: [t, c, z, piece.y, piece.x],
                     size: [1, samples, piece.depth, piece.rows, piece.width],
                 };
+                let pixels = stored.pixels(data, &region, self.region, converted);
+                let data = pixels.map_err(|unfit| unfit.error(source.path))?;
                 sink.put(self.request, &Block { region, data, dtype: self.info.dtype })
             })?;
             planes.pass_over(run - 1);
@@ -214,17 +223,17 @@ impl Job<'_> {
         let start = |plane: &PlaneRef| {
             let page = pages.get(plane.page as usize)?;
             let one = page.format.is_plain() && page.format.grid()[1] == 1;
-            let same = (page.format.width, page.format.height) == (self.info.shape.x(), self.info.shape.y())
-                && page.format.dtype() == Ok(self.info.dtype);
+            let stored = page.format.stored().ok().filter(|stored| stored.dtype() == self.info.dtype)?;
+            let same = (page.format.width, page.format.height) == (self.info.shape.x(), self.info.shape.y());
             let segment = page.segments.get(plane.sample as usize).filter(|s| !s.is_empty())?;
-            (one && same).then_some((segment.offset, page.sums.is_some()))
+            (one && same).then_some((segment.offset, page.sums.is_some(), stored))
         };
-        let Some((first, has_sums)) = start(&planes[0]) else { return 1 };
-        let bytes = (self.info.shape.y() * self.info.shape.x() * self.info.dtype.size()) as u64;
+        let Some((first, has_sums, stored)) = start(&planes[0]) else { return 1 };
+        let bytes = (self.info.shape.y() * self.info.shape.x() * stored.size()) as u64;
         let most = (GROUP / bytes).clamp(1, planes.len() as u64) as usize;
         let follows = |i: &usize| {
             planes[*i].source == planes[0].source
-                && start(&planes[*i]) == Some((first + *i as u64 * bytes, has_sums))
+                && start(&planes[*i]) == Some((first + *i as u64 * bytes, has_sums, stored))
         };
         1 + (1..most).take_while(follows).count()
     }

@@ -24,6 +24,7 @@ use crate::open_files::OpenFiles;
 use crate::place::{self, HEAD, Wanted};
 use crate::stamp::unless_written;
 use crate::store_layout::count_codec;
+use crate::stored_type::StoredType;
 use crate::words::counted;
 use crate::{
     Error, FormatContext, Hints, OpenOptions, PixelSink, ReadExtent, Request, Result, RowFacts, RowHints,
@@ -447,12 +448,13 @@ impl Store for TiffStore {
             };
             let big = if index.header.big { ", BigTIFF" } else { "" };
             let order = if index.header.endian == Endian::Big { ", big-endian" } else { "" };
+            let stored = format.stored().map(StoredType::remark).unwrap_or_default();
             Ok(StoreLayout {
                 codec: codec_name(format),
                 codecs,
                 pixel_share,
                 pieces: pieces_name(format),
-                variant: format!("{description}{big}{order}"),
+                variant: format!("{description}{big}{order}{stored}"),
                 white_is_zero_images: self.images_of(Photometric::WhiteIsZero),
                 palette_images: self.images_of(Photometric::Palette),
                 ..StoreLayout::default()

@@ -8,6 +8,7 @@ mod parts;
 mod real;
 mod round_trip;
 mod strips;
+mod wide;
 
 use std::path::Path;
 use wellread_image::{PixelType, Region, Shape};

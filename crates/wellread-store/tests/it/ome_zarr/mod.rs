@@ -6,6 +6,7 @@ mod others;
 mod plates;
 mod round_trip;
 mod series;
+mod wide;
 mod zarrs;
 
 use proptest::prelude::*;

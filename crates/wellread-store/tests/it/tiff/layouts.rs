@@ -497,8 +497,8 @@ fn unsupported_content_is_named() {
     says(page.clone().with(259, &[7]), "JPEG (7)");
     says(page.clone().with(259, &[34712]), "JPEG 2000");
     says(page.clone().with(339, &[5]), "complex");
-    says(Page::grey(1, 1, 64, &[&[0; 8]]), "unsigned integers of 64 bits");
-    says(Page::grey(2, 1, 16, &[&[0; 4]]).with(339, &[3]), "floating-point numbers of 16 bits");
+    says(Page::grey(1, 1, 24, &[&[0; 3]]), "unsigned integers of 24 bits");
+    says(Page::grey(2, 1, 24, &[&[0; 6]]).with(339, &[3]), "floating-point numbers of 24 bits");
     says(page.clone().with(277, &[3]).with(258, &[5, 6, 5]), "differ in type");
     says(page.clone().with(317, &[3]), "predictor 3 does not go with its pixels, which have 8 bits");
     says(page.clone().with(317, &[9]), "predictor 9 is unknown");
