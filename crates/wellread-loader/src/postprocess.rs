@@ -96,7 +96,11 @@ impl PostProcess {
         let mut next = Pointwise { clip: self.clip, ..Pointwise::default() };
         if let Some(percents) = self.percentiles {
             let range = percentiles.percentiles(level, || channel.runs(), percents, origin.is_whole);
-            let range = without_rounding(range, origin.is_resampled);
+            let mut range = without_rounding(range, origin.is_resampled);
+            if lacks_reciprocal(range[1] - range[0]) {
+                raise(level, channel);
+                range = range.map(|end| end * RAISE);
+            }
             let affine = rescale_to_unit(range, self.is_wide);
             if affine.scale == 0.0 {
                 flatten(channel);
@@ -134,9 +138,13 @@ impl PostProcess {
             FinalNormalize::Affine(affine) => next.last = Some(last.unwrap_or(affine[c])),
             FinalNormalize::PerImage => {
                 next.apply(level, channel);
-                let (mean, variance) = moments(level, channel);
+                let (mut mean, mut variance) = moments(level, channel);
                 if origin.is_resampled && zero_if_one(channel, mean, variance) {
                     return;
+                }
+                if lacks_reciprocal(variance.sqrt()) {
+                    raise(level, channel);
+                    (mean, variance) = (mean * RAISE, variance * RAISE * RAISE);
                 }
                 let scale = if variance > 0.0 { 1.0 / variance.sqrt() } else { 1.0 };
                 // Subtracting first loses nothing where the values are large and close to each other.
@@ -153,6 +161,20 @@ impl PostProcess {
         }
         next.apply(level, channel);
     }
+}
+
+/// What values are multiplied by where they are too close for a factor of single precision: 2 to the power of 100.
+const RAISE: f64 = (1u128 << 100) as f64;
+
+/// Whether the reciprocal of a difference of values is infinite in single precision.
+fn lacks_reciprocal(difference: f64) -> bool {
+    difference > 0.0 && ((1.0 / difference) as f32).is_infinite()
+}
+
+/// Multiplies the values by [`RAISE`], which loses no digit of small ones.
+fn raise(level: Level, channel: &mut Channel<'_>) {
+    let by = Affine { scale: RAISE as f32, ..Affine::IDENTITY };
+    Pointwise { scale: Some(by), ..Pointwise::default() }.apply(level, channel);
 }
 
 /// The map that sends the first number to 0 and the second to 1; everything to 0 when they are equal.

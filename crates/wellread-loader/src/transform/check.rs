@@ -128,9 +128,15 @@ impl Transform {
                 "give one of each, or one of each per channel",
             );
         }
-        let bad = low.iter().zip(high).find(|(l, h)| !(l.is_finite() && h.is_finite() && l < h));
+        // Where the reciprocal is infinite, the value that is to become 0 becomes NaN.
+        let is_range =
+            |l: f32, h: f32| l.is_finite() && h.is_finite() && l < h && (1.0 / (h - l)).is_finite();
+        let bad = low.iter().zip(high).find(|&(&l, &h)| !is_range(l, h));
         bad.map_or(Ok(()), |(l, h)| {
-            refuse(format!("the range to scale is {l} to {h}"), "give a lower number, then a higher one")
+            refuse(
+                format!("the range to scale is {l:?} to {h:?}"),
+                "give a lower number, then a higher one, 1e-38 or more apart",
+            )
         })
     }
 
@@ -180,8 +186,11 @@ impl Transform {
                 "give one of each, or one of each per channel",
             );
         }
-        if let Some(bad) = std.iter().find(|s| !(s.is_finite() && **s > 0.0)) {
-            return refuse(format!("a standard deviation to normalise by is {bad}"), "give positive numbers");
+        if let Some(bad) = std.iter().find(|s| !(s.is_finite() && **s > 0.0 && (1.0 / **s).is_finite())) {
+            return refuse(
+                format!("a standard deviation to normalise by is {bad:?}"),
+                "give positive numbers, 1e-38 or more",
+            );
         }
         if mean.iter().any(|m| !m.is_finite()) {
             return refuse("a mean to normalise by is not finite", "give finite numbers");
@@ -354,5 +363,24 @@ impl Transform {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A factor that is infinite would make NaN of the value that is to become 0.
+    #[test]
+    fn differences_without_a_reciprocal_are_refused() {
+        let range = |low: f32, high: f32| {
+            Transform::default().scale_with(Scale::Range { low: vec![low], high: vec![high] }).check()
+        };
+        let std = |std: f32| Transform::default().normalize([0.0], [std]).check();
+        assert!(range(0.0, 1e-40).unwrap_err().cause.contains("0.0 to 1e-40"));
+        assert!(std(1e-40).unwrap_err().cause.contains("1e-40"));
+        for ok in [range(0.0, 1e-38), range(f32::MIN, f32::MAX), range(1.0, 1.000_001), std(1e-38)] {
+            assert_eq!(ok, Ok(()));
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Values that are large and close to each other, which `f32` arithmetic of factor and summand would cancel.
+//! Values that are large and close to each other, which `f32` arithmetic of factor and summand would cancel. And values so small
+//! that `f32` has no factor for them.
 
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{Dataset, ItemContext, MemoryStore, Normalize, Scale, Transform};
@@ -84,4 +85,24 @@ fn small_types_keep_their_bits() {
         let product = std::hint::black_box(*v as f32 * k);
         assert_eq!(got.to_bits(), (product + b).clamp(0.0, 1.0).to_bits(), "{v}");
     }
+}
+
+/// Maps of probabilities have values below the smallest normal number. The factor for their range is infinite as a single.
+#[test]
+fn tiny_values_are_scaled_as_others_are() {
+    let tiny: Vec<f64> = (0..=100).map(|i| f64::from(f32::from_bits(1 + 7 * i))).collect();
+    let by_percentiles = Transform::default().scale_by_percentiles(0.0, 100.0);
+    let unit = (0..=100).map(|i| f64::from(i) / 100.0);
+    close(&delivered(PixelType::F32, &tiny, &by_percentiles), unit, "percentiles");
+    let per_image = Transform::default().normalize_with(Normalize::PerImage);
+    let std = ((101.0 * 101.0 - 1.0) / 12.0f64).sqrt();
+    let normal = (0..=100).map(|i| (f64::from(i) - 50.0) / std);
+    close(&delivered(PixelType::F32, &tiny, &per_image), normal, "per image");
+    // Beyond the percentiles there may be others, which are clipped.
+    let mut with_others = tiny;
+    with_others.extend([0.9, f64::from(f32::MAX), -1.0, f64::INFINITY]);
+    let got = delivered(PixelType::F32, &with_others, &Transform::default().scale_by_percentiles(1.0, 97.0));
+    assert!(got.iter().all(|value| (0.0..=1.0).contains(value)), "{got:?}");
+    assert_eq!(got[101..], [1.0, 1.0, 0.0, 1.0]);
+    assert!(got[1..101].is_sorted() && got[10] < got[50] && got[50] < got[90], "{got:?}");
 }
