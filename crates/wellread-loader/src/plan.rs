@@ -95,8 +95,10 @@ impl Plan {
             let mut digest = Digest::new(key([0x72, 0x6f, 0x77]));
             digest.number(store.len() as u64);
             // All names would have to be read; these tell sets apart that are as large.
-            for i in 0..FINGERPRINT_NAMES.min(store.len()) {
-                let row = (i as u128 * (store.len() - 1) as u128 / (FINGERPRINT_NAMES - 1) as u128) as usize;
+            let names = FINGERPRINT_NAMES.min(store.len());
+            for i in 0..names {
+                // Of few rows each, the last one included.
+                let row = (i as u128 * (store.len() - 1) as u128 / (names - 1).max(1) as u128) as usize;
                 digest.text(&store.name(row).unwrap_or_default());
             }
             digest.finish()

@@ -138,6 +138,17 @@ fn states_of_other_sets_are_refused() {
     }
     let renamed = TestStore::new(renamed).dataset();
     assert!(refusal(Loader::builder(&renamed).shuffle(5)).contains("other images"));
+    // Of few images each name counts.
+    let three = |last: &str| {
+        let mut store = images(0, Shape::plane(6, 6), PixelType::U8);
+        for name in ["a", "b", last] {
+            store.push(name, Shape::plane(6, 6), PixelType::U8, vec![0; 36]).unwrap();
+        }
+        Loader::builder(&TestStore::new(store).dataset()).build().unwrap()
+    };
+    let of_three = three("c").iter().state();
+    assert!(three("c").resume(&of_three).is_ok());
+    assert!(three("d").resume(&of_three).unwrap_err().to_string().contains("other images"));
     // Another recipe is no other order.
     assert_eq!(builder.crop(2, 2).build().unwrap().resume(&state).unwrap().remaining(), 2);
 }
