@@ -270,10 +270,11 @@ impl Dataset {
 
     /// The content and the counts of the cache of [`Self::with_cache`]; nothing without one.
     pub fn cache_report(&self) -> CacheReport {
-        match (&self.cache, &self.view) {
-            (Some(cache), _) => cache.report(),
-            (None, Some(view)) => view.cache_report(),
-            (None, None) => CacheReport::default(),
+        match (&self.cache, &self.view, &self.cut) {
+            (Some(cache), _, _) => cache.report(),
+            (None, Some(view), _) => view.cache_report(),
+            (None, None, Some(cut)) => cut.images.cache_report(),
+            (None, None, None) => CacheReport::default(),
         }
     }
 

@@ -111,6 +111,19 @@ fn crops_have_the_pixels_of_their_images() {
     }
 }
 
+/// The images are some rows of a set that has the cache.
+#[test]
+fn cells_report_the_cache_below_their_images() {
+    let images = TestStore::new(images(4, Shape::plane(SIDE, SIDE), PixelType::U8)).dataset();
+    let cached = images.with_cache(&Cache::MEMORY).unwrap();
+    let some = cached.select([0, 2]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let cells = some.cells(table(dir.path(), &some), &options(Edge::Shift)).unwrap();
+    Loader::builder(&cells).batch_size(8).build().unwrap().collect_epoch().unwrap();
+    assert_eq!(cells.cache_report().images, 2);
+    assert_eq!(cells.cache_report(), cached.cache_report());
+}
+
 #[test]
 fn caches_keep_images_and_not_crops() {
     let shape = Shape::plane(SIDE, SIDE);
