@@ -40,8 +40,8 @@ pub(crate) struct FitRequest<'a> {
     /// Rows that a thread takes at a time.
     pub(crate) slice: usize,
     pub(crate) read_ahead: ReadAhead,
-    /// Bytes for what is fetched ahead from remote places.
-    pub(crate) ahead: usize,
+    /// Whether images or targets are remote: a part is for what is fetched ahead then.
+    pub(crate) is_remote: bool,
 }
 
 /// The batches to read ahead, and the number of threads that read them.
@@ -66,24 +66,77 @@ impl ReadAhead {
     }
 }
 
-/// Bytes of illumination fields that are kept: a part of what may be.
-fn kept_fields(request: &FitRequest<'_>) -> usize {
-    let FitRequest { limit, estimate, rows, .. } = request;
-    let (info, hints) =
-        (estimate.dataset.row_info(rows.get(0)), estimate.dataset.store().row_hints(rows.get(0)));
-    let plane = match hints.ok().and_then(RowHints::cut) {
-        // Fields are of what cells are cut out of.
-        Some(RowCut { whole: [height, width], .. }) => height.saturating_mul(width),
-        None => info.map_or(usize::MAX, |info| info.shape.y() * info.shape.x()),
-    };
-    let mut found: Vec<&Arc<RowFields>> = vec![];
-    for fields in estimate.arrays.iter().filter_map(|array| array.compiled.fields()) {
-        if !found.iter().any(|known| Arc::ptr_eq(known, fields)) {
-            found.push(fields);
+/// Part of a bound on memory for bytes that are fetched ahead from remote places; at most and at least.
+const AHEAD_SHARE: usize = 4;
+const AHEAD_BYTES: usize = 256 << 20;
+const LEAST_AHEAD_BYTES: usize = 16 << 20;
+
+/// The bytes of a bound on memory for what is fetched ahead from remote places.
+pub(crate) fn ahead_share(limit: usize, is_remote: bool) -> usize {
+    let share = (limit / AHEAD_SHARE).min(AHEAD_BYTES);
+    // The least is what a place asks for in one request.
+    if is_remote && share >= LEAST_AHEAD_BYTES { share } else { 0 }
+}
+
+/// Part of a bound on memory for illumination fields that are kept, at most.
+const FIELDS_SHARE: usize = 4;
+
+/// The illumination fields of rows, which are kept as far as they have room.
+struct KeptFields<'a> {
+    fields: Vec<&'a Arc<RowFields>>,
+    /// Pixels of one.
+    plane: usize,
+}
+
+impl<'a> KeptFields<'a> {
+    fn of(request: &FitRequest<'a>) -> Self {
+        let FitRequest { estimate, rows, .. } = request;
+        let (info, hints) =
+            (estimate.dataset.row_info(rows.get(0)), estimate.dataset.store().row_hints(rows.get(0)));
+        let plane = match hints.ok().and_then(RowHints::cut) {
+            // Fields are of what cells are cut out of.
+            Some(RowCut { whole: [height, width], .. }) => height.saturating_mul(width),
+            None => info.map_or(usize::MAX, |info| info.shape.y() * info.shape.x()),
+        };
+        let mut fields: Vec<&Arc<RowFields>> = vec![];
+        for found in estimate.arrays.iter().filter_map(|array| array.compiled.fields()) {
+            if !fields.iter().any(|known| Arc::ptr_eq(known, found)) {
+                fields.push(found);
+            }
+        }
+        Self { fields, plane }
+    }
+
+    /// The bytes that all would have, as far as they may be kept.
+    fn all(&self) -> Vec<usize> {
+        self.fields.iter().map(|fields| fields.keep_at_most(usize::MAX, self.plane)).collect()
+    }
+
+    /// The bytes that are kept under a bound, of these that all would have.
+    fn under(all: &[usize], limit: usize) -> usize {
+        let share = limit / FIELDS_SHARE / all.len().max(1);
+        all.iter().map(|&bytes| bytes.min(share)).fold(0, usize::saturating_add)
+    }
+
+    /// Keeps no more from now on than a bound leaves room for.
+    fn keep(&self, limit: usize) {
+        let share = limit / FIELDS_SHARE / self.fields.len().max(1);
+        for fields in &self.fields {
+            fields.keep_at_most(share, self.plane);
         }
     }
-    let share = limit / 4 / found.len().max(1);
-    found.iter().map(|fields| fields.keep_at_most(share, plane)).fold(0, usize::saturating_add)
+}
+
+/// The least bound that leaves so many bytes beside what takes a part of it.
+fn least_bound(bytes: usize, parts: impl Fn(usize) -> usize) -> usize {
+    let mut bound = bytes;
+    loop {
+        let more = bytes.saturating_add(parts(bound));
+        if more <= bound {
+            return bound;
+        }
+        bound = more;
+    }
 }
 
 /// The most that fits.
@@ -112,8 +165,13 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
         estimate.dataset.caches().iter().map(of_cache).fold(0, usize::saturating_add)
     };
     let caches: usize = sets.iter().map(kept).fold(0, usize::saturating_add);
-    let left =
-        limit.saturating_sub(caches).saturating_sub(kept_fields(request)).saturating_sub(request.ahead);
+    let illumination = KeptFields::of(request);
+    let fields = illumination.all();
+    illumination.keep(*limit);
+    let ahead = ahead_share(*limit, request.is_remote);
+    let parts =
+        |limit| KeptFields::under(&fields, limit).saturating_add(ahead_share(limit, request.is_remote));
+    let left = limit.saturating_sub(caches).saturating_sub(parts(*limit));
     let share = |a: ReadAhead, left: usize| {
         let mut share = Share::default();
         for (i, (estimate, sizes)) in sets.iter().enumerate() {
@@ -163,7 +221,8 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
             least = more;
         }
         let thread = own.of_thread().saturating_add(own.extra);
-        return Err(too_small(request, batch, thread, caches, least.saturating_add(caches + request.ahead)));
+        let least = least_bound(least.saturating_add(caches), parts);
+        return Err(too_small(request, batch, thread, caches, least));
     }
     let extra = left - (total(read_ahead, left)? - own.extra);
     // A thread that is alone needs no more than the largest image does, as far as that is known.
@@ -177,7 +236,7 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
         extra,
         caches,
         pages,
-        ahead: request.ahead,
+        ahead,
         lowered: lowered(request, read_ahead),
     };
     Ok((read_ahead, memory))
@@ -289,4 +348,20 @@ fn sizes(request: &FitRequest<'_>, estimate: &MemoryEstimate<'_>, pairs: Option<
         crops: *crops,
         all: usize::try_from(all).unwrap_or(usize::MAX),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_leaves_what_is_needed_beside_its_parts() {
+        let of_remote = |bound| ahead_share(bound, true);
+        for bytes in [1, 1000, 50 << 20, (48 << 20) + 7, 90 << 20, 5 << 30, usize::MAX - 1] {
+            let bound = least_bound(bytes, of_remote);
+            assert!(bound == usize::MAX || bound - of_remote(bound) >= bytes, "{bytes}: {bound}");
+            assert!(bound <= bytes.saturating_add(bytes / 3 + 1), "{bytes}: {bound}");
+            assert_eq!(least_bound(bytes, |bound| ahead_share(bound, false)), bytes);
+        }
+    }
 }

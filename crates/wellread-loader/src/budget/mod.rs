@@ -18,6 +18,6 @@ mod memory_use;
 mod working;
 
 pub(crate) use estimate::{MAX_INTERMEDIATE_FLOATS, MemoryEstimate, SPLIT_BYTES};
-pub(crate) use fit::{FitRequest, ReadAhead, fit};
+pub(crate) use fit::{FitRequest, ReadAhead, ahead_share, fit};
 pub use memory_use::MemoryUse;
 pub(crate) use working::WorkingMemory;

@@ -30,11 +30,6 @@ const CONSUMER_READS_BYTES: usize = 16 << 20;
 /// Bytes of the batches of one joined read, at most.
 const JOINED_BYTES: usize = 64 << 20;
 
-/// Part of a bound on memory for bytes that are fetched ahead from remote places; at most and at least.
-const AHEAD_SHARE: usize = 4;
-const AHEAD_BYTES: usize = 256 << 20;
-const LEAST_AHEAD_BYTES: usize = 16 << 20;
-
 impl LoaderBuilder {
     /// Makes the loader. Reads the first row's shape, and the names or columns that the order asks for, with targets all
     /// names; no pixels.
@@ -85,9 +80,7 @@ impl LoaderBuilder {
         let mut memory = None;
         let mut ahead = Some(u64::MAX);
         if let Some(limit) = self.memory {
-            // The least is what a place asks for in one request.
-            let for_link = (limit / AHEAD_SHARE).min(AHEAD_BYTES);
-            let for_link = if is_remote && for_link >= LEAST_AHEAD_BYTES { for_link } else { 0 };
+            let for_link = budget::ahead_share(limit, is_remote);
             ahead = (for_link > 0).then_some(for_link as u64);
             let estimate = MemoryEstimate { dataset: &self.dataset, arrays: &images.arrays };
             let of_targets = self.targets.as_ref().zip(targets.as_ref());
@@ -104,7 +97,7 @@ impl LoaderBuilder {
                 bytes,
                 slice: slice(read_ahead.joined),
                 read_ahead,
-                ahead: for_link,
+                is_remote,
             };
             let (fitting, used) = budget::fit(&request)?;
             (read_ahead, memory) = (fitting, Some(used));

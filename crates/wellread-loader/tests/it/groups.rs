@@ -6,6 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use std::path::PathBuf;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
+use wellread_loader::cache::parse_bytes;
 use wellread_loader::stats::PERCENTILES;
 use wellread_loader::{
     Dataset, Field, GroupFields, GroupStats, Grouping, ItemContext, Jitter, Loader, LoaderBuilder,
@@ -283,6 +284,29 @@ fn a_missing_field_ends_an_iteration_that_leaves_images_out() {
         assert_eq!((error.row_index(), error.is_choice()), (Some(1), true), "{said}");
         assert!(said.contains("Metadata_Plate BR1") && said.contains("BR1.npy"), "{said}");
         assert_eq!(batches.skipped().count(), 0);
+    }
+}
+
+/// Fields that are kept take a part of the memory, which grows with it.
+#[test]
+fn the_memory_that_is_advised_has_room_for_fields() {
+    let dataset = plates(PixelType::U16).select([0, 1, 4]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    for plate in ["BR1", "BR2"] {
+        write_npy(&dir.path().join(format!("{plate}.npy")), &[1.0; 63]);
+    }
+    let pattern = format!("{}/{{Metadata_Plate}}.npy", dir.path().display());
+    for workers in [0, 2] {
+        let loader = |memory| {
+            let fields = GroupFields::new(pattern.clone(), None::<String>).unwrap();
+            let builder = Loader::builder(&dataset).illumination_by(fields).batch_size(2);
+            builder.workers(workers).memory(memory).build()
+        };
+        let error = loader(1).unwrap_err();
+        let (_, amount) = error.hint_text().unwrap().split_once("give at least ").unwrap();
+        let amount = parse_bytes(amount.trim_end_matches(" of memory")).unwrap();
+        let enough = loader(usize::try_from(amount).unwrap());
+        assert!(enough.is_ok(), "{error}, and then {}", enough.unwrap_err());
     }
 }
 
