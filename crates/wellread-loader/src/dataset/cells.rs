@@ -94,7 +94,8 @@ impl Dataset {
         let most = if images.is_cached() { CACHED_READ_BYTES } else { usize::MAX };
         let store: Arc<dyn Store> = Arc::new(store.reading_at_most(most));
         let cache = images.cache.clone();
-        let caches = images.caches();
+        // Masks may have caches of their own.
+        let caches = images.caches().into_iter().chain(masks.iter().flat_map(Self::caches)).collect();
         let cut = Some(Arc::new(Cut { images, cells, masks }));
         Ok(Self { cache, caches, cut, ..Self::bare(store) })
     }

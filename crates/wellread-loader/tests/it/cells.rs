@@ -213,6 +213,28 @@ fn memory_is_bounded_by_images_that_a_cache_keeps() {
     assert_eq!(loader.memory().unwrap().caches, 5 * SIDE * SIDE);
 }
 
+#[test]
+fn memory_is_bounded_by_masks_that_a_cache_keeps() {
+    let shape = Shape::plane(SIDE, SIDE);
+    let set = |value: u8| {
+        let mut store = MemoryStore::new("set");
+        store.push("a", shape, PixelType::U8, vec![value; SIDE * SIDE]).unwrap();
+        Dataset::from_store(Box::new(store))
+    };
+    let (images, masks) = (set(9), set(1).with_cache(&Cache::MEMORY).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("cells.csv");
+    std::fs::write(&table, "image,x,y,ObjectNumber\na,30,30,1\n").unwrap();
+    let options = CellOptions { mask: Mask::Zero, ..options(Edge::Pad) };
+    let cells = images.cells_from(CellsFrom::Path(&table), Some(&masks), &options).unwrap();
+    let caches = |cells: &Dataset| {
+        let loader = Loader::builder(cells).batch_size(1).memory(64 << 20).build().unwrap();
+        loader.memory().unwrap().caches
+    };
+    assert_eq!(caches(&cells), SIDE * SIDE);
+    assert_eq!(caches(&cells.with_cache(&Cache::MEMORY).unwrap()), 2 * SIDE * SIDE);
+}
+
 /// Two images in files, whose pixels are `value` of row and column.
 fn written(path: &Path, value: impl Fn(usize, usize) -> u8) -> Dataset {
     let mut writer = wellread_store::create(path, "tiff", &WriteOptions::default()).unwrap();
