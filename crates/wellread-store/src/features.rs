@@ -276,6 +276,11 @@ pub(crate) fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
     )
 }
 
+/// As [`key_at`]; `None` also for NaN, as which pandas keeps a number that is missing.
+pub(crate) fn known_at(column: &ArrayRef, row: usize) -> Option<String> {
+    key_at(column, row).filter(|text| text != "NaN" || !column.data_type().is_floating())
+}
+
 /// The columns of `names`, in that order, each of the first batch that has it; the batches have equally many rows.
 ///
 /// # Errors

@@ -255,7 +255,8 @@ fn cells_of_sites_that_begin_at_another_number_are_refused() {
 /// Cells of several plates are not all of the images of one, which have no column of plates.
 #[test]
 fn cells_of_other_plates_are_of_no_image_without_a_plate() {
-    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+    use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+    use wellread_store::cells::{CellSource, Cells};
     let mut random = ChaCha8Rng::seed_from_u64(13);
     let images = ["p", "q"].map(|name| Image::noise(name, Shape::plane(30, 30), PixelType::U8, &mut random));
     let dir = tempfile::tempdir().unwrap();
@@ -287,6 +288,16 @@ fn cells_of_other_plates_are_of_no_image_without_a_plate() {
     assert_eq!(cells(&plates, &named).unwrap().len(), 3);
     assert_eq!(cells(&["P1,A01,1,9,9", ",A01,1,3,3", "P1,B02,2,9,9"], &found).unwrap().len(), 3);
     assert_eq!(cells(&["P1,A01,1,9,9", "P2,C03,4,9,9"], &skipping).unwrap().len(), 1);
+    // NaN is a site that is not known, as in pandas, and no other one.
+    let columns: [(&str, ArrayRef); 4] = [
+        ("Metadata_Well", Arc::new(StringArray::from(vec!["A01", "A01"]))),
+        ("Metadata_Site", Arc::new(Float64Array::from(vec![1.0, f64::NAN]))),
+        ("x", Arc::new(Float64Array::from(vec![9.0, 3.0]))),
+        ("y", Arc::new(Float64Array::from(vec![9.0, 3.0]))),
+    ];
+    let table = RecordBatch::try_from_iter(columns).unwrap();
+    let set = open(&set, &OpenOptions::default()).unwrap();
+    assert_eq!(Cells::of(&*set, CellSource::Memory(&[table]), &found, None).unwrap().len(), 2);
 }
 
 /// An image that cannot be read is not looked at unless a cell lies on it.
