@@ -41,7 +41,7 @@ pub(crate) use differing::first_difference;
 pub use digest::digest;
 pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds, zones};
 pub(crate) use durations::{has_zone, relabelled, with_durations};
-pub use group::group_keys;
+pub use group::{group_keys, written_keys};
 pub(crate) use index::Index;
 pub(crate) use joint::{Comparison, as_written, joint_key};
 pub(crate) use key_text::joined;

@@ -2,7 +2,7 @@
 //! that are unknown.
 
 use crate::support::{TestStore, images};
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use std::path::PathBuf;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
@@ -264,6 +264,26 @@ fn illumination_is_that_of_each_plate_and_channel() {
     let twice = Field::new([1, 9, 7], &[1.0; 63], None).unwrap();
     let builder = Loader::builder(&dataset).illumination(twice).illumination_by(fields());
     assert!(builder.build().unwrap_err().to_string().contains("one of both"));
+}
+
+/// pandas keeps numbers of plates as floats where one is missing.
+#[test]
+fn whole_floats_are_whole_numbers_in_paths_of_fields() {
+    let plates: ArrayRef = Arc::new(Float64Array::from(vec![Some(24277.0), None, Some(f64::NAN)]));
+    let columns = RecordBatch::try_from_iter_with_nullable([("Metadata_Plate", plates, true)]).unwrap();
+    let dataset = TestStore::new(images(3, SHAPE, PixelType::U16)).dataset().with_columns(columns).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    write_npy(&dir.path().join("24277.npy"), &field("BR1", 0));
+    let pattern = format!("{}/{{Metadata_Plate}}.npy", dir.path().display());
+    let build = |row: usize| {
+        let fields = GroupFields::new(pattern.clone(), None::<String>).unwrap();
+        Loader::builder(&dataset).rows([row]).illumination_by(fields).build()
+    };
+    build(0).unwrap();
+    for row in [1, 2] {
+        let error = build(row).unwrap_err().to_string();
+        assert!(error.contains("\"Metadata_Plate\"") && error.contains("no value"), "{error}");
+    }
 }
 
 #[test]
