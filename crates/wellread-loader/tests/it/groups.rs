@@ -2,7 +2,7 @@
 //! that are unknown.
 
 use crate::support::{TestStore, images};
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use std::path::PathBuf;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
@@ -264,6 +264,31 @@ fn illumination_is_that_of_each_plate_and_channel() {
     let twice = Field::new([1, 9, 7], &[1.0; 63], None).unwrap();
     let builder = Loader::builder(&dataset).illumination(twice).illumination_by(fields());
     assert!(builder.build().unwrap_err().to_string().contains("one of both"));
+}
+
+/// One set may keep numbers of plates as floats, as where one is missing, and another one as whole numbers.
+#[test]
+fn plates_are_the_same_as_whole_numbers_and_as_floats() {
+    let of = |plates: ArrayRef| {
+        let columns = RecordBatch::try_from_iter_with_nullable([("Metadata_Plate", plates, true)]).unwrap();
+        TestStore::new(images(3, SHAPE, PixelType::U16)).dataset().with_columns(columns).unwrap()
+    };
+    let whole = of(Arc::new(Int64Array::from(vec![7, 8, 7])));
+    let floats = of(Arc::new(Float64Array::from(vec![7.0, 8.0, 7.0])));
+    let build = |dataset: &Dataset, path: &std::path::Path| {
+        Loader::builder(dataset).normalize_with(Normalize::from_stats(path).unwrap()).build().unwrap();
+    };
+    for (counted, loaded) in [(&whole, &floats), (&floats, &whole)] {
+        let (_dir, path) = file(counted);
+        build(loaded, &path);
+    }
+    // As older files have them.
+    let (_dir, path) = file(&floats);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let older = text.replace("[\"7\"]", "[\"7.0\"]").replace("[\"8\"]", "[\"8.0\"]");
+    assert_ne!(older, text);
+    std::fs::write(&path, older).unwrap();
+    build(&floats, &path);
 }
 
 /// pandas keeps numbers of plates as floats where one is missing.

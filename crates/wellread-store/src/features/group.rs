@@ -21,8 +21,8 @@ pub fn group_keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>>
     keys_of(source, columns, value_at)
 }
 
-/// As [`super::keys`], of the values as names of files have them. Whole numbers that are kept as floats, as where one is missing, have no
-/// point. NaN and nulls are equal.
+/// As [`super::keys`], of the values as people write them. Whole numbers that are kept as floats, as where one is missing, have no point.
+/// NaN and nulls are equal.
 ///
 /// # Errors
 /// As [`super::keys`].
@@ -30,7 +30,7 @@ pub fn written_keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String
     keys_of(source, columns, written_at)
 }
 
-/// The text of a value in a name of a file; `None` where there is none.
+/// The text of a value as people write it; `None` where there is none.
 fn written_at(column: &ArrayRef, row: usize) -> Option<String> {
     let text = known_at(column, row)?;
     Some(if column.data_type().is_floating() { as_written(&text) } else { text })
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn values_in_names_of_files_have_no_point_where_they_are_whole() {
+    fn whole_floats_are_written_without_a_point() {
         let texts = |column: ArrayRef| -> Vec<Option<String>> {
             (0..column.len()).map(|row| written_at(&column, row)).collect()
         };
