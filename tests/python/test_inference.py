@@ -47,6 +47,24 @@ real.models.get_model = get_model
 """
 )
 
+# A model of torchvision finds no memory in its first process.
+LACKING = (
+    REAL_TORCHVISION
+    + """
+def lack(*_):
+    if not os.path.exists(os.path.join(here, "lacked")):
+        open(os.path.join(here, "lacked"), "w").close()
+        raise MemoryError("not now")
+
+def get_lacking(*args, **kwargs):
+    module = make(*args, **kwargs)
+    module.register_forward_pre_hook(lack)
+    return module
+
+real.models.get_model = get_lacking
+"""
+)
+
 CHANGED = """
 def get_changed(*args, **kwargs):
     module = make(*args, **kwargs)
@@ -206,6 +224,21 @@ def test_stored_images_are_measured_end_to_end(infer, wellread, tmp_path):
         assert float(row["end_to_end_ips"]) == pytest.approx(np.median(rates))
         assert all(s["wait_ns"] + s["fetch_ns"] + s["forward_ns"] <= s["whole_ns"] for s in steps)
         assert 0 <= float(row["data_wait_fraction"]) < 1
+
+
+def test_a_framework_that_is_measured_alone_has_the_images_of_the_others(infer, stub, wellread, tmp_path):
+    stub("torchvision", LACKING)
+    # candle ends on the images 10 and 11, counted round and round: not the first ones again, as with 5 images.
+    wellread("generate", tmp_path / "set", "--images", 7, "--size", "90x80", "--formats", "tiff")
+    rows, _, said = infer(
+        "--framework", "pytorch,candle", *SMALL, "--data-source", tmp_path / "set" / "tiff", "--batch-sizes", 2,
+        "--iterations", 2, "--warmup", 1,
+    )  # fmt: skip
+    assert (tmp_path / "stubs" / "lacked").exists()
+    by = {row["framework"]: row for row in rows}
+    assert "measured alone" in by["pytorch"]["note"] and by["candle"]["note"] == ""
+    assert [row["status"] for row in rows] == ["ok", "ok"], [row["reason"] for row in rows]
+    assert said["max_difference"] < 1e-4
 
 
 @pytest.fixture
