@@ -10,7 +10,8 @@
 
 use super::{Entry, read, write};
 use anyhow::Result;
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use wellread_report::words::counted;
 
 /// The ending of the file of measurements that the results no longer have.
@@ -27,6 +28,15 @@ impl Earlier {
     /// A file that is something else.
     pub fn read(output: &Path, resume: bool) -> Result<Self> {
         Ok(Self(if resume { read(output)?.unwrap_or_default() } else { Vec::new() }))
+    }
+
+    /// Folders of runs that ended well, also of those that were put aside before: nothing else may be written there.
+    pub fn folders(&self, output: &Path) -> HashSet<PathBuf> {
+        if self.0.is_empty() {
+            return HashSet::new();
+        }
+        let aside = read(&output.with_extension(ASIDE)).ok().flatten().unwrap_or_default();
+        self.0.iter().chain(&aside).flat_map(Entry::successful).map(|run| run.output_dir.clone()).collect()
     }
 
     /// Takes the first entry that `is_known` accepts.
