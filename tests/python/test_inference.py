@@ -478,3 +478,23 @@ def test_a_batch_that_does_not_fit_is_told_and_the_next_is_measured(infer):
     large, small = rows
     assert large["status"] == "failed" and "does not fit in memory" in large["reason"]
     assert small["status"] == "ok"
+
+
+def test_of_several_outputs_of_a_file_the_first_counts(monkeypatch):
+    """As in ONNX Runtime, whatever onnx2torch makes of the file's outputs."""
+    import torch
+    from _wellread_bench.inference import pytorch
+
+    class Both(torch.nn.Module):
+        def forward(self, images):
+            return [images.mean((2, 3)), images.sum((2, 3))]
+
+    monkeypatch.setattr(pytorch, "converted", lambda _: Both())
+    request = {
+        "framework": "pytorch", "model": "both.onnx", "weights": None, "variant": [], "device": "cpu",
+        "dtype": "float32", "threads": torch.get_num_threads(),
+    }  # fmt: skip
+    session = pytorch.PyTorch(request)
+    session.fetch(np.full((2, 3, 4, 4), 0.5, np.float32))
+    session.prepare()
+    assert np.array_equal(session.logits(), np.full((2, 3), 0.5, np.float32))
