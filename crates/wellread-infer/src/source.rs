@@ -5,20 +5,22 @@
 //! 224 / 256 of the shorter one, resized with antialiasing. An image of one channel is repeated.
 
 mod feed;
+mod stored;
+
+pub(crate) use feed::PREFETCH_BATCHES;
+pub use stored::{Stored, reason};
 
 use crate::config::Config;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use feed::{Feed, LoaderParts};
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::path::Path;
-use wellread_loader::{Dataset, Filter, Resize, Skipped, Transform};
+use wellread_loader::{Dataset, Filter, Resize, Transform};
 use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
 use wellread_store::colors::Colors;
 use wellread_store::words::counted;
-use wellread_store::{Error, OpenOptions, RowInfo, Store, masks};
+use wellread_store::{OpenOptions, Store, masks};
 
 /// The share of the shorter side that is left.
 const CENTER_CROP_SHARE: f32 = 224.0 / 256.0;
@@ -26,8 +28,6 @@ const CENTER_CROP_SHARE: f32 = 224.0 / 256.0;
 pub const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 /// See [`MEAN`].
 pub const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
-/// Batches that are read ahead.
-pub(crate) const PREFETCH_BATCHES: usize = 4;
 /// Copies of a batch that are there at once at least: here, in shared memory, and in the framework.
 const MIN_BATCH_COPIES: u64 = 3;
 
@@ -48,15 +48,6 @@ pub enum Source {
     Stored(Stored),
 }
 
-/// A set of images.
-pub struct Stored {
-    dataset: Dataset,
-    /// The first image that can be read: the others are expected to be like it.
-    first: RowInfo,
-    /// Images that could not be read so far, and why.
-    skipped: RefCell<BTreeMap<usize, String>>,
-}
-
 /// An image that was left out because it cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
@@ -66,39 +57,6 @@ pub struct Unreadable {
     pub name: String,
     /// Why.
     pub reason: String,
-}
-
-/// The reason why an image of the set at `set` is left out: its file, where that is not the set itself, and the cause. Its row
-/// and name stand elsewhere.
-pub fn reason(set: &Path, error: &Error) -> String {
-    format!("{}{}", error.file_below(set), error.cause())
-}
-
-impl Stored {
-    /// A set of images, at least one of which can be read.
-    ///
-    /// # Errors
-    /// There are none; the first cannot be read, or none of the first thousand with `skip`.
-    fn new(dataset: Dataset, skip: bool) -> Result<Self> {
-        ensure!(
-            !dataset.is_empty(),
-            "--data-source {}: there are no images",
-            dataset.store().path().display()
-        );
-        let tried = if skip { dataset.len().min(Skipped::LISTED) } else { 1 };
-        let mut first = dataset.row_info(0);
-        for row in 1..tried {
-            if first.is_ok() {
-                break;
-            }
-            first = dataset.row_info(row);
-        }
-        let first = first.map_err(|error| {
-            let hint = if skip { "" } else { "; --on-error skip leaves out images that cannot be read" };
-            anyhow!("{error}{hint}")
-        })?;
-        Ok(Self { dataset, first, skipped: RefCell::default() })
-    }
 }
 
 impl Source {

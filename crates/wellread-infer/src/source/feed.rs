@@ -1,9 +1,12 @@
 //! Batches of a set of images, each whole, as long as they are asked for.
 
-use super::{PREFETCH_BATCHES, Stored, reason};
+use super::stored::{Stored, reason};
 use crate::config::Config;
 use anyhow::{Result, ensure};
 use wellread_loader::{Batches, Loader, OnError, Transform};
+
+/// Batches that are read ahead.
+pub(crate) const PREFETCH_BATCHES: usize = 4;
 
 /// The parts of loaders of a feed.
 pub(super) struct LoaderParts<'s> {
