@@ -9,6 +9,7 @@
 //! A file has one commit of a task: programs that read it take two entries of a task for runs of the same code.
 
 use super::{Entry, read, write};
+use crate::config::beside;
 use anyhow::Result;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ impl Earlier {
         if self.0.is_empty() {
             return HashSet::new();
         }
-        let aside = read(&output.with_extension(ASIDE)).ok().flatten().unwrap_or_default();
+        let aside = read(&beside(output, ASIDE)).ok().flatten().unwrap_or_default();
         self.0.iter().chain(&aside).flat_map(Entry::successful).map(|run| run.output_dir.clone()).collect()
     }
 
@@ -61,7 +62,7 @@ impl Earlier {
         if measured.is_empty() {
             return Ok((others, None));
         }
-        let path = output.with_extension(ASIDE);
+        let path = beside(output, ASIDE);
         let mut aside = read(&path)?.unwrap_or_default();
         let note = format!(
             "{} of another commit or an unlike node: moved to {}",
