@@ -94,7 +94,7 @@ impl Source {
     pub(crate) fn batch(&self, batch: usize, input: [usize; 3], config: &Config) -> Result<Vec<f32>> {
         let count = input.iter().try_fold(batch, |n, &axis| n.checked_mul(axis));
         let needed = count.and_then(|n| (n as u64).checked_mul(4 * MIN_BATCH_COPIES));
-        let there = Environment::capture::<&Path>(&[]).memory.available;
+        let there = Environment::capture::<&Path>(&[]).free_memory();
         let too_large = || {
             let gib = |n: u64| format!("{:.1} GiB", n as f64 / f64::from(1 << 30));
             let needed = needed.map_or("more than can be counted".to_owned(), gib);
