@@ -498,3 +498,17 @@ def test_of_several_outputs_of_a_file_the_first_counts(monkeypatch):
     session.fetch(np.full((2, 3, 4, 4), 0.5, np.float32))
     session.prepare()
     assert np.array_equal(session.logits(), np.full((2, 3), 0.5, np.float32))
+
+
+def test_memory_that_ran_out_is_told_however_long_the_error_is():
+    """Compilers wrap errors in pages of what they did."""
+    from types import SimpleNamespace
+
+    from _wellread_bench.errors import Unusable
+    from _wellread_bench.inference import explained
+
+    forgotten = []
+    session = SimpleNamespace(forget=lambda: forgotten.append(True))
+    with pytest.raises(Unusable, match="the batch of 4 does not fit in memory: "), explained(session, (4, 3, 2, 2)):
+        raise RuntimeError("While compiling a graph: " + "node, " * 200 + "CUDA out of memory.")
+    assert forgotten == [True]
