@@ -62,3 +62,32 @@ fn options_have_one_name_everywhere() {
     let wrong = wellread(&["verify", "--agains", "x", arg(&tiff)]);
     assert!(wrong.code == 2 && wrong.stderr.contains("'--against'"), "{}", wrong.stderr);
 }
+
+/// An option that another one makes idle is an error, and nothing is measured or drawn.
+#[test]
+fn options_of_which_one_would_change_nothing_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    generate(&dir.path().join("set"), 2, &["--formats", "tiff"]);
+    let (tiff, out) = (dir.path().join("set/tiff"), dir.path().join("out.png"));
+    let bench = ["bench", "storage", "--input", arg(&tiff), "--out", arg(&out)];
+    let view = ["view", arg(&tiff), "--row", "0", "--out", arg(&out)];
+    for (command, more, other) in [
+        (&bench[..], &["--in-place", "--formats", "tiff"][..], "--in-place"),
+        (&bench, &["--in-place", "--data-dir", "sets"], "--in-place"),
+        (&bench, &["--images", "2"], "--input"),
+        (&bench, &["--in-place", "--size", "8x8"], "--input"),
+        (&bench, &["--channels", "2"], "--input"),
+        (&bench, &["--depth", "2"], "--input"),
+        (&bench, &["--time", "2"], "--input"),
+        (&bench, &["--dtype", "uint8"], "--input"),
+        (&bench, &["--kind", "noise"], "--input"),
+        (&view, &["--count", "4"], "--row"),
+    ] {
+        let wrong = wellread(&[command, more].concat());
+        assert_eq!(wrong.code, 2, "{more:?}: {}", wrong.stderr);
+        let idle = more.iter().rfind(|word| word.starts_with("--")).unwrap();
+        assert!(wrong.stderr.contains("cannot be used with"), "{more:?}: {}", wrong.stderr);
+        assert!(wrong.stderr.contains(idle) && wrong.stderr.contains(other), "{more:?}: {}", wrong.stderr);
+    }
+    assert!(!out.exists());
+}
