@@ -63,6 +63,17 @@ fn options_have_one_name_everywhere() {
     assert!(wrong.code == 2 && wrong.stderr.contains("'--against'"), "{}", wrong.stderr);
 }
 
+#[test]
+fn percentiles_that_are_shares_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    generate(&dir.path().join("set"), 2, &["--formats", "tiff"]);
+    let tiff = dir.path().join("set/tiff");
+    let stats = |percentiles| wellread(&["stats", arg(&tiff), "--percentiles", percentiles]);
+    let shares = stats("0.01,0.99");
+    assert!(shares.code == 0 && shares.stderr.contains("for shares, give 1, 99"), "{}", shares.stderr);
+    assert!(!stats("0.1,99.9").stderr.contains("shares"));
+}
+
 /// An option that another one makes idle is an error, and nothing is measured or drawn.
 #[test]
 fn options_of_which_one_would_change_nothing_are_refused() {

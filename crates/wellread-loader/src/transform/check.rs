@@ -117,6 +117,15 @@ impl Transform {
                 format!("the percentiles to scale by are {low} and {high}"),
                 "give two numbers from 0 to 100, the lower first",
             ),
+            // Nearly all values would be 1.
+            Scale::Percentiles { low, high } if *high <= 1.0 => refuse(
+                format!("the percentiles to scale by are {low} and {high}, both within the lowest percent"),
+                format!(
+                    "100 is the largest value; if shares are meant, give {} and {} for that",
+                    low * 100.0,
+                    high * 100.0
+                ),
+            ),
             _ => Ok(()),
         }
     }

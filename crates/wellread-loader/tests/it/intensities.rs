@@ -112,7 +112,7 @@ fn ranges_go_by_selected_channels() {
 fn percentiles_are_those_of_numpy_and_clip() {
     let dataset = dataset();
     let plain = sample(&dataset, 2, &Transform::default());
-    for (low, high) in [(0.0, 100.0), (1.0, 99.0), (33.3, 50.0), (0.1, 0.2)] {
+    for (low, high) in [(0.0, 100.0), (1.0, 99.0), (33.3, 50.0), (0.1, 1.2)] {
         let got = sample(&dataset, 2, &Transform::default().scale_by_percentiles(low, high));
         let expected = map(&plain, |_, all, v| {
             let (low, high) = (percentile(all, f64::from(low)), percentile(all, f64::from(high)));
@@ -382,6 +382,8 @@ fn numbers_that_make_no_sense_are_refused() {
         (t().channel_dropout(1.1), "dropping a channel"),
         (t().scale_by_percentiles(50.0, 50.0), "percentiles"),
         (t().scale_by_percentiles(f32::NAN, 50.0), "percentiles"),
+        (t().scale_by_percentiles(0.01, 0.99), "if shares are meant, give 1 and 99"),
+        (t().scale_by_percentiles(0.0, 1.0), "if shares are meant, give 0 and 100"),
         (t().scale_with(Scale::Range { low: vec![1.0], high: vec![1.0] }), "range"),
         (t().scale_with(Scale::Range { low: vec![], high: vec![] }), "0 lower"),
         (
