@@ -8,6 +8,7 @@
 
 use super::options::CellOptions;
 use super::table::CellTable;
+use super::usable;
 use crate::each_row;
 use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_unlike};
 use crate::profiles::{Profiles, Spread, files_of_sites, folders_of, parts};
@@ -30,14 +31,15 @@ const PREFIXES: [&str; 4] = ["", "Image_", "Metadata_", "Image_Metadata_"];
 const SITE: [&str; 4] = ["Plate", "Well", "Site", "Field"];
 
 /// Columns of image names, unless said otherwise, in the order in which they are looked for.
-const NAMES: [&str; 6] = ["ImageName", "image_name", "Image_Name", "Metadata_ImageName", "image", "FileName"];
+pub(super) const NAMES: [&str; 6] =
+    ["ImageName", "image_name", "Image_Name", "Metadata_ImageName", "image", "FileName"];
 
 /// Words of columns that may tell an image, the most telling first: a table has hundreds of `Image_…`.
-const TELLING: [&str; 5] = ["filename", "plate", "well", "site", "image"];
+pub(super) const TELLING: [&str; 5] = ["filename", "plate", "well", "site", "image"];
 
 /// CellProfiler's prefixes of columns of file names, one of each channel, and of those of its illumination functions.
 const FILE: &str = "FileName_";
-const ILLUMINATION: &str = "FileName_Illum";
+pub(super) const ILLUMINATION: &str = "FileName_Illum";
 
 /// How the image of a cell is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub(super) enum ImageLookup {
 }
 
 /// The name under which a column is there: itself, or with another of the prefixes.
-fn resolved(name: &str, names: &[String]) -> Option<String> {
+pub(super) fn resolved(name: &str, names: &[String]) -> Option<String> {
     let bare = PREFIXES.iter().rev().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
     let variants = PREFIXES.iter().map(|prefix| format!("{prefix}{bare}"));
     std::iter::once(name.to_owned()).chain(variants).find(|name| names.contains(name))
@@ -87,13 +89,7 @@ impl ImageLookup {
         let missing = options.by.iter().zip(&of_images).find(|(_, there)| there.is_none());
         let cause =
             format!("has no column {:?} beside the images", missing.map_or("", |(name, _)| name.as_str()));
-        let error = Error::new(images.path(), cause).choice();
-        Err(match beside.as_slice() {
-            [] => error.hint(
-                "it has no columns beside the images: name the one column of the table that has their names",
-            ),
-            names => error.hint(format_args!("it has {}", names[..names.len().min(12)].join(", "))),
-        })
+        Err(Error::new(images.path(), cause).choice().hint(usable::hint(images, table)))
     }
 
     /// The key where the user named none.
@@ -119,9 +115,8 @@ impl ImageLookup {
             [] if images.len() == 1 => return Ok(Self::Only),
             _ => {}
         }
-        let by = option("cells.by");
-        let cause = "the names of columns do not tell the image of a cell: name those that tell it";
-        Err(table.choice_error(format_args!("{cause} ({by})"), &TELLING))
+        let cause = "the names of columns do not tell the image of a cell";
+        Err(Error::new(&table.path, cause).choice().hint(usable::hint(images, table)))
     }
 
     /// The columns of the table that tell images apart as well, and that the images lack.
@@ -199,7 +194,10 @@ pub(super) fn image_of(
         ImageLookup::Columns { table: own, images: of, .. } => by_columns(images, table, [own, of], columns),
         ImageLookup::Name(name) => {
             let found = by_name(images, table, name, &columns[0])?;
-            let first = images.name(0).ok().map(|first| format!("the name {first}"));
+            let is_wrong = found.iter().all(Option::is_none);
+            let other = if is_wrong { usable::known(images, table) } else { None };
+            let other = other.map_or_else(String::new, |other| format!("; {other}"));
+            let first = images.name(0).ok().map(|first| format!("the name {first}{other}"));
             Ok(ImageOf { images: found, doubt: None, first, keys: columns, names: vec![name.clone()] })
         }
     }
@@ -285,7 +283,7 @@ fn is_as_before(columns: &[ArrayRef], row: usize) -> bool {
     })
 }
 
-fn by_name(
+pub(super) fn by_name(
     images: &dyn Store,
     table: &CellTable,
     name: &str,
