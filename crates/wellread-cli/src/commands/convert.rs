@@ -9,6 +9,7 @@
 mod check;
 mod complete;
 mod features;
+mod larger;
 mod layouts;
 mod left_behind;
 mod on_cluster;
@@ -221,6 +222,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             args.target.display()
         ));
     }
+    larger::say(&*source, args, format, &options, ui);
     Ok(())
 }
 
