@@ -222,7 +222,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             args.target.display()
         ));
     }
-    larger::say(&*source, args, format, &options, ui);
+    // Cells have but a part of the bytes of their images.
+    if !is_of_cells {
+        larger::say(&*source, &args.target, format, &options, ui);
+    }
     Ok(())
 }
 

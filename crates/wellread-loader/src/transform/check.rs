@@ -365,3 +365,17 @@ impl Transform {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_that_are_shares_are_refused() {
+        for ((low, high), meant) in [((0.01, 0.99), "give 1 and 99"), ((0.0, 1.0), "give 0 and 100")] {
+            let error = Transform::default().scale_by_percentiles(low, high).check().unwrap_err().to_string();
+            assert!(error.contains("both within the lowest percent") && error.contains(meant), "{error}");
+        }
+        assert!(Transform::default().scale_by_percentiles(0.1, 1.2).check().is_ok());
+    }
+}

@@ -6,8 +6,8 @@
 //!  columns of names of files ─ values that name images ──▶ give one alone
 //! ```
 
-use super::keys::{ILLUMINATION, NAMES, TELLING, by_name, resolved};
 use super::table::CellTable;
+use super::telling::{ILLUMINATION, NAMES, TELLING, by_name, resolved};
 use crate::Store;
 use crate::surface::{option, option_as};
 

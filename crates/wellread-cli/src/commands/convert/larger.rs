@@ -1,8 +1,8 @@
 //! A target that is larger than its source, and the option that makes it smaller.
 
-use super::Args;
 use crate::commands::left_out;
 use crate::output::{Ui, bytes};
+use std::path::Path;
 use wellread_store::{Compression, Format, OpenOptions, Store, Tune, WriteOptions, place};
 
 /// How many times as large a target is at least that is told of, and by how many bytes: names and columns take some, too.
@@ -13,18 +13,17 @@ const LEAST_BYTES: u64 = 1 << 20;
 const MOST_IMAGES: usize = 100_000;
 
 /// Says so where the target on this machine is larger than the source.
-pub(super) fn say(source: &dyn Store, args: &Args, format: &Format, options: &WriteOptions, ui: Ui) {
-    let is_local = source.remote_path().is_none() && !place::is_remote(&args.target);
-    // Cells have but a part of the bytes of their images.
-    if !is_local || source.len() > MOST_IMAGES || args.open.cells.cells.is_some() {
+pub(super) fn say(source: &dyn Store, target: &Path, format: &Format, options: &WriteOptions, ui: Ui) {
+    let is_local = source.remote_path().is_none() && !place::is_remote(target);
+    if !is_local || source.len() > MOST_IMAGES {
         return;
     }
     let how = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
-    let after = wellread_store::open(&args.target, &how).and_then(|target| target.bytes_on_disk());
+    let after = wellread_store::open(target, &how).and_then(|written| written.bytes_on_disk());
     // The target is complete, whatever its size.
     let (Ok(before), Ok(after)) = (left_out::bytes_on_disk(source, true), after) else { return };
     if let Some(said) = larger([before, after], smaller(format, options)) {
-        ui.hint(format!("note: {} {said}", args.target.display()));
+        ui.hint(format!("note: {} {said}", target.display()));
     }
 }
 
