@@ -223,9 +223,8 @@ def normalize(given: Any) -> Any:
         # A name such as "imagenet": files of statistics have an ending, or a folder.
         if isinstance(given, str) and not {"/", os.sep, "."} & {*given} and not os.path.exists(given):
             raise ValueError(
-                f'normalize={given!r} is neither "image", the one name that there is, nor a file: give (mean, std), '
-                "such as ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)) of ImageNet, or the file of wellread stats "
-                "--out"
+                f'normalize={given!r} is neither "image", the one name that there is, nor a file. Give (mean, std), '
+                "such as ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)) of ImageNet, or a file of wellread stats"
             )
         return given
     mean, std = _two("normalize", given)

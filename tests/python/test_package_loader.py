@@ -93,7 +93,7 @@ def test_choices_of_the_transform(parquet):
     assert np.allclose(normal, (every * U16 - 0.25) / 0.5, atol=1e-6)
     own = all_rows(wr.DataLoader(ds, 8, normalize="image"))
     assert np.allclose(own.mean((2, 3)), 0, atol=1e-4) and np.allclose(own.std((2, 3)), 1, atol=1e-3)
-    with pytest.raises(ValueError, match=r"'imagenet' is neither \"image\".* nor a file: give \(mean, std\)"):
+    with pytest.raises(ValueError, match=r"'imagenet' is neither \"image\".* nor a file. Give \(mean, std\)"):
         wr.DataLoader(ds, 8, normalize="imagenet")
     with pytest.raises(wr.MissingError, match=r"statistics\.json"):
         wr.DataLoader(ds, 8, normalize="statistics.json")

@@ -43,7 +43,7 @@ def test_samplers_that_draw_in_each_epoch_are_told_of(parquet):
             assert mixed.rows(0) != mixed.rows(1)
         wr.DataLoader(parquet, 4, rows=of_torch.RandomSampler(rows), shuffle=True)
     for order in ({"shuffle": True}, {"order": "shuffle"}):
-        with pytest.raises(ValueError, match="sampler says the order.* give rows= in place of sampler="):
+        with pytest.raises(ValueError, match="sampler says the order.* or give rows= in place of sampler="):
             wr.DataLoader(parquet, 4, sampler=[1, 2, 4], **order)
     for part in (of_torch.RandomSampler(rows, num_samples=9), of_torch.RandomSampler(rows, replacement=True)):
         with pytest.warns(UserWarning, match="every epoch has those"):

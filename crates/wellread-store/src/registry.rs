@@ -205,7 +205,7 @@ fn is_table_of_files(name: &str) -> bool {
 /// Files of a folder that are looked into where their names tell no format: each takes a request in a bucket.
 const FILES_LOOKED_INTO: usize = 4;
 
-/// What to give where files of a folder are images by their content alone: a folder's files go by their names.
+/// Advice where files of a folder are images by their content alone: a folder's files go by their names.
 fn by_content(probe: &Probe) -> Option<String> {
     probe.entries.iter().take(FILES_LOOKED_INTO).find_map(|entry| {
         let file = Probe::new(&probe.path.join(entry)).ok().filter(|file| !file.is_dir)?;

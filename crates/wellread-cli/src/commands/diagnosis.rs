@@ -241,7 +241,7 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
 fn beyond_all(stages: &[(&str, f64, f64)]) -> Option<String> {
     let (told, below): (Vec<_>, Vec<_>) = stages.iter().partition(|(_, cost, _)| *cost > 0.0);
     let sum: f64 = told.iter().map(|(.., share)| of_all(*share)).sum();
-    // What rounding alone brings needs no words.
+    // Rounding alone needs no words.
     (sum > 1.002).then(|| {
         let names: Vec<&str> = below.iter().map(|(name, ..)| *name).collect();
         let why = if names.is_empty() {

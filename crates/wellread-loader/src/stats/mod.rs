@@ -30,7 +30,7 @@ pub use partial::PartialStats;
 /// Percentiles that are computed unless others are asked for.
 pub const PERCENTILES: [f64; 9] = [0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9];
 
-/// What may be wrong with percentiles that are asked for: all lie within the lowest percent, as shares from 0 to 1 would.
+/// A sentence on percentiles that all lie within the lowest percent, as shares from 0 to 1 would.
 #[must_use]
 pub fn seem_shares(percents: &[f64]) -> Option<String> {
     let are = percents.iter().all(|p| *p <= 1.0) && percents.iter().any(|p| *p > 0.0 && *p < 1.0);

@@ -20,11 +20,11 @@ pub(super) fn hint(images: &dyn Store, table: &CellTable) -> String {
         let such_as = images.name(0).map_or_else(|_| String::new(), |first| format!(", such as {first}"));
         let beside = images.hints().feature_names();
         let beside = match beside.as_slice() {
-            [] => "the images have no columns".to_owned(),
-            names => format!("the images have {}", names[..names.len().min(12)].join(", ")),
+            [] => "are no columns beside the images".to_owned(),
+            names => format!("are {} beside the images", names[..names.len().min(12)].join(", ")),
         };
         format!(
-            "give a column with the names of the images{such_as}, or columns that both have ({}); {beside}; the table: {}",
+            "give a column with the names of the images{such_as}, or columns that both have ({}). There {beside}. As to the table, {}",
             option("cells.by"),
             table.there(&TELLING)
         )
