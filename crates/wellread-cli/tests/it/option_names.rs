@@ -1,6 +1,7 @@
-//! Options that have two names: the path of images is `--data` and `--input`, that of results `--out` and `--output`.
+//! Options that have two names: the path of images is `--data` and `--input`, that of results `--out` and `--output`. And
+//! options that change nothing.
 
-use crate::support::{arg, generate, json, wellread};
+use crate::support::{arg, generate, has_format, json, wellread};
 use std::path::Path;
 
 /// Runs a command that fails, and names this path.
@@ -101,4 +102,16 @@ fn options_of_which_one_would_change_nothing_are_refused() {
         assert!(wrong.stderr.contains(idle) && wrong.stderr.contains(other), "{more:?}: {}", wrong.stderr);
     }
     assert!(!out.exists());
+}
+
+#[test]
+fn checksums_that_a_format_does_not_have_cannot_be_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    for format in ["lance", "vortex", "parquet"].into_iter().filter(|format| has_format(format)) {
+        let out = dir.path().join(format);
+        let made = ["generate", arg(&out), "--images", "1", "--size", "8x8", "--formats", format];
+        let said = wellread(&[&made[..], &["--no-checksums"]].concat()).stderr;
+        let note = format!("--no-checksums changes nothing in {format}");
+        assert_eq!(said.contains(&note), format != "parquet", "{said}");
+    }
 }

@@ -48,6 +48,10 @@ pub(super) fn notes(config: &Config) -> Vec<String> {
     if has("dataset") && config.block_window != defaults.block_window && !blocks {
         notes.push("--block-window changes nothing without --access block".to_owned());
     }
+    let is_python_asked = config.in_python() || (config.find_torch && has("conversion"));
+    if config.turn_limit != defaults.turn_limit && !is_python_asked {
+        notes.push("--turn-limit changes nothing without --framework pytorch or jax".to_owned());
+    }
     notes
 }
 
@@ -121,6 +125,10 @@ mod tests {
             assert_eq!(notes_of(&[what], config()), [""; 0], "{what}");
         }
         assert_eq!(notes_of(&["storage"], Config::default()), [""; 0]);
+        let limited = Config { turn_limit: std::time::Duration::from_secs(1), ..Config::default() };
+        assert_eq!(notes_of(&["conversion"], limited.clone()), [""; 0]);
+        let said = "--turn-limit changes nothing without --framework pytorch or jax";
+        assert_eq!(notes_of(&["dataset"], limited), [said]);
     }
 
     #[test]
