@@ -47,7 +47,7 @@ fn smaller(format: &Format, options: &WriteOptions) -> Option<&'static str> {
         return match options.tune {
             Tune::Size if is_default => None,
             _ if is_default => Some("--tune size"),
-            // Tables are laid out for size, too. Of other files a codec that was asked for may be the smallest.
+            // Tables are laid out for size, too. A codec that was asked for may be the smallest of other files.
             _ if is_bare || !format.holds_bare_pixels => Some("--tune size without --compression"),
             _ => None,
         };
