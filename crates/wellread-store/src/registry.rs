@@ -199,7 +199,8 @@ fn local_path(address: &str) -> Option<String> {
 /// Whether a name is that of a table of files of CellProfiler, which names images that may lie elsewhere: `load_data.csv`,
 /// `load_data_with_illum.csv`.
 fn is_table_of_files(name: &str) -> bool {
-    name.starts_with("load_data") && name.to_ascii_lowercase().ends_with(".csv")
+    let is_csv = Path::new(name).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+    is_csv && name.starts_with("load_data")
 }
 
 /// Files of a folder that are looked into where their names tell no format: each takes a request in a bucket.

@@ -44,13 +44,11 @@ fn smaller(format: &Format, options: &WriteOptions) -> Option<&'static str> {
     let is_default = options.compression == Compression::Default;
     let for_size = WriteOptions { tune: Tune::Size, compression: Compression::Default, ..options.clone() };
     if (format.uses_tune)(&for_size) {
-        return match options.tune {
-            Tune::Size if is_default => None,
-            _ if is_default => Some("--tune size"),
-            // Tables are laid out for size, too. A codec that was asked for may be the smallest of other files.
-            _ if is_bare || !format.holds_bare_pixels => Some("--tune size without --compression"),
-            _ => None,
-        };
+        if is_default {
+            return (options.tune != Tune::Size).then_some("--tune size");
+        }
+        // Tables are laid out for size, too. A codec that was asked for may be the smallest of other files.
+        return (is_bare || !format.holds_bare_pixels).then_some("--tune size without --compression");
     }
     (is_bare && format.holds_bare_pixels).then_some("--compression zstd")
 }
