@@ -76,6 +76,22 @@ fn bad_tables_say_what_is_wrong() {
     assert!(refusal("Well,x,y\nA01,1,2\n", &by(&["Wells"])).contains("no column \"Wells\""));
     let error = refusal("Plate,Well,x,y\nP,A01,1,2\n", &by(&["Plate", "Well"]));
     assert!(error.contains("\"Plate\" beside the images"), "{error}");
+    // Hints name columns that can be taken, whatever was tried before.
+    let table = "Image_FileName_IllumGFP,Image_FileName_DAPI,Image_FileName_GFP,Image_Metadata_Well_x,x,y\n\
+                 c.tif,a.tif,b.tif,A01,9,9\n";
+    let pair = by(&["Image_FileName_DAPI", "Image_FileName_GFP"]);
+    for tried in [&small, &pair, &by(&["Image_Metadata_Well_x"])] {
+        let error = refusal(table, tried);
+        let hint = "each of Image_FileName_DAPI, Image_FileName_GFP has names of images: give one alone, such as by \
+                    Image_FileName_DAPI; images of one channel each can be put together first (pattern)";
+        assert!(error.contains(hint), "{error}");
+    }
+    assert_eq!(cells(table, &by(&["Image_FileName_DAPI"])).unwrap().name(0).unwrap(), "a/cell-1");
+    let error = refusal("Well,x,y\nA01,1,2\n", &small);
+    assert!(
+        error.contains("give a column with the names of the images, such as a, or columns that both"),
+        "{error}"
+    );
     for size in [[0, 8], [8, usize::MAX]] {
         assert!(refusal("image,x,y\na,1,2\n", &CellOptions { size, ..small.clone() }).contains("crops of"));
     }
