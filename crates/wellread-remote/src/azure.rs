@@ -7,7 +7,9 @@ use crate::address::Address;
 use crate::bucket::{Bucket, cannot};
 use crate::cloud::Cloud;
 use crate::credentials::explained;
-use crate::environment::{answers, first_of, is_anonymous, is_on, metadata_limit, once, variable};
+use crate::environment::{
+    answers, cloud_settings, first_of, is_anonymous, is_on, metadata_limit, once, variable,
+};
 use crate::link::Link;
 use crate::transport::Transport;
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder, split_sas};
@@ -35,9 +37,13 @@ const NAMED: [&str; 12] = [
 ];
 
 fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
-    let mut builder = MicrosoftAzureBuilder::from_env()
+    let mut builder = cloud_settings("AZURE_")
+        .fold(MicrosoftAzureBuilder::new(), |builder, (key, text)| builder.with_config(key, text))
         .with_http_connector(Transport::signed(&link.clients))
         .with_retry(once());
+    if let Some(url) = variable("IDENTITY_ENDPOINT") {
+        builder = builder.with_msi_endpoint(url);
+    }
     let connection = variable("AZURE_STORAGE_CONNECTION_STRING").map(|text| Connection::parse(&text));
     if let Some(account) = variable("AZURE_STORAGE_ACCOUNT") {
         builder = builder.with_account(account);

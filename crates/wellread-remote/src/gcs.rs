@@ -8,7 +8,9 @@ use crate::address::Address;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
 use crate::credentials::explained;
-use crate::environment::{answers, first_of, home, is_anonymous, is_on, metadata_limit, once, variable};
+use crate::environment::{
+    answers, cloud_settings, first_of, home, is_anonymous, is_on, metadata_limit, once, variable,
+};
 use crate::link::Link;
 use crate::transport::Transport;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -28,7 +30,12 @@ const NAMED: [&str; 5] = [
 ];
 
 fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
-    let mut builder = GoogleCloudStorageBuilder::from_env()
+    let mut builder = GoogleCloudStorageBuilder::new();
+    if let Some(file) = variable("SERVICE_ACCOUNT") {
+        builder = builder.with_service_account_path(file);
+    }
+    builder = cloud_settings("GOOGLE_")
+        .fold(builder, |builder, (key, text)| builder.with_config(key, text))
         .with_bucket_name(&address.bucket)
         .with_http_connector(Transport::signed(&link.clients))
         .with_retry(once());

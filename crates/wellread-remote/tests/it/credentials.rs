@@ -107,6 +107,32 @@ fn keys_may_end_in_a_line_break() {
     assert!(said.contains("the object was read"), "{said}");
 }
 
+/// The program that is started again: variables that a container is given and that nobody has set are empty.
+#[test]
+fn reader_with_empty_variables() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    server::url();
+    let empty = ["AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_SESSION_TOKEN", "AWS_UNSIGNED_PAYLOAD"];
+    for name in empty.into_iter().chain(["GOOGLE_APPLICATION_CREDENTIALS", "SERVICE_ACCOUNT"]) {
+        // SAFETY: no other test runs in this process, and no other thread reads the environment.
+        unsafe { std::env::set_var(name, "") };
+    }
+    server::put("empty-variables/a", b"bytes");
+    server::put("google-empty-variables/a", b"bytes");
+    for address in ["s3://empty-variables/a", "gs://google-empty-variables/a"] {
+        assert_eq!(place::read(Path::new(address)).unwrap(), b"bytes", "{address}");
+    }
+    println!("the objects were read");
+}
+
+#[test]
+fn variables_without_a_value_are_not_set() {
+    let said = said_by("credentials::reader_with_empty_variables", "");
+    assert!(said.contains("the objects were read"), "{said}");
+}
+
 /// The program that is started again: a machine of Azure, whose metadata server is that of the tests.
 #[test]
 fn reader_in_azure() {
