@@ -275,6 +275,10 @@ fn asked_range(text: &str) -> Option<(u64, u64)> {
 
 /// Whether the answer holds the requested range, or the part of it that exists.
 fn check_range(asked: (u64, u64), status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
+    // Of an object without bytes some servers send all that there is, as those in Go do. Others say that it has no such range.
+    if status == StatusCode::OK && headers.get(CONTENT_LENGTH).is_some_and(|length| length == "0") {
+        return Err(Fault::status(416, String::new(), "the object is empty".to_owned()));
+    }
     if status != StatusCode::PARTIAL_CONTENT {
         return Err(Fault::NoRanges);
     }
@@ -307,6 +311,16 @@ mod tests {
             assert!(matches!(check(206, wrong), Err(Fault::WrongRange(_))), "{wrong}");
         }
         assert_eq!(asked_range("bytes=-5"), None);
+    }
+
+    #[test]
+    fn an_object_without_bytes_has_no_range() {
+        let check = |length: &'static str| {
+            let headers = [(CONTENT_LENGTH, HeaderValue::from_static(length))].into_iter().collect();
+            check_range((0, 9), StatusCode::OK, &headers).unwrap_err()
+        };
+        assert!(matches!(check("0"), Fault::Status { status: 416, .. }), "{}", check("0"));
+        assert_eq!(check("100"), Fault::NoRanges);
     }
 
     #[test]

@@ -59,6 +59,15 @@ fn a_file_without_a_tag_is_another_one_where_its_length_is() {
 }
 
 #[test]
+fn a_file_without_bytes_is_there() {
+    for name in ["web-untagged/empty", "web-tagged/empty"] {
+        server::put(name, b"");
+        assert_eq!(place::open(&at(name)).unwrap().1, 0, "{name}");
+        assert!(place::is_file(&at(name)) && place::read(&at(name)).unwrap().is_empty(), "{name}");
+    }
+}
+
+#[test]
 fn nothing_is_written_there() {
     let error = create(at("web/new.parquet"), "parquet", &WriteOptions::default()).err().unwrap().to_string();
     assert!(error.contains("this build cannot write http:// addresses"), "{error}");
