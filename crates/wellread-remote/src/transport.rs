@@ -4,7 +4,7 @@
 use crate::clients::Clients;
 use crate::failure::{Fault, innermost, retry_after};
 use crate::odd_keys::{is_listing, left_out};
-use crate::sending::{Sending, while_sent};
+use crate::sending::{Sending, is_copying, while_sent};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, LOCATION, RANGE};
@@ -110,8 +110,14 @@ impl HttpService for Transport {
         } else if request.method() == Method::PUT || request.method() == Method::POST {
             request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        let client =
-            if self.is_web { self.clients.web() } else { self.clients.signed(Some(request.url().scheme())) };
+        let scheme = request.url().scheme();
+        let client = if self.is_web {
+            self.clients.web()
+        } else if is_copying() {
+            self.clients.uploading(scheme)
+        } else {
+            self.clients.signed(Some(scheme))
+        };
         let client = client.map_err(|e| wrap(Fault::Other(e.to_string())))?;
         count_request();
         let response = client.execute(request).await.map_err(of_client)?;

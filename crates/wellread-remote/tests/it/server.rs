@@ -2,7 +2,7 @@
 //!
 //! One for the process: buckets keep tests apart. A bucket is there from the first look at it.
 
-use crate::copying::is_copying;
+use crate::copying::{is_copying, take_time};
 use crate::gate::{pass, pass_round};
 use crate::pages;
 use crate::request::{Answer, Request, decoded};
@@ -331,6 +331,7 @@ fn store(request: &Request) -> Answer {
         let Some(bytes) = get(&decoded(source.trim_start_matches('/'))) else {
             return Answer::error(404, "NoSuchKey");
         };
+        take_time(&request.path);
         put(&request.path, &bytes);
         return Answer::new(200, "<CopyObjectResult><ETag>\"copied\"</ETag></CopyObjectResult>");
     }
