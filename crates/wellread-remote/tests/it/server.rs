@@ -235,6 +235,9 @@ fn object(request: &Request, wrong: Option<Wrong>) -> Answer {
     if request.query.get("list-type").is_some_and(|kind| kind == "2") {
         return pages::list(request);
     }
+    if request.method == "HEAD" && request.path.starts_with("web-headless/") {
+        return Answer::error(405, "MethodNotAllowed");
+    }
     let mut state = state();
     if wrong == Some(Wrong::Replace) {
         state.versions += 1;

@@ -59,6 +59,14 @@ fn a_file_without_a_tag_is_another_one_where_its_length_is() {
 }
 
 #[test]
+fn a_server_that_answers_no_head_tells_of_a_file_with_its_bytes() {
+    server::put("web-headless/a.bin", &[7; 100]);
+    assert_eq!(place::metadata(&at("web-headless/a.bin")).unwrap().length, 100);
+    let error = place::metadata(&at("web-headless/b.bin")).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
+}
+
+#[test]
 fn a_file_without_bytes_is_there() {
     for name in ["web-untagged/empty", "web-tagged/empty"] {
         server::put(name, b"");
