@@ -28,7 +28,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 pub(crate) fn cloud_settings<K: FromStr>(prefix: &'static str) -> impl Iterator<Item = (K, String)> {
     std::env::vars_os().filter_map(move |(name, text)| {
         let (name, text) = (name.into_string().ok()?, text.into_string().ok()?);
-        let is_set = name.starts_with(prefix) && !text.is_empty();
+        let is_set = name.starts_with(prefix) && !text.trim().is_empty();
         let key = is_set.then(|| name.to_ascii_lowercase().parse().ok())??;
         Some((key, text))
     })
