@@ -1,5 +1,5 @@
-//! Keys that no address names, such as `a//b`, or the `Icon` and line break of a Mac. The library refuses a whole page of a listing for one of them, so they are taken out of the
-//! page before it reads it.
+//! Keys that no address names, such as `a//b`, or those with a line break, as a Mac's `Icon` files have. The library refuses a whole page
+//! of a listing for one of them, so they are taken out of the page before it reads it.
 
 use bytes::Bytes;
 use http::Method;
