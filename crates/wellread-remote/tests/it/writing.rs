@@ -92,6 +92,11 @@ fn a_folder_is_one_where_nobody_tells_that_no_object_has_its_name() {
             assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
         }
     }
+    // Nor that an earlier run has left no journal.
+    let staged = Staged::resumable(Path::new("s3://untold/new"), Existing::Kept, "these images").unwrap();
+    place::write(&staged.path().join("a"), b"bytes").unwrap();
+    staged.commit().unwrap();
+    assert_eq!(server::keys("untold/new/"), ["untold/new/a"]);
 }
 
 #[test]
