@@ -214,16 +214,18 @@ impl Place for Cloud {
         let mut depths: Vec<usize> = moved.iter().map(|(from, ..)| depth(from)).collect();
         depths.sort_unstable_by_key(|&depth| std::cmp::Reverse(depth));
         depths.dedup();
-        // The threads below do not know what this one does.
-        let is_given_up = is_new && !ending::is_awaited();
+        // The threads below do not know what this one does. Objects that go through this machine ask, too.
+        let is_awaited = ending::is_awaited();
         let copied = depths.iter().try_for_each(|&level| {
             let level: Vec<_> = moved.iter().filter(|(from, ..)| depth(from) == level).collect();
             threads::for_each(AT_ONCE, &level, |(from, to, length)| {
-                // Half of a set is removed again, unless the other half of it is that of another.
-                if is_given_up {
-                    ending::check()?;
-                }
-                copy(link, from, to, *length)
+                ending::awaited_as(is_awaited, || {
+                    // Half of a set is removed again, unless the other half of it is that of another.
+                    if is_new {
+                        ending::check()?;
+                    }
+                    copy(link, from, to, *length)
+                })
             })
         });
         match copied {
