@@ -509,7 +509,7 @@ def test_pieces_of_binary_masks_are_numbered(sites, tmp_path, wellread):
     for name, (_, labels) in images.items():
         noise = np.random.default_rng(1).poisson(90, labels.shape).astype(np.uint16)
         tifffile.imwrite(tmp_path / "stain" / f"{name}_dapi.tif", noise)
-    with pytest.raises(wr.ChoiceError, match="an image of brightness, and in a label image each cell has a number"):
+    with pytest.raises(wr.ChoiceError, match="an image of brightness. In a label image each cell has a number"):
         ds.cells(tmp_path / "stain", **choices)
     masks = wr.Dataset(tmp_path / "binary")
     for table in (tmp_path / "binary", masks):

@@ -185,7 +185,7 @@ def test_what_is_known_of_the_run_is_told(trained):
 
 
 def test_steps_that_end_within_an_epoch_do_not_make_it_a_pass(run):
-    """Of 3 batches: two, or all and one more."""
+    """Steps end two batches into a pass of three, or one batch into the second pass."""
     ran = run(batch_size=8, overrides=["trainer.max_steps=2"])
     ((epoch,), _) = ran.samples("epoch")
     # No epoch follows: the first batch alone is warm-up.

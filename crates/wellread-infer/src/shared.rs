@@ -35,7 +35,7 @@ impl Shared {
         for kind in kinds {
             match Self::made(*kind, images, batch, classes) {
                 Ok(made) => return Ok(made),
-                // What is told is of the first: the others stand in for it.
+                // The error told is that of the first: the others stand in for it.
                 Err(error) => failed = failed.or(Some(error)),
             }
         }

@@ -85,8 +85,8 @@ impl Config {
     }
 }
 
-/// What lies beside results: of their name, with another ending in place of `.json`. In a name such as `v0.1` there is none
-/// to be replaced: `v0.2` would have the same files beside it.
+/// The path of a file or folder beside results: their name, with another ending in place of `.json`. In a name such as `v0.1`
+/// nothing is replaced: `v0.2` would have the same files beside it.
 pub fn beside(output: &Path, ending: &str) -> PathBuf {
     if output.extension().is_none_or(|own| own.eq_ignore_ascii_case("json")) {
         return output.with_extension(ending);

@@ -100,7 +100,7 @@ pub(super) fn table(
             let found = sums(info.shape, info.dtype, &pixels).map_err(refuse)?;
             if let Some(seen) = brightness(info.shape, info.dtype, &pixels) {
                 let cause = format!(
-                    "its {} values lie in {} pieces: it is an image of brightness, and in a label image each cell has \
+                    "its {} values lie in {} pieces: this is an image of brightness. In a label image each cell has \
                      a number of its own",
                     seen.values, seen.pieces
                 );

@@ -193,7 +193,7 @@ mod tests {
     fn labels_that_touch_stay_apart() {
         let rows = [1, 1, 2, 0, 2, 1, 2, 2, 0, 2, 0, 0, 0, 1, 0];
         let found = Components::find([1, 3, 5], |i| rows[i]);
-        // Of 1 one on the left and one below on the right, of 2 one in the middle and one on the right.
+        // Label 1 has a piece on the left and one below, label 2 one in the middle and one on the right.
         assert_eq!(found.count(), (4, 2));
         assert_eq!(found.sizes(), [3, 3, 2, 1]);
         assert_eq!(Components::find([1, 1, 2], |_| 0).count(), (0, 0));

@@ -1,5 +1,5 @@
-//! What is no label image: a binary mask, in which a few values stand for all cells, and an image of brightness, in which each of
-//! many values is scattered.
+//! Images that are no label images. In a binary mask, a few values stand for all cells. In an image of brightness, each of many values
+//! is scattered.
 //!
 //! ```text
 //!  labels of an image ─ FewValues::observe ─▶ one value in all images, in pieces apart ─────────┬─▶ refusal

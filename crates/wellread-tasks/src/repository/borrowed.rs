@@ -62,7 +62,7 @@ pub(super) fn make(user: &Path, common: &Path, folder: &Path) -> Result<()> {
 fn as_lines(name: &str, value: &str) -> String {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let (section, rest) = name.split_once('.').unwrap_or((name, ""));
-    // What stands between the first and the last dot may have dots of its own, such as an address.
+    // The part between the first and the last dot may have dots of its own, as an address has.
     let (below, key) = rest.rsplit_once('.').unwrap_or(("", rest));
     let below = if below.is_empty() { String::new() } else { format!(" \"{}\"", escaped(below)) };
     let value = escaped(value).replace('\n', "\\n").replace('\t', "\\t");
