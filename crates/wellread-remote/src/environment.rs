@@ -23,7 +23,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// What a cloud's own programs would take from the variables whose names begin with `prefix`, for the settings that the library knows.
+/// Settings of a cloud that its own programs take from variables whose names begin with `prefix`; those that the library knows.
 /// One that is empty is not set, as those programs have it: a container often has a token of no characters.
 pub(crate) fn cloud_settings<K: FromStr>(prefix: &'static str) -> impl Iterator<Item = (K, String)> {
     std::env::vars_os().filter_map(move |(name, text)| {

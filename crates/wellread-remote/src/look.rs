@@ -69,8 +69,8 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
     }
 }
 
-/// Whether something lies in a folder. Whoever may list that folder alone is not told that no object has its name: the request for it is
-/// refused. Then this tells.
+/// Whether something lies in a folder. A user who may list that folder alone is refused where no object has its name.
+/// Then this tells.
 fn has_entries(listed: &ListResult) -> bool {
     !listed.objects.is_empty() || !listed.common_prefixes.is_empty()
 }

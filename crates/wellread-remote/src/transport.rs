@@ -281,7 +281,7 @@ fn asked_range(text: &str) -> Option<(u64, u64)> {
 
 /// Whether the answer holds the requested range, or the part of it that exists.
 fn check_range(asked: (u64, u64), status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
-    // Of an object without bytes some servers send all that there is, as those in Go do. Others say that it has no such range.
+    // Some servers, as those in Go, answer with all of an object that has no bytes. Others say that it has no such range.
     if status == StatusCode::OK && headers.get(CONTENT_LENGTH).is_some_and(|length| length == "0") {
         return Err(Fault::status(416, String::new(), "the object is empty".to_owned()));
     }
