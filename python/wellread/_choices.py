@@ -124,6 +124,11 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
         given.images_per_epoch,
         dataset._native.are_cut(),
     )
+    if given.sampler is not None and order_choice["kind"] == "shuffle":
+        raise ValueError(
+            "sampler says the order, so that shuffle=True cannot be given, as with torch. Leave it out, or give "
+            "rows= in place of sampler= to shuffle these rows in each epoch"
+        )
     _options.check_keys("by", order_choice["keys"], dataset)
     pins = _check.truth("pin_memory", given.pin_memory)
     if (pins or given.device is not None) and library not in ("torch", "jax"):

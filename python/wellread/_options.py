@@ -220,6 +220,12 @@ def normalize(given: Any) -> Any:
         is_word = isinstance(given, str) and given != "image" and given.lower() in ("image", "images", "per-image")
         if is_word and not os.path.exists(str(given)):
             raise ValueError(f'normalize must be (mean, std), "image" or a file, not {given!r}: give "image"')
+        # A name such as "imagenet": files of statistics have an ending, or a folder.
+        if isinstance(given, str) and not {"/", os.sep, "."} & {*given} and not os.path.exists(given):
+            raise ValueError(
+                f'normalize={given!r} is neither "image", the one name that there is, nor a file. Give (mean, std), '
+                "such as ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)) of ImageNet, or a file of wellread stats"
+            )
         return given
     mean, std = _two("normalize", given)
     return _check.reals("normalize mean", mean), _check.reals("normalize std", std)

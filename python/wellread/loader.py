@@ -121,8 +121,9 @@ class DataLoader(LoaderBase[B_co]):
         block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
         images_per_epoch: for "weighted" and "balanced"; the default is the number of rows, also those of weight 0.
         rows: only these rows of the dataset, in this order if the order is sequential. They are numbers, of which
-            negative ones count from the end, or one truth value per row. ``sampler`` is the same under torch's name.
-            The loader asks a sampler for its rows once, when it is made: every epoch has those.
+            negative ones count from the end, or one truth value per row. ``sampler`` is the same under torch's name,
+            and excludes shuffle=True as there. The loader asks a sampler for its rows once, when it is made: every
+            epoch has those.
         shard: this process's part of the images, if several processes divide them. "auto" finds the rank and the
             number of ranks at each iteration anew. It asks torch.distributed or jax.distributed where one is
             initialised, then ``RANK`` and ``WORLD_SIZE``, then the step that Slurm's srun started; else it takes all

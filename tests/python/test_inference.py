@@ -47,6 +47,24 @@ real.models.get_model = get_model
 """
 )
 
+# A model of torchvision finds no memory in its first process.
+LACKING = (
+    REAL_TORCHVISION
+    + """
+def lack(*_):
+    if not os.path.exists(os.path.join(here, "lacked")):
+        open(os.path.join(here, "lacked"), "w").close()
+        raise MemoryError("not now")
+
+def get_lacking(*args, **kwargs):
+    module = make(*args, **kwargs)
+    module.register_forward_pre_hook(lack)
+    return module
+
+real.models.get_model = get_lacking
+"""
+)
+
 CHANGED = """
 def get_changed(*args, **kwargs):
     module = make(*args, **kwargs)
@@ -206,6 +224,21 @@ def test_stored_images_are_measured_end_to_end(infer, wellread, tmp_path):
         assert float(row["end_to_end_ips"]) == pytest.approx(np.median(rates))
         assert all(s["wait_ns"] + s["fetch_ns"] + s["forward_ns"] <= s["whole_ns"] for s in steps)
         assert 0 <= float(row["data_wait_fraction"]) < 1
+
+
+def test_a_framework_that_is_measured_alone_has_the_images_of_the_others(infer, stub, wellread, tmp_path):
+    stub("torchvision", LACKING)
+    # candle ends on the images 10 and 11, counted round and round: not the first ones again, as with 5 images.
+    wellread("generate", tmp_path / "set", "--images", 7, "--size", "90x80", "--formats", "tiff")
+    rows, _, said = infer(
+        "--framework", "pytorch,candle", *SMALL, "--data-source", tmp_path / "set" / "tiff", "--batch-sizes", 2,
+        "--iterations", 2, "--warmup", 1,
+    )  # fmt: skip
+    assert (tmp_path / "stubs" / "lacked").exists()
+    by = {row["framework"]: row for row in rows}
+    assert "measured alone" in by["pytorch"]["note"] and by["candle"]["note"] == ""
+    assert [row["status"] for row in rows] == ["ok", "ok"], [row["reason"] for row in rows]
+    assert said["max_difference"] < 1e-4
 
 
 @pytest.fixture
@@ -445,3 +478,37 @@ def test_a_batch_that_does_not_fit_is_told_and_the_next_is_measured(infer):
     large, small = rows
     assert large["status"] == "failed" and "does not fit in memory" in large["reason"]
     assert small["status"] == "ok"
+
+
+def test_of_several_outputs_of_a_file_the_first_counts(monkeypatch):
+    """As in ONNX Runtime, whatever onnx2torch makes of the file's outputs."""
+    import torch
+    from _wellread_bench.inference import pytorch
+
+    class Both(torch.nn.Module):
+        def forward(self, images):
+            return [images.mean((2, 3)), images.sum((2, 3))]
+
+    monkeypatch.setattr(pytorch, "converted", lambda _: Both())
+    request = {
+        "framework": "pytorch", "model": "both.onnx", "weights": None, "variant": [], "device": "cpu",
+        "dtype": "float32", "threads": torch.get_num_threads(),
+    }  # fmt: skip
+    session = pytorch.PyTorch(request)
+    session.fetch(np.full((2, 3, 4, 4), 0.5, np.float32))
+    session.prepare()
+    assert np.array_equal(session.logits(), np.full((2, 3), 0.5, np.float32))
+
+
+def test_memory_that_ran_out_is_told_however_long_the_error_is():
+    """Compilers wrap errors in pages of what they did."""
+    from types import SimpleNamespace
+
+    from _wellread_bench.errors import Unusable
+    from _wellread_bench.inference import explained
+
+    forgotten = []
+    session = SimpleNamespace(forget=lambda: forgotten.append(True))
+    with pytest.raises(Unusable, match="the batch of 4 does not fit in memory: "), explained(session, (4, 3, 2, 2)):
+        raise RuntimeError("While compiling a graph: " + "node, " * 200 + "CUDA out of memory.")
+    assert forgotten == [True]

@@ -504,6 +504,13 @@ def test_pieces_of_binary_masks_are_numbered(sites, tmp_path, wellread):
     expected = ds.cells(folder / "labels", **choices)
     with pytest.raises(wr.ChoiceError, match="it is a binary mask.*label_masks=True numbers the pieces"):
         ds.cells(tmp_path / "binary", **choices)
+    # A folder of stains in the place of that of label images.
+    (tmp_path / "stain").mkdir()
+    for name, (_, labels) in images.items():
+        noise = np.random.default_rng(1).poisson(90, labels.shape).astype(np.uint16)
+        tifffile.imwrite(tmp_path / "stain" / f"{name}_dapi.tif", noise)
+    with pytest.raises(wr.ChoiceError, match="an image of brightness. In a label image each cell has a number"):
+        ds.cells(tmp_path / "stain", **choices)
     masks = wr.Dataset(tmp_path / "binary")
     for table in (tmp_path / "binary", masks):
         cells = ds.cells(table, label_masks=True, **choices)

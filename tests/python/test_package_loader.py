@@ -93,6 +93,10 @@ def test_choices_of_the_transform(parquet):
     assert np.allclose(normal, (every * U16 - 0.25) / 0.5, atol=1e-6)
     own = all_rows(wr.DataLoader(ds, 8, normalize="image"))
     assert np.allclose(own.mean((2, 3)), 0, atol=1e-4) and np.allclose(own.std((2, 3)), 1, atol=1e-3)
+    with pytest.raises(ValueError, match=r"'imagenet' is neither \"image\".* nor a file. Give \(mean, std\)"):
+        wr.DataLoader(ds, 8, normalize="imagenet")
+    with pytest.raises(wr.MissingError, match=r"statistics\.json"):
+        wr.DataLoader(ds, 8, normalize="statistics.json")
     ranged = all_rows(wr.DataLoader(ds, 8, scale=(0, 1000)))
     assert np.allclose(ranged, np.clip(every / 1000, 0, 1), atol=1e-6)
     ranges = ([0, 100], [1000, 2000])
@@ -105,6 +109,8 @@ def test_choices_of_the_transform(parquet):
     for choices in ({"scale": ranges}, {"normalize": ([0.1, 0.2], [2, 4])}):
         with pytest.raises(wr.ChoiceError, match="given for 2 channels, but there is 1 channel"):
             wr.DataLoader(ds, 8, channels=[1], **choices)
+    with pytest.raises(wr.ChoiceError, match=r"by are 0\.01 and 0\.99, .* give 1 and 99 for that"):
+        wr.DataLoader(ds, 8, percentiles=(0.01, 0.99))
     stretched = all_rows(wr.DataLoader(ds, 8, percentiles=(0, 100)))
     assert stretched.min() == 0 and np.allclose(stretched.max((2, 3)), 1, atol=1e-6)
     augmented = wr.DataLoader(ds, 8, random_crop=32, flip=True, turns="quarter", rotate=10, seed=5)

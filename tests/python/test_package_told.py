@@ -41,7 +41,10 @@ def test_samplers_that_draw_in_each_epoch_are_told_of(parquet):
         for order in ({"shuffle": True}, {"order": "block"}, {"weights": [1.0] * 40}):
             mixed = wr.DataLoader(parquet, 4, rows=subset, **order)
             assert mixed.rows(0) != mixed.rows(1)
-        wr.DataLoader(parquet, 4, sampler=of_torch.RandomSampler(rows), shuffle=True)
+        wr.DataLoader(parquet, 4, rows=of_torch.RandomSampler(rows), shuffle=True)
+    for order in ({"shuffle": True}, {"order": "shuffle"}):
+        with pytest.raises(ValueError, match="sampler says the order.* or give rows= in place of sampler="):
+            wr.DataLoader(parquet, 4, sampler=[1, 2, 4], **order)
     for part in (of_torch.RandomSampler(rows, num_samples=9), of_torch.RandomSampler(rows, replacement=True)):
         with pytest.warns(UserWarning, match="every epoch has those"):
             wr.DataLoader(parquet, 4, rows=part, shuffle=True)
@@ -74,8 +77,8 @@ class ByEpoch(InOrder):
 def test_samplers_of_ones_own_are_told_of_where_they_draw(parquet):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for order in ({}, {"shuffle": True}):
-            assert sorted(wr.DataLoader(parquet, 2, sampler=InOrder(), **order).rows(0)) == [1, 2, 5]
+        for given in ({"sampler": InOrder()}, {"rows": InOrder(), "shuffle": True}):
+            assert sorted(wr.DataLoader(parquet, 2, **given).rows(0)) == [1, 2, 5]
     for sampler in (Drawing(), ByEpoch()):
         with pytest.warns(UserWarning, match=f"sampler is a {type(sampler).__name__}"):
             wr.DataLoader(parquet, 2, sampler=sampler)

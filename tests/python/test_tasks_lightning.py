@@ -184,6 +184,21 @@ def test_what_is_known_of_the_run_is_told(trained):
     assert rows[0]["val_dice"] == ""
 
 
+def test_steps_that_end_within_an_epoch_do_not_make_it_a_pass(run):
+    """Steps end two batches into a pass of three, or one batch into the second pass."""
+    ran = run(batch_size=8, overrides=["trainer.max_steps=2"])
+    ((epoch,), _) = ran.samples("epoch")
+    # No epoch follows: the first batch alone is warm-up.
+    assert (len(ran.samples("batch_step")[0]), ran.samples("batch_step")[1]) == (2, 1)
+    assert (ran.info["num_batches"], ran.info["num_samples"]) == (2, 16)
+    assert ran.info["avg_time_per_batch"] == pytest.approx(epoch / 2)
+    ran = run(batch_size=8, overrides=["trainer.max_steps=4"])
+    ((epoch,), _) = ran.samples("epoch")
+    assert (len(ran.samples("batch_step")[0]), ran.samples("batch_step")[1]) == (4, 3)
+    assert (ran.info["num_batches"], ran.info["num_samples"]) == (3, 24)
+    assert ran.info["throughput_samples_per_sec"] == pytest.approx(24 / epoch)
+
+
 def test_inference_loads_the_checkpoint_and_runs_every_batch(run, trained):
     checkpoint = str(next(trained.output.rglob("*.ckpt")))
     ran = run(
@@ -387,7 +402,7 @@ def test_lines_hold_what_json_holds_and_rank_0_alone_writes(package, tmp_path, m
     report.samples("batch_step", [1.0] * 25_000, 12_000)
     lines = path.read_text().splitlines()
     assert lines[0] == '{"final_metrics": {"dice": 0.5, "loss": null}}'
-    assert [line.endswith(f'"warm_up": {n}}}') for line, n in zip(lines[1:], (10_000, 2_000, 0), strict=True)]
+    assert [line.endswith(f'"warm_up": {n}}}') for line, n in zip(lines[1:], (12_000, 2_000, 0), strict=True)]
     other = phases.Report(rank=1)
     other.info(ranks=2)
     assert len(path.read_text().splitlines()) == 4

@@ -75,7 +75,7 @@ pub(crate) fn assemble(
     let details = details.keys()?;
     let thumbnails = thumbnails(session, &config.out)?;
     let report = ReportInput {
-        title: title(&rounds, &noise_floors, repeats),
+        title: title(&joined.tables, &rounds, &noise_floors, repeats),
         description: description(&session.prepared.about, &rounds, &RUNS),
         generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         findings: found,
@@ -172,17 +172,36 @@ fn listed(rounds: &[(&str, usize)]) -> String {
     rounds.iter().map(|(name, rounds)| format!("{name} {rounds}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The question of every run.
+/// The question of a run of several formats.
 const QUESTION: &str = "Which format feeds the model fastest?";
+
+/// The question of a run with these tables: of several formats that were measured, which one.
+fn question(tables: &[Table]) -> String {
+    let measured = |table: &Table| -> Vec<String> {
+        let rows = (0..table.rows()).filter(|&row| table.str("status", row) == Some("ok"));
+        rows.filter_map(|row| table.str("format", row).map(str::to_owned)).collect()
+    };
+    let formats: HashSet<String> = tables.iter().flat_map(measured).collect();
+    match formats.iter().next() {
+        Some(only) if formats.len() == 1 => format!("How fast does {only} feed the model?"),
+        _ => QUESTION.to_owned(),
+    }
+}
 
 /// The question of a run, or the reason why there is no answer. There is none where the benchmark of the report's first
 /// chart was measured too few times, or lies too far from itself. `repeats` are what `rounds` counts.
-pub fn title(rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>, repeats: Repeats) -> String {
-    title_by(BENCHMARKS, rounds, noise, repeats)
+pub fn title(
+    tables: &[Table],
+    rounds: &[(&str, usize)],
+    noise: &BTreeMap<String, f64>,
+    repeats: Repeats,
+) -> String {
+    title_by(&question(tables), BENCHMARKS, rounds, noise, repeats)
 }
 
 /// The title where these are all benchmarks. Those of the loader and of the dataset go before the rest, which keep their order.
 fn title_by(
+    question: &str,
     all: &[&Benchmark],
     rounds: &[(&str, usize)],
     noise: &BTreeMap<String, f64>,
@@ -192,14 +211,14 @@ fn title_by(
     let measured = |name: &str| rounds.iter().find(|(known, rounds)| *known == name && *rounds > 0);
     let Some(&(name, rounds)) = loading.iter().chain(all).find_map(|benchmark| measured(benchmark.name))
     else {
-        return QUESTION.to_owned();
+        return question.to_owned();
     };
     if rounds < MIN_SAMPLES {
-        return format!("{QUESTION} Too short to say: {}", repeats.too_few(rounds));
+        return format!("{question} Too short to say: {}", repeats.too_few(rounds));
     }
     match noise.get(name) {
-        Some(floor) if *floor > TOO_NOISY => format!("{QUESTION} Too noisy to say"),
-        _ => QUESTION.to_owned(),
+        Some(floor) if *floor > TOO_NOISY => format!("{question} Too noisy to say"),
+        _ => question.to_owned(),
     }
 }
 
@@ -276,7 +295,7 @@ mod tests {
     fn a_title_says_that_a_run_was_too_short_or_too_noisy_to_conclude() {
         let noise = |floor: f64| BTreeMap::from([("dataloader".to_owned(), floor)]);
         let title = |rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>| {
-            title(rounds, noise, Repeats::rounds(7))
+            title(&[], rounds, noise, Repeats::rounds(7))
         };
         let short = title(&[("storage", 7), ("dataloader", 3)], &noise(0.5));
         assert_eq!(short, format!("{QUESTION} Too short to say: 3 rounds are too few for a verdict"));
@@ -288,6 +307,22 @@ mod tests {
         // The noise of another benchmark does not matter for this one.
         assert_eq!(title(&[("storage", 7), ("dataloader", 0)], &noise(0.5)), QUESTION);
         assert_eq!(title(&[], &BTreeMap::new()), QUESTION);
+    }
+
+    #[test]
+    fn a_title_asks_which_format_where_several_were_measured() {
+        let of = |rows: &[(&str, &str)]| {
+            let mut table = Table::new("dataset");
+            for (format, status) in rows {
+                table.push(row![("format", *format), ("status", *status)]);
+            }
+            title(&[table], &[("dataset", 7)], &BTreeMap::new(), Repeats::rounds(7))
+        };
+        let alone = "How fast does tiff feed the model?";
+        assert_eq!(of(&[("tiff", "ok"), ("tiff", "ok")]), alone);
+        assert_eq!(of(&[("parquet", "unavailable"), ("tiff", "ok")]), alone);
+        assert_eq!(of(&[("parquet", "ok"), ("tiff", "ok")]), QUESTION);
+        assert_eq!(of(&[("tiff", "failed")]), QUESTION);
     }
 
     #[test]
@@ -303,7 +338,7 @@ mod tests {
         };
         let title = |rounds: &[(&str, usize)], noise: f64| {
             let noise = BTreeMap::from([("new".to_owned(), noise)]);
-            title_by(&[storage, &new], rounds, &noise, Repeats::processes(3))
+            title_by(QUESTION, &[storage, &new], rounds, &noise, Repeats::processes(3))
         };
         let few = format!("{QUESTION} Too short to say: 3 processes are too few for a verdict");
         assert_eq!(title(&[("new", 3)], 0.0), few);

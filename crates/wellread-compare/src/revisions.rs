@@ -194,13 +194,13 @@ impl Revisions {
     }
 
     fn bench(&self, program: &Path, out: &Path, data: &Path) -> Result<Results> {
-        let output = Command::new(program)
-            .args(["--quiet", "bench"])
-            .args(&self.arguments)
-            .arg("--out")
-            .arg(out)
-            .arg("--data-dir")
-            .arg(data)
+        let mut command = Command::new(program);
+        command.args(["--quiet", "bench"]).args(&self.arguments).arg("--out").arg(out);
+        // Images that are measured where they are have no copies.
+        if !self.arguments.iter().any(|word| word == "--in-place") {
+            command.arg("--data-dir").arg(data);
+        }
+        let output = command
             .stdin(Stdio::null())
             .output()
             .with_context(|| format!("cannot start {}", program.display()))?;

@@ -19,9 +19,36 @@ impl Shared {
     /// Makes the files and writes the images.
     ///
     /// # Errors
-    /// Shared memory that is full.
+    /// Shared memory that is full, and no room elsewhere.
     pub fn new(images: &[f32], batch: usize, classes: Option<usize>) -> Result<Self> {
-        let mut this = Self { images: SharedFile::new()?, logits: SharedFile::new()? };
+        Self::in_first_of(SharedFile::KINDS, images, batch, classes)
+    }
+
+    /// As [`Self::new`], by the first of these that have room: containers have little shared memory.
+    fn in_first_of(
+        kinds: &[fn() -> Result<SharedFile>],
+        images: &[f32],
+        batch: usize,
+        classes: Option<usize>,
+    ) -> Result<Self> {
+        let mut failed = None;
+        for kind in kinds {
+            match Self::made(*kind, images, batch, classes) {
+                Ok(made) => return Ok(made),
+                // The error told is that of the first: the others stand in for it.
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        Err(failed.context("there is no place for images")?)
+    }
+
+    fn made(
+        kind: fn() -> Result<SharedFile>,
+        images: &[f32],
+        batch: usize,
+        classes: Option<usize>,
+    ) -> Result<Self> {
+        let mut this = Self { images: kind()?, logits: kind()? };
         this.put(images)?;
         // Zeros, so that the room is there when the worker writes.
         let zeros = vec![0u8; 4 << 10];
@@ -82,12 +109,20 @@ mod shared_file {
     const SHARED_MEMORY_FOLDER: &str = "/dev/shm";
 
     /// A file without a name, which goes with this process however that ends. Others find it among this process's files.
-    pub(super) struct SharedFile(File);
+    pub(super) struct SharedFile(pub File);
 
     impl SharedFile {
-        pub fn new() -> Result<Self> {
-            let in_memory = tempfile::tempfile_in(SHARED_MEMORY_FOLDER).or_else(|_| tempfile::tempfile());
-            in_memory.map(Self).context("cannot make a temporary file for images")
+        /// Ways to make one, the best first.
+        pub const KINDS: &[fn() -> Result<Self>] = &[Self::in_memory, Self::elsewhere];
+
+        fn in_memory() -> Result<Self> {
+            let file = tempfile::tempfile_in(SHARED_MEMORY_FOLDER);
+            file.map(Self).context("cannot make a temporary file for images")
+        }
+
+        /// In the folder for temporary files, whose contents the kernel keeps in memory while there is room.
+        pub fn elsewhere() -> Result<Self> {
+            tempfile::tempfile().map(Self).context("cannot make a temporary file for images")
         }
 
         pub fn file(&mut self) -> &mut File {
@@ -111,7 +146,10 @@ mod shared_file {
     pub(super) struct SharedFile(NamedTempFile);
 
     impl SharedFile {
-        pub fn new() -> Result<Self> {
+        /// Ways to make one.
+        pub const KINDS: &[fn() -> Result<Self>] = &[Self::named];
+
+        fn named() -> Result<Self> {
             let file = tempfile::Builder::new().prefix("wellread-infer-").tempfile();
             file.map(Self).context("cannot make a temporary file for images")
         }
@@ -141,6 +179,19 @@ mod tests {
         assert_eq!(shared.logits(&[2, 3]).unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         assert!(shared.logits(&[2, 4]).unwrap_err().to_string().contains("no room"));
         assert!(shared.logits(&[usize::MAX, 2]).is_err());
+    }
+
+    /// Shared memory may be as small as 64 MiB, as it is in containers.
+    #[test]
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
+    fn images_lie_elsewhere_where_shared_memory_is_full() {
+        let full: fn() -> Result<SharedFile> =
+            || Ok(SharedFile(std::fs::File::options().write(true).open("/dev/full")?));
+        let refused = Shared::in_first_of(&[full], &[1.0, 2.0], 2, Some(3)).err().unwrap();
+        assert!(refused.to_string().contains("does not fit in shared memory"), "{refused}");
+        let shared = Shared::in_first_of(&[full, SharedFile::elsewhere], &[1.0, 2.0], 2, Some(3)).unwrap();
+        let bytes = std::fs::read(shared.images_path()).unwrap();
+        assert_eq!(bytemuck::pod_collect_to_vec::<u8, f32>(&bytes), [1.0, 2.0]);
     }
 
     #[test]

@@ -4,18 +4,23 @@
 //! less the mean and by the deviation of ImageNet. Crop and resize are one step here: the centre square whose side is
 //! 224 / 256 of the shorter one, resized with antialiasing. An image of one channel is repeated.
 
+mod feed;
+mod stored;
+
+pub(crate) use feed::PREFETCH_BATCHES;
+pub use stored::{Stored, reason};
+
 use crate::config::Config;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use feed::{Feed, LoaderParts};
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::path::Path;
-use wellread_loader::{Batches, Dataset, Filter, Loader, OnError, Resize, Skipped, Transform};
+use wellread_loader::{Dataset, Filter, Resize, Transform};
 use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
 use wellread_store::colors::Colors;
 use wellread_store::words::counted;
-use wellread_store::{Error, OpenOptions, RowInfo, Store, masks};
+use wellread_store::{OpenOptions, Store, masks};
 
 /// The share of the shorter side that is left.
 const CENTER_CROP_SHARE: f32 = 224.0 / 256.0;
@@ -23,8 +28,6 @@ const CENTER_CROP_SHARE: f32 = 224.0 / 256.0;
 pub const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 /// See [`MEAN`].
 pub const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
-/// Batches that are read ahead.
-pub(crate) const PREFETCH_BATCHES: usize = 4;
 /// Copies of a batch that are there at once at least: here, in shared memory, and in the framework.
 const MIN_BATCH_COPIES: u64 = 3;
 
@@ -45,15 +48,6 @@ pub enum Source {
     Stored(Stored),
 }
 
-/// A set of images.
-pub struct Stored {
-    dataset: Dataset,
-    /// The first image that can be read: the others are expected to be like it.
-    first: RowInfo,
-    /// Images that could not be read so far, and why.
-    skipped: RefCell<BTreeMap<usize, String>>,
-}
-
 /// An image that was left out because it cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
@@ -63,39 +57,6 @@ pub struct Unreadable {
     pub name: String,
     /// Why.
     pub reason: String,
-}
-
-/// The reason why an image of the set at `set` is left out: its file, where that is not the set itself, and the cause. Its row
-/// and name stand elsewhere.
-pub fn reason(set: &Path, error: &Error) -> String {
-    format!("{}{}", error.file_below(set), error.cause())
-}
-
-impl Stored {
-    /// A set of images, at least one of which can be read.
-    ///
-    /// # Errors
-    /// There are none; the first cannot be read, or none of the first thousand with `skip`.
-    fn new(dataset: Dataset, skip: bool) -> Result<Self> {
-        ensure!(
-            !dataset.is_empty(),
-            "--data-source {}: there are no images",
-            dataset.store().path().display()
-        );
-        let tried = if skip { dataset.len().min(Skipped::LISTED) } else { 1 };
-        let mut first = dataset.row_info(0);
-        for row in 1..tried {
-            if first.is_ok() {
-                break;
-            }
-            first = dataset.row_info(row);
-        }
-        let first = first.map_err(|error| {
-            let hint = if skip { "" } else { "; --on-error skip leaves out images that cannot be read" };
-            anyhow!("{error}{hint}")
-        })?;
-        Ok(Self { dataset, first, skipped: RefCell::default() })
-    }
 }
 
 impl Source {
@@ -133,7 +94,7 @@ impl Source {
     pub(crate) fn batch(&self, batch: usize, input: [usize; 3], config: &Config) -> Result<Vec<f32>> {
         let count = input.iter().try_fold(batch, |n, &axis| n.checked_mul(axis));
         let needed = count.and_then(|n| (n as u64).checked_mul(4 * MIN_BATCH_COPIES));
-        let there = Environment::capture::<&Path>(&[]).memory.available;
+        let there = Environment::capture::<&Path>(&[]).free_memory();
         let too_large = || {
             let gib = |n: u64| format!("{:.1} GiB", n as f64 / f64::from(1 << 30));
             let needed = needed.map_or("more than can be counted".to_owned(), gib);
@@ -170,104 +131,8 @@ impl Source {
     ) -> Result<Option<Feed<'s>>> {
         let Self::Stored(stored) = self else { return Ok(None) };
         let transform = preprocessing(stored, input, config.channels.as_deref())?;
-        let loader = LoaderParts { stored, transform, batch, batches, config };
-        let first = loader.from(0)?;
         let wanted = input.iter().product::<usize>() * batch;
-        Ok(Some(Feed {
-            loader,
-            reading: first,
-            next_row: batch * batches,
-            current: None,
-            pool: Vec::new(),
-            used: 0,
-            wanted,
-        }))
-    }
-}
-
-/// The parts of loaders of a feed.
-struct LoaderParts<'s> {
-    stored: &'s Stored,
-    transform: Transform,
-    batch: usize,
-    batches: usize,
-    config: &'s Config,
-}
-
-impl LoaderParts<'_> {
-    /// A loader of so many batches from a row on.
-    fn from(&self, first: usize) -> Result<(Batches, Loader)> {
-        // Sets that are smaller than a run begin again.
-        let rows: Vec<usize> =
-            (first..first + self.batch * self.batches).map(|i| i % self.stored.dataset.len()).collect();
-        let on_error = if self.config.skip_unreadable { OnError::Skip } else { OnError::Raise };
-        let loader = Loader::builder(&self.stored.dataset)
-            .batch_size(self.batch)
-            .rows(rows)
-            .transform(self.transform.clone())
-            .workers(self.config.loader_workers)
-            .prefetch(PREFETCH_BATCHES)
-            .on_error(on_error)
-            .build()?;
-        Ok((loader.iter(), loader))
-    }
-}
-
-/// Batches that come, each whole: where images are left out, the next ones take their place.
-pub(crate) struct Feed<'s> {
-    loader: LoaderParts<'s>,
-    reading: (Batches, Loader),
-    /// The row after those that are being read.
-    next_row: usize,
-    /// The batch that was handed on as it came.
-    current: Option<wellread_loader::Batch>,
-    /// Pixels that came in short batches; the first `used` numbers were handed on.
-    pool: Vec<f32>,
-    used: usize,
-    /// Numbers of a batch.
-    wanted: usize,
-}
-
-impl Feed<'_> {
-    /// The next batch.
-    pub fn next(&mut self) -> Result<&[f32]> {
-        self.pool.drain(..std::mem::take(&mut self.used));
-        while self.pool.len() < self.wanted {
-            let batch = self.delivered()?;
-            if self.pool.is_empty() && batch.pixels().len() == self.wanted {
-                return Ok(self.current.insert(batch).pixels());
-            }
-            self.pool.extend_from_slice(batch.pixels());
-        }
-        self.used = self.wanted;
-        Ok(&self.pool[..self.wanted])
-    }
-
-    fn delivered(&mut self) -> Result<wellread_loader::Batch> {
-        loop {
-            if let Some(batch) = self.reading.0.next() {
-                return Ok(batch?);
-            }
-            self.note();
-            ensure!(self.loader.config.skip_unreadable, "the images are at their end");
-            self.reading = self.loader.from(self.next_row)?;
-            self.next_row += self.loader.batch * self.loader.batches;
-        }
-    }
-
-    /// Keeps which images were left out.
-    fn note(&self) {
-        let stored = self.loader.stored;
-        let mut skipped = stored.skipped.borrow_mut();
-        for (row, error) in self.reading.0.skipped().rows() {
-            skipped.entry(*row).or_insert_with(|| reason(stored.dataset.store().path(), error));
-        }
-    }
-}
-
-impl Drop for Feed<'_> {
-    fn drop(&mut self) {
-        self.note();
+        Feed::begin(LoaderParts { stored, transform, batch, batches, config }, wanted).map(Some)
     }
 }
 
@@ -366,6 +231,9 @@ mod tests {
         assert!(error.contains("0.png") && error.contains("--on-error skip"), "{error}");
         let config = Config { skip_unreadable: true, ..raise };
         let source = Source::open(&config).unwrap();
+        // That the first image alone cannot be read is no matter of the set.
+        let single = source.batch(1, [3, 4, 4], &config).unwrap();
+        assert!((single[0] * DEVIATION[0] + MEAN[0] - 50.0 / 255.0).abs() < 1e-5, "{}", single[0]);
         let mut feed = source.feed(2, [3, 4, 4], 4, &config).unwrap().unwrap();
         let mut values = Vec::new();
         for _ in 0..4 {

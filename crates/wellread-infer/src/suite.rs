@@ -224,8 +224,17 @@ fn configuration(
 /// See [`measure_alone`].
 pub(crate) const ALONE: &str = "measured alone, since memory did not suffice for all frameworks at once";
 
-/// While one framework is measured the others hold their memory. Those that lacked it try again with nobody else there;
-/// tells for each whether that was so.
+/// Puts the images of the batch back: a stored set was read on in their place, in the rounds of the others.
+fn put_images_back(batch: &Batch<'_>, config: &Config) -> Result<()> {
+    if matches!(batch.source, Source::Stored(_)) {
+        let images = batch.source.batch(batch.size, batch.input, config)?;
+        batch.shared.borrow_mut().put(&images)?;
+    }
+    Ok(())
+}
+
+/// While one framework is measured the others hold their memory. Those that lacked it try again with nobody else there,
+/// on the same images; tells for each whether that was so.
 fn measure_alone(
     runners: &mut [FrameworkRunner],
     measured: &mut [Result<Measured, String>],
@@ -240,6 +249,10 @@ fn measure_alone(
     }
     for at in (0..lacked.len()).filter(|&at| lacked[at]) {
         runners.iter_mut().for_each(FrameworkRunner::stop);
+        if let Err(error) = put_images_back(batch, config) {
+            measured[at] = Err(format!("{error:#}"));
+            continue;
+        }
         let again = measure(&mut runners[at..=at], batch, config, progress)?;
         if let Some(again) = again.into_iter().next() {
             measured[at] = again;

@@ -91,7 +91,7 @@ impl RowFields {
         if !columns.is_empty() {
             values.clear();
             let mut number: HashMap<String, u32> = HashMap::new();
-            for (row, key) in features::keys(dataset.store(), &columns)?.into_iter().enumerate() {
+            for (row, key) in features::written_keys(dataset.store(), &columns)?.into_iter().enumerate() {
                 groups[row] = *number.entry(key).or_insert_with_key(|key| {
                     values.push(features::key_values(key));
                     values.len() as u32 - 1

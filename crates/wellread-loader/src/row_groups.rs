@@ -117,15 +117,23 @@ impl RowGroups {
 
 impl RowNormalize {
     fn of(dataset: &Dataset, groups: &Arc<GroupNormalize>) -> Result<Self> {
-        let keys = features::keys(dataset.store(), groups.columns())?;
+        let columns = groups.columns();
+        let keys = features::written_keys(dataset.store(), columns)?;
+        let mut found: Vec<Option<u32>> = keys.iter().map(|key| groups.group(key)).collect();
+        if found.contains(&None) {
+            // Older files have a point in whole numbers of columns of floats.
+            for (group, key) in found.iter_mut().zip(features::keys(dataset.store(), columns)?) {
+                *group = group.or_else(|| groups.group(&key));
+            }
+        }
         let mut unknown = HashMap::new();
-        let group = |(row, key): (usize, String)| {
-            groups.group(&key).unwrap_or_else(|| {
+        let group = |(row, (key, group)): (usize, (String, Option<u32>))| {
+            group.unwrap_or_else(|| {
                 unknown.insert(row, key);
                 NONE
             })
         };
-        let of_row = keys.into_iter().enumerate().map(group).collect();
+        let of_row = keys.into_iter().zip(found).enumerate().map(group).collect();
         Ok(Self { groups: Arc::clone(groups), of_row, unknown })
     }
 }

@@ -64,7 +64,7 @@ where
     F: Future<Output = Result<T, Fault>> + Send,
 {
     let start = Instant::now();
-    let mut made = 0;
+    let mut count = Count::default();
     loop {
         let permit = match in_flight {
             Some(in_flight) => Some(in_flight.acquire().await.map_err(io::Error::other)?),
@@ -72,24 +72,41 @@ where
         };
         let result = once().await;
         drop(permit);
-        made += 1;
         let fault = match result {
             Ok(value) => return Ok(value),
             Err(fault) => fault,
         };
-        if !fault.passes() || made >= at_most(&fault, link.limits.attempts) {
-            let failed = Failed { asked, made, seconds: start.elapsed().as_secs_f64(), fault };
+        if !count.is_made_again(&fault, link.limits.attempts) {
+            let failed = Failed { asked, made: count.made, seconds: start.elapsed().as_secs_f64(), fault };
             return Err(io::Error::new(failed.fault.kind(), failed));
         }
-        tokio::time::sleep(wait(made, fault.after())).await;
+        tokio::time::sleep(wait(count.made, fault.after())).await;
     }
 }
 
-fn at_most(fault: &Fault, limit: u32) -> u32 {
+/// The attempts of a request that have failed.
+#[derive(Debug, Default)]
+struct Count {
+    made: u32,
+    /// Those since the last one for which there was a connection.
+    unconnected: u32,
+}
+
+impl Count {
+    /// Counts one more; whether the request is made again, `most` times in all.
+    fn is_made_again(&mut self, fault: &Fault, most: u32) -> bool {
+        self.made += 1;
+        // A server that has answered is at its address, and comes back.
+        self.unconnected = if is_unreachable(fault) { self.unconnected + 1 } else { 0 };
+        fault.passes() && self.made < most && self.unconnected < MAX_CONNECTS
+    }
+}
+
+fn is_unreachable(fault: &Fault) -> bool {
     match fault {
-        Fault::Unreachable(_) => limit.min(MAX_CONNECTS),
-        Fault::NoCredentials(cause) => at_most(cause, limit),
-        _ => limit,
+        Fault::Unreachable(_) => true,
+        Fault::NoCredentials(cause) => is_unreachable(cause),
+        _ => false,
     }
 }
 
@@ -270,7 +287,21 @@ mod tests {
         };
         assert!(gone(404, "NoSuchUpload") && gone(400, "InvalidBlockList"));
         assert!(!gone(400, "InvalidPart") && !gone(500, "") && !is_gone(&io::Error::other("no")));
-        assert_eq!(at_most(&Fault::Unreachable(String::new()), 14), 5);
-        assert_eq!(at_most(&Fault::Stalled, 14), 14);
+    }
+
+    #[test]
+    fn a_server_that_is_lost_for_a_moment_is_waited_for() {
+        let unreachable = || Fault::Unreachable(String::new());
+        let made = |faults: &mut dyn Iterator<Item = Fault>| {
+            let mut count = Count::default();
+            faults.take_while(|fault| count.is_made_again(fault, 14)).count() + 1
+        };
+        assert_eq!(made(&mut std::iter::repeat_with(unreachable)), 5);
+        assert_eq!(made(&mut std::iter::repeat_with(|| Fault::NoCredentials(Box::new(unreachable())))), 5);
+        assert_eq!(made(&mut std::iter::repeat_with(|| Fault::Stalled)), 14);
+        assert_eq!(made(&mut std::iter::repeat_with(|| Fault::Replaced)), 1);
+        // It answered before.
+        let mut faults = std::iter::repeat_n(Fault::Stalled, 6).chain(std::iter::repeat_with(unreachable));
+        assert_eq!(made(&mut faults), 11);
     }
 }

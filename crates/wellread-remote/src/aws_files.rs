@@ -42,8 +42,15 @@ impl Profile {
 
     fn read(config: &Path, credentials: &Path, named: Option<&str>) -> io::Result<Self> {
         let name = named.unwrap_or("default");
-        let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
-        let is_ours = |section: &str| section.strip_prefix("profile").is_some_and(|rest| rest.trim() == name);
+        // A comment may have characters of another encoding.
+        let text = |path: &Path| {
+            let bytes = std::fs::read(path).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        // AWS's own programs put quotes around names with spaces.
+        let is_ours = |section: &str| {
+            section.strip_prefix("profile").is_some_and(|rest| rest.trim().trim_matches(['"', '\'']) == name)
+        };
         let in_config = section(&text(config), |section| section == name || is_ours(section));
         let in_credentials = section(&text(credentials), |section| section == name);
         if in_config.is_none() && in_credentials.is_none() && named.is_some() {
@@ -150,6 +157,16 @@ mod tests {
         assert!(profile(Some("none")).unwrap_err().to_string().contains("the profile none"));
         let debug = format!("{default:?}");
         assert!(!debug.contains("B=") && debug.contains("default"), "{debug}");
+    }
+
+    #[test]
+    fn names_may_have_quotes_and_comments_other_encodings() {
+        let dir = tempfile::tempdir().unwrap();
+        let [config, credentials] = ["config", "credentials"].map(|name| dir.path().join(name));
+        std::fs::write(&config, b"# M\xfcller\n[profile \"my lab\"]\nregion = eu-west-1\n").unwrap();
+        std::fs::write(&credentials, "[my lab]\naws_access_key_id = A\n").unwrap();
+        let lab = Profile::read(&config, &credentials, Some("my lab")).unwrap();
+        assert_eq!((lab.get("region"), lab.get("aws_access_key_id")), (Some("eu-west-1"), Some("A")));
     }
 
     #[test]

@@ -7,7 +7,9 @@ use crate::address::Address;
 use crate::bucket::{Bucket, cannot};
 use crate::cloud::Cloud;
 use crate::credentials::explained;
-use crate::environment::{answers, first_of, is_anonymous, is_on, metadata_limit, once, variable};
+use crate::environment::{
+    answers, cloud_settings, first_of, is_anonymous, is_on, metadata_limit, once, variable,
+};
 use crate::link::Link;
 use crate::transport::Transport;
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder, split_sas};
@@ -35,9 +37,13 @@ const NAMED: [&str; 12] = [
 ];
 
 fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
-    let mut builder = MicrosoftAzureBuilder::from_env()
+    let mut builder = cloud_settings("AZURE_")
+        .fold(MicrosoftAzureBuilder::new(), |builder, (key, text)| builder.with_config(key, text))
         .with_http_connector(Transport::signed(&link.clients))
         .with_retry(once());
+    if let Some(url) = variable("IDENTITY_ENDPOINT") {
+        builder = builder.with_msi_endpoint(url);
+    }
     let connection = variable("AZURE_STORAGE_CONNECTION_STRING").map(|text| Connection::parse(&text));
     if let Some(account) = variable("AZURE_STORAGE_ACCOUNT") {
         builder = builder.with_account(account);
@@ -82,11 +88,22 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     };
     let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint).unwrap_or_else(|| {
         let account = builder.get_config_value(&AzureConfigKey::AccountName);
-        format!("https://{}.blob.core.windows.net", account.unwrap_or_default())
+        endpoint_of(&address.bucket, account.as_deref())
     });
     let built = builder.clone().build();
     let built = built.and_then(|store| builder.with_credentials(explained(store.credentials())).build());
     Bucket::of(built, address, who, (&endpoint, None))
+}
+
+/// Where requests for a container go, if no endpoint is set: to the account in its name, or else to the one that is set.
+fn endpoint_of(container: &str, account: Option<&str>) -> String {
+    let Some((_, host)) = container.split_once('@') else {
+        return format!("https://{}.blob.core.windows.net", account.unwrap_or_default());
+    };
+    match host.split_once('.').and_then(|(account, rest)| Some((account, rest.strip_prefix("dfs.")?))) {
+        Some((account, domain)) => format!("https://{account}.blob.{domain}"),
+        None => format!("https://{host}"),
+    }
 }
 
 /// Whether this machine has an identity, for which its metadata server has tokens. One without an identity has a metadata server all the
@@ -165,5 +182,17 @@ mod tests {
         let emulator = Connection::parse("AccountName=dev;BlobEndpoint=http://127.0.0.1:10000/dev;");
         assert_eq!(emulator.endpoint.as_deref(), Some("http://127.0.0.1:10000/dev"));
         assert!(Connection::parse("nothing").account.is_none());
+    }
+
+    #[test]
+    fn the_account_in_a_name_tells_where_requests_go() {
+        for (container, account, url) in [
+            ("images", Some("lab"), "https://lab.blob.core.windows.net"),
+            ("images@own.dfs.core.windows.net", Some("lab"), "https://own.blob.core.windows.net"),
+            ("images@own.blob.core.windows.net", None, "https://own.blob.core.windows.net"),
+            ("images@own.dfs.fabric.microsoft.com", None, "https://own.blob.fabric.microsoft.com"),
+        ] {
+            assert_eq!(endpoint_of(container, account), url, "{container}");
+        }
     }
 }

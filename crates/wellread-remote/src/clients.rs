@@ -49,7 +49,7 @@ impl Clients {
     }
 
     /// For signed requests that send an object. The client would count its wait for an answer from the first byte that it sends.
-    /// So it has no limit: the caller gives up.
+    /// So it has no limit: the caller gives up. The same goes for copies by the server.
     pub(crate) fn uploading(&self, scheme: &str) -> io::Result<&reqwest::Client> {
         self.of_pair(&self.uploading, scheme == "http", |client| client)
     }

@@ -120,8 +120,11 @@ impl Place for Cloud {
         };
         let mut files: Vec<PathBuf> = below(link, &object)?.into_iter().filter_map(inside).collect();
         // A file and a folder may have one name here.
-        if known(link, &object)?.is_some() {
-            files.push(PathBuf::new());
+        match known(link, &object) {
+            Ok(Some(_)) => files.push(PathBuf::new()),
+            Ok(None) => {}
+            Err(e) if is_refused(&e) && !files.is_empty() => {}
+            Err(e) => return Err(e),
         }
         Ok(files)
     }
@@ -179,11 +182,16 @@ impl Place for Cloud {
             return Err(io::Error::new(io::ErrorKind::CrossesDevices, "it is another bucket"));
         }
         let _completing = Completing::begin();
-        if let Some(head) = known(link, &from)? {
-            ending::check()?;
-            copy(link, &from, &to, head.length)?;
-            return remove(link, &from);
-        }
+        let refused = match known(link, &from) {
+            Ok(Some(head)) => {
+                ending::check()?;
+                copy(link, &from, &to, head.length)?;
+                return remove(link, &from);
+            }
+            Ok(None) => None,
+            Err(e) if is_refused(&e) => Some(e),
+            Err(e) => return Err(e),
+        };
         let mut moved = vec![];
         for (key, length) in below(link, &from)? {
             let inside = key.as_ref().strip_prefix(from.address.key.as_ref()).unwrap_or_default();
@@ -191,7 +199,7 @@ impl Place for Cloud {
             moved.push((from.with_key(key), to.with_key(target), length));
         }
         if moved.is_empty() {
-            return Err(not_found(link, &from));
+            return Err(refused.unwrap_or_else(|| not_found(link, &from)));
         }
         // An object that is written over cannot be restored.
         let is_new = below(link, &to)?.is_empty();
@@ -206,16 +214,18 @@ impl Place for Cloud {
         let mut depths: Vec<usize> = moved.iter().map(|(from, ..)| depth(from)).collect();
         depths.sort_unstable_by_key(|&depth| std::cmp::Reverse(depth));
         depths.dedup();
-        // The threads below do not know what this one does.
-        let is_given_up = is_new && !ending::is_awaited();
+        // The threads below do not know what this one does. Objects that go through this machine ask, too.
+        let is_awaited = ending::is_awaited();
         let copied = depths.iter().try_for_each(|&level| {
             let level: Vec<_> = moved.iter().filter(|(from, ..)| depth(from) == level).collect();
             threads::for_each(AT_ONCE, &level, |(from, to, length)| {
-                // Half of a set is removed again, unless the other half of it is that of another.
-                if is_given_up {
-                    ending::check()?;
-                }
-                copy(link, from, to, *length)
+                ending::awaited_as(is_awaited, || {
+                    // Half of a set is removed again, unless the other half of it is that of another.
+                    if is_new {
+                        ending::check()?;
+                    }
+                    copy(link, from, to, *length)
+                })
             })
         });
         match copied {
@@ -268,6 +278,11 @@ fn known(link: &'static Link, object: &Object) -> io::Result<Option<Head>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),
     }
+}
+
+/// Whether the store refuses to tell of an object. It does so of one that is not there, where not all of the bucket may be listed.
+fn is_refused(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
 }
 
 fn not_found(link: &'static Link, object: &Object) -> io::Error {

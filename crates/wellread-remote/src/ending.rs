@@ -65,6 +65,12 @@ pub(crate) fn awaited(work: &mut dyn FnMut()) -> io::Result<()> {
     Ok(())
 }
 
+/// Runs `work`, a part of that of another thread, for which `is_awaited` holds or does not.
+pub(crate) fn awaited_as<T>(is_awaited: bool, work: impl FnOnce() -> T) -> T {
+    let _restore = RestoreAwaited(IS_AWAITED.replace(is_awaited));
+    work()
+}
+
 /// Whether this thread does work that the end waits for.
 pub(crate) fn is_awaited() -> bool {
     IS_AWAITED.get()
@@ -109,5 +115,25 @@ pub(crate) fn is_completing() -> bool {
 pub(crate) fn wait_for_completing(patience: Duration) {
     while is_completing() && !is_over(patience) {
         thread::sleep(POLL_INTERVAL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_awaited_work_is_awaited_in_whatever_thread() {
+        let mut seen = vec![];
+        awaited(&mut || {
+            let here = is_awaited();
+            thread::scope(|scope| {
+                let beside = scope.spawn(is_awaited);
+                let part = scope.spawn(move || awaited_as(here, is_awaited) && !is_awaited());
+                seen.extend([here, beside.join().unwrap(), part.join().unwrap()]);
+            });
+        })
+        .unwrap();
+        assert_eq!((seen, is_awaited()), (vec![true, false, true], false));
     }
 }

@@ -6,6 +6,7 @@ use http::StatusCode;
 use object_store::{BackoffConfig, RetryConfig};
 use std::io;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// How long a machine's own metadata server may take to answer, where nothing else is said. It is on the machine, or there is none.
@@ -20,6 +21,17 @@ pub(crate) fn metadata_limit(name: &str) -> Duration {
 /// A variable that is set and not empty.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+/// Settings of a cloud that its own programs take from variables whose names begin with `prefix`; those that the library knows.
+/// One that is empty is not set, as those programs have it: a container often has a token of no characters.
+pub(crate) fn cloud_settings<K: FromStr>(prefix: &'static str) -> impl Iterator<Item = (K, String)> {
+    std::env::vars_os().filter_map(move |(name, text)| {
+        let (name, text) = (name.into_string().ok()?, text.into_string().ok()?);
+        let is_set = name.starts_with(prefix) && !text.trim().is_empty();
+        let key = is_set.then(|| name.to_ascii_lowercase().parse().ok())??;
+        Some((key, text))
+    })
 }
 
 /// The first of some variables that is set; its name and what it says.

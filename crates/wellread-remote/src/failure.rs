@@ -128,9 +128,9 @@ impl Fault {
     /// Whether the same request may succeed later.
     pub(crate) fn passes(&self) -> bool {
         match self {
-            // 500 to 504, throttling, a request that the server did not get in time.
+            // 500 to 504, throttling, a request that the server did not get in time. With 501 it says that it never will.
             Self::Status { status, code, .. } => {
-                matches!(status, 408 | 429 | 500..=504)
+                matches!(status, 408 | 429 | 500 | 502..=504)
                     || matches!(
                         &**code,
                         "SlowDown" | "InternalError" | "RequestTimeout" | "ServiceUnavailable"
@@ -323,7 +323,8 @@ mod tests {
             (416, false, io::ErrorKind::Other),
             (429, true, io::ErrorKind::Other),
             (500, true, io::ErrorKind::Other),
-            (501, true, io::ErrorKind::Other),
+            (501, false, io::ErrorKind::Other),
+            (504, true, io::ErrorKind::Other),
         ] {
             let fault = Fault::status(status, String::new(), String::new());
             assert_eq!((fault.passes(), fault.kind()), (passes, kind), "{status}");
@@ -359,6 +360,7 @@ mod tests {
             assert_eq!(to_write(status, code), advice(status, code), "{status} {code}");
         }
         assert!(advice(400, "InvalidRequest").unwrap().contains("look at the address"));
+        assert!(advice(501, "NotImplemented").unwrap().contains("does not take the request"));
         assert!(advice(404, "NoSuchKey").unwrap().contains("spelling of bucket and key"));
         assert!(advice(416, "InvalidRange").unwrap().contains("open the set again"));
     }

@@ -8,7 +8,9 @@ use crate::address::Address;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
 use crate::credentials::explained;
-use crate::environment::{answers, first_of, home, is_anonymous, is_on, metadata_limit, once, variable};
+use crate::environment::{
+    answers, cloud_settings, first_of, home, is_anonymous, is_on, metadata_limit, once, variable,
+};
 use crate::link::Link;
 use crate::transport::Transport;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -28,10 +30,21 @@ const NAMED: [&str; 5] = [
 ];
 
 fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
-    let mut builder = GoogleCloudStorageBuilder::from_env()
+    let mut builder = GoogleCloudStorageBuilder::new();
+    if let Some(file) = variable("SERVICE_ACCOUNT") {
+        builder = builder.with_service_account_path(file);
+    }
+    builder = cloud_settings("GOOGLE_")
+        .fold(builder, |builder, (key, text)| builder.with_config(key, text))
         .with_bucket_name(&address.bucket)
         .with_http_connector(Transport::signed(&link.clients))
         .with_retry(once());
+    // The library would look for it at home alone.
+    if first_of(&NAMED).is_none()
+        && let Some(file) = login()
+    {
+        builder = builder.with_application_credentials(file.to_string_lossy());
+    }
     let mut endpoint = "https://storage.googleapis.com".to_owned();
     let emulator = variable("STORAGE_EMULATOR_HOST");
     if let Some(host) = &emulator {
@@ -63,7 +76,7 @@ fn who(link: &'static Link, is_emulator: bool) -> Result<String, &'static str> {
     if is_emulator {
         return Err("none, for an emulator (STORAGE_EMULATOR_HOST)");
     }
-    if login().is_some_and(|file| file.is_file()) {
+    if login().is_some() {
         return Ok("what gcloud auth application-default login left".into());
     }
     let server = variable("GCE_METADATA_HOST").unwrap_or_else(|| "metadata.google.internal".into());
@@ -75,14 +88,14 @@ fn who(link: &'static Link, is_emulator: bool) -> Result<String, &'static str> {
     Err("none were found in environment, ~/.config/gcloud and machine (anonymous)")
 }
 
-/// The file that a login leaves.
+/// The file that a login has left.
 fn login() -> Option<PathBuf> {
-    const FILE: &str = "application_default_credentials.json";
-    if let Some(folder) = variable("CLOUDSDK_CONFIG") {
-        return Some(PathBuf::from(folder).join(FILE));
-    }
-    if cfg!(windows) {
-        return Some(PathBuf::from(variable("APPDATA")?).join("gcloud").join(FILE));
-    }
-    Some(home()?.join(".config/gcloud").join(FILE))
+    let folder = if let Some(folder) = variable("CLOUDSDK_CONFIG") {
+        PathBuf::from(folder)
+    } else if cfg!(windows) {
+        PathBuf::from(variable("APPDATA")?).join("gcloud")
+    } else {
+        home()?.join(".config/gcloud")
+    };
+    Some(folder.join("application_default_credentials.json")).filter(|file| file.is_file())
 }

@@ -13,6 +13,7 @@ use crate::object::Object;
 use crate::probe;
 use crate::reader::Reader;
 use crate::transport::{Transport, all_of, fault_of};
+use http::StatusCode;
 use object_store::http::HttpBuilder;
 use std::fmt;
 use std::io;
@@ -167,23 +168,26 @@ fn ask(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<An
         async move {
             let answer = request.send().await.map_err(|e| fault_of(&e.without_url()))?;
             if answer.url().path().ends_with('/') {
-                return Ok(Answer::Folder);
+                return Ok(Some(Answer::Folder));
+            }
+            // Programs that serve files need not know this method.
+            if matches!(answer.status(), StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED) {
+                return Ok(None);
             }
             let answer = check(answer)?;
             let header =
                 |name: http::HeaderName| answer.headers().get(name).and_then(|value| value.to_str().ok());
             let length = header(http::header::CONTENT_LENGTH).and_then(|text| text.parse().ok());
-            let Some(length) = length else {
-                return Err(Fault::Other("the server does not say how long the file is".into()));
-            };
             let e_tag = header(http::header::ETAG).map(str::to_owned);
-            Ok(Answer::File(Head { length, version: Version::new(e_tag, 0) }))
+            let version = Version::new(e_tag, 0);
+            Ok::<_, Fault>(length.map(|length| Answer::File(Head { length, version })))
         }
     };
     match link.wait(attempts(link, asked, once))? {
-        // Without a tag only the answer to a range tells the version.
-        Answer::File(head) if head.version.if_match().is_none() => object.first(link).map(Answer::File),
-        answer => Ok(answer),
+        Some(Answer::Folder) => Ok(Answer::Folder),
+        Some(Answer::File(head)) if head.version.if_match().is_some() => Ok(Answer::File(head)),
+        // Without a length or a tag only the answer to a range tells these.
+        _ => object.first(link).map(Answer::File),
     }
 }
 

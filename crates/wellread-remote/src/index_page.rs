@@ -22,10 +22,16 @@ pub(crate) fn names(page: &str, base: &str) -> BTreeMap<String, bool> {
 /// The name that a link leads to, if that lies directly in the folder.
 fn name(target: &str, base: &str) -> Option<(String, bool)> {
     let target = target.split(['?', '#']).next().unwrap_or_default();
-    let target = target.strip_prefix("./").unwrap_or(target);
-    let inside = if target.starts_with('/') { below(target, base)? } else { target };
+    let inside = if target.starts_with('/') {
+        below(target, base)?
+    } else if let Some(inside) = target.strip_prefix("./") {
+        // Apache puts this before names with a colon, which would be an address without it.
+        inside
+    } else {
+        Some(target).filter(|target| !target.contains(':'))?
+    };
     let (inside, is_folder) = inside.strip_suffix('/').map_or((inside, false), |name| (name, true));
-    if inside.contains([':', '/']) {
+    if inside.contains('/') {
         return None;
     }
     let name = decoded(&inside.replace("&amp;", "&"))?;
@@ -74,6 +80,15 @@ mod tests {
         let found = names(page, "/data/set/");
         let found: Vec<_> = found.iter().map(|(name, is_folder)| (name.as_str(), *is_folder)).collect();
         assert_eq!(found, [("a b.tif", false), ("c&d.png", false), ("g.tif", false), ("plate", true)]);
+    }
+
+    #[test]
+    fn names_may_have_a_colon() {
+        let page = r#"<a href="./10:30.tif">a</a> <a href="/set/11:30/">b</a> <a href="12%3A30.tif">c</a>
+            <a href="mailto:d.tif">d</a> <a href="https://elsewhere/e.tif">e</a>"#;
+        let found = names(page, "/set/");
+        let found: Vec<_> = found.iter().map(|(name, is_folder)| (name.as_str(), *is_folder)).collect();
+        assert_eq!(found, [("10:30.tif", false), ("11:30", true), ("12:30.tif", false)]);
     }
 
     #[test]

@@ -51,6 +51,11 @@ impl Listed {
     fn is_fresh(&self) -> bool {
         self.at.elapsed() < FRESH
     }
+
+    /// The folder itself, and the names that are kept of it.
+    fn entries(&self) -> usize {
+        1 + self.names.as_ref().map_or(0, |names| names.len())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -58,11 +63,25 @@ struct BucketListings {
     /// How often it was changed by this process, or is to be looked at anew.
     changes: u64,
     folders: HashMap<String, Listed>,
+    /// Their entries together. A listing of all below a plate has 100,000 folders, too many to add up for each of them.
+    entries: usize,
     /// Addresses at which there was no object, with when they were asked for.
     absent: HashMap<String, Instant>,
 }
 
 impl BucketListings {
+    /// Keeps a listing of a folder in place of the one before.
+    fn insert(&mut self, folder: String, listed: Listed) {
+        self.entries += listed.entries();
+        self.entries -= self.folders.insert(folder, listed).map_or(0, |before| before.entries());
+    }
+
+    /// Drops all listings.
+    fn clear(&mut self) {
+        self.folders.clear();
+        self.entries = 0;
+    }
+
     /// The recent listing of a folder.
     fn fresh(&self, folder: &str) -> Option<&Listed> {
         self.folders.get(folder).filter(|listed| listed.is_fresh())
@@ -107,22 +126,17 @@ impl Listings {
     /// it is known that no object is called as the folder.
     pub(crate) fn keep(&self, bucket: &str, folder: &str, names: Arc<Names>, is_alone: bool, asked: Asked) {
         let mut buckets = self.buckets();
-        let kept = |of: &BucketListings| {
-            let names = of.folders.values().filter_map(|listed| listed.names.as_ref());
-            of.folders.len() + names.map(|names| names.len()).sum::<usize>()
-        };
+        let kept: usize = buckets.values().map(|of| of.entries).sum();
         let is_small = names.len() < MAX_KNOWN;
-        if is_small && buckets.values().map(kept).sum::<usize>() + names.len() >= MAX_KNOWN {
-            for of in buckets.values_mut() {
-                of.folders.clear();
-            }
+        if is_small && kept + names.len() >= MAX_KNOWN {
+            buckets.values_mut().for_each(BucketListings::clear);
         }
         let of = buckets.entry(bucket.to_owned()).or_default();
         if of.changes == asked.changes {
             let folder = folder.trim_end_matches('/');
             let is_alone = is_alone || of.fresh(folder).is_some_and(|before| before.is_alone);
             let names = is_small.then_some(names);
-            of.folders.insert(folder.to_owned(), Listed { names, is_alone, at: asked.at });
+            of.insert(folder.to_owned(), Listed { names, is_alone, at: asked.at });
         }
     }
 
@@ -191,7 +205,7 @@ impl Listings {
         let mut buckets = self.buckets();
         let of = buckets.entry(bucket.to_owned()).or_default();
         of.changes += 1;
-        of.folders.clear();
+        of.clear();
         of.absent.clear();
     }
 
@@ -296,6 +310,21 @@ mod tests {
         assert_eq!(listings.buckets()["s3://b"].absent.len(), MAX_ABSENT);
         listings.note_absent("s3://b", "s3://b/k/c", asked);
         assert!(is_absent() && listings.buckets()["s3://b"].absent.len() == 1);
+    }
+
+    #[test]
+    fn entries_are_counted_as_they_come_and_go() {
+        let listings = Listings::default();
+        let entries = || listings.buckets()["s3://b"].entries;
+        keep(&listings, "s3://b/k", true);
+        keep(&listings, "s3://b/l", true);
+        keep(&listings, "s3://b/k/", true);
+        assert_eq!(entries(), 2 * (1 + names().len()));
+        let large: Names = (0..MAX_KNOWN).map(|i| (i.to_string(), OBJECT)).collect();
+        listings.keep("s3://b", "s3://b/k", Arc::new(large), true, listings.ask("s3://b"));
+        assert_eq!(entries(), 2 + names().len(), "names that are not kept do not count");
+        listings.look_anew("s3://b");
+        assert_eq!(entries(), 0);
     }
 
     #[test]

@@ -52,17 +52,27 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
     if is_likely_a_folder && !link.listings.is_no_folder(&bucket, &name) {
         return object_and_folder(link, object);
     }
-    match object.ends(link) {
+    let refused = match object.ends(link) {
         Ok(head) => return Ok(Some(Found::Object(head))),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Some(e),
         Err(e) => return Err(e),
-    }
+    };
     if link.listings.is_no_folder(&bucket, &name) {
-        return Ok(None);
+        return refused.map_or(Ok(None), Err);
     }
     let asked = link.listings.ask(&bucket);
-    let listed = link.wait(list_request(object, link)?)?;
-    Ok(keep(link, object, &listed, true, asked).map(|_| Found::Folder))
+    let listed = link.wait(list_request(object, link)?);
+    match refused {
+        Some(refused) if !listed.as_ref().is_ok_and(has_entries) => Err(refused),
+        _ => Ok(keep(link, object, &listed?, true, asked).map(|_| Found::Folder)),
+    }
+}
+
+/// Whether something lies in a folder. A user who may list that folder alone is refused where no object has its name.
+/// Then this tells.
+fn has_entries(listed: &ListResult) -> bool {
+    !listed.objects.is_empty() || !listed.common_prefixes.is_empty()
 }
 
 /// Asks for the object and for what lies in the folder at once.
@@ -96,6 +106,9 @@ async fn tell(
     };
     match (head, listing) {
         (Err(e), listing) if e.kind() == io::ErrorKind::NotFound => listing.map(Answer::Inside),
+        (Err(e), Ok(listed)) if e.kind() == io::ErrorKind::PermissionDenied && has_entries(&listed) => {
+            Ok(Answer::Inside(listed))
+        }
         // An answer to HEAD has no body: that credentials have expired is said to the listing alone.
         (Err(e), Err(why)) if [&e, &why].iter().all(|e| e.kind() == io::ErrorKind::Other) => Err(why),
         (head, _) => head.map(Answer::Object),

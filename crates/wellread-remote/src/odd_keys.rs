@@ -1,5 +1,5 @@
-//! Keys that no address names, such as `a//b`. The library refuses a whole page of a listing for one of them, so they are taken out of the
-//! page before it reads it.
+//! Keys that no address names, such as `a//b`, or those with a line break, as a Mac's `Icon` files have. The library refuses a whole page
+//! of a listing for one of them, so they are taken out of the page before it reads it.
 
 use bytes::Bytes;
 use http::Method;
@@ -24,7 +24,7 @@ pub(crate) fn left_out(page: Bytes) -> Bytes {
     NOTED.call_once(|| {
         let key = key.escape_debug();
         let note = format!(
-            "note: keys as {key} are left out: no address has empty names or dots between its slashes"
+            "note: keys as {key} are left out: no address has empty names, dots or line breaks between its slashes"
         );
         let _ = writeln!(io::stderr(), "{note}");
     });
@@ -52,7 +52,7 @@ fn without_entries(text: &str, tag: &str, name: &str) -> Option<(String, String)
         if let Some(key) = key_of(entry, name).filter(|key| is_odd(key)) {
             let before = whole.len() - behind.len() - open.len();
             kept.push_str(&whole[..before]);
-            first.get_or_insert_with(|| key.to_owned());
+            first.get_or_insert(key);
             whole = after;
         }
         rest = after;
@@ -61,9 +61,37 @@ fn without_entries(text: &str, tag: &str, name: &str) -> Option<(String, String)
 }
 
 /// The key in an entry.
-fn key_of<'a>(entry: &'a str, name: &str) -> Option<&'a str> {
+fn key_of(entry: &str, name: &str) -> Option<String> {
     let (_, behind) = entry.split_once(&format!("<{name}>"))?;
-    behind.split_once("</").map(|(key, _)| key)
+    behind.split_once("</").map(|(key, _)| with_characters(key))
+}
+
+/// Text with those characters that stand in it by their numbers, such as the line break `&#13;`. No key is odd for any that stand by
+/// names.
+fn with_characters(text: &str) -> String {
+    let mut parts = text.split("&#");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        if let Some((number, behind)) = part.split_once(';')
+            && let Some(character) = character(number)
+        {
+            whole.push(character);
+            whole.push_str(behind);
+        } else {
+            whole.push_str("&#");
+            whole.push_str(part);
+        }
+    }
+    whole
+}
+
+/// The character of a number, which is one of sixteen digits where an `x` stands before it.
+fn character(number: &str) -> Option<char> {
+    let number = match number.strip_prefix('x') {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => number.parse(),
+    };
+    char::from_u32(number.ok()?)
 }
 
 /// Whether no address names a key. One that begins with a slash would be read as that without it.
@@ -94,6 +122,19 @@ mod tests {
         let all = page(&[folder("//"), blob("a"), blob("c//d"), folder("b/")]);
         assert_eq!(without(&all), Some((kept, "c//d".to_owned())));
         assert_eq!(without("<Contents><Key>a//b"), None);
+    }
+
+    #[test]
+    fn line_breaks_are_found_by_their_numbers_too() {
+        let page = |key: &str| format!("<Contents><Key>{key}</Key></Contents>");
+        for key in ["k/Icon&#13;", "k/Icon&#xD;", "k/Icon&#xd;", "k/Icon\r", "k/a&#10;b"] {
+            let odd = without(&(page("k/a") + &page(key) + &page("k/z"))).map(|(kept, _)| kept);
+            assert_eq!(odd, Some(page("k/a") + &page("k/z")), "{key}");
+        }
+        for key in ["k/&amp;#13;", "k/a&#32;b", "k/a&#x20ac;", "k/a&#b", "k/&#;", "k/&quot;"] {
+            assert_eq!(without(&page(key)), None, "{key}");
+        }
+        assert_eq!(with_characters("a&#66;c&#x64;&#;&#e"), "aBcd&#;&#e");
     }
 
     #[test]

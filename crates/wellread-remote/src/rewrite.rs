@@ -4,6 +4,7 @@ use crate::attempts::{attempts, is_copying};
 use crate::failure::Fault;
 use crate::link::Link;
 use crate::object::{Object, whole};
+use crate::sending::{copy_limit, while_copied};
 use crate::writer::{PART, Upload};
 use object_store::ObjectStoreExt as _;
 use std::io::{self, Write as _};
@@ -26,12 +27,16 @@ pub(crate) fn copy(link: &'static Link, from: &Object, to: &Object, length: u64)
     let bucket = from.bucket(link)?;
     let asked = from.asked("COPY of", &bucket);
     let (source, target) = (from.address.key.clone(), to.address.key.clone());
+    let limit = copy_limit(link.limits.stall, length);
     let _changing = link.listings.changing(to.address.bucket_name());
     link.heads.forget(&to.address.to_string());
     let copied = link.wait(async move {
         attempts(link, asked, || {
             let (bucket, source, target) = (bucket.clone(), source.clone(), target.clone());
-            async move { bucket.store.copy(&source, &target).await.map_err(|e| Fault::of(&e)) }
+            async move {
+                let copied = while_copied(limit, bucket.store.copy(&source, &target)).await;
+                copied.ok_or(Fault::Stalled)?.map_err(|e| Fault::of(&e))
+            }
         })
         .await
     });

@@ -9,7 +9,9 @@ use crate::aws_files::Profile;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
 use crate::credentials::explained;
-use crate::environment::{credential, first_of, is_anonymous, is_on, metadata_limit, once, said, variable};
+use crate::environment::{
+    cloud_settings, credential, first_of, is_anonymous, is_on, metadata_limit, once, said, variable,
+};
 use crate::failure::{Fault, retry_after};
 use crate::link::Link;
 use crate::transport::{Transport, fault_of};
@@ -34,7 +36,8 @@ enum CredentialSource {
 
 fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     let profile = Profile::load()?;
-    let mut builder = AmazonS3Builder::from_env()
+    let mut builder = cloud_settings("AWS_")
+        .fold(AmazonS3Builder::new(), |builder, (key, text)| builder.with_config(key, text))
         .with_bucket_name(&address.bucket)
         .with_http_connector(Transport::signed(&link.clients))
         .with_retry(once())

@@ -6,12 +6,37 @@
 //! ```
 //!
 //! The client's own limit would count from the first byte that is sent. A slow link would never send a part of 16 MiB then.
+//!
+//! A copy that the server makes is waited for as long as its bytes take. Not all servers send anything before it is done.
 
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
+
+/// Bytes a second that a server copies at least.
+const COPIED_PER_SECOND: u64 = 10 << 20;
+
+tokio::task_local! {
+    /// Whether [`while_copied`] waits for what this task sends.
+    static IS_COPYING: bool;
+}
+
+/// How long a server may take to copy so many bytes, where a silent one is given up after `stall`.
+pub(crate) fn copy_limit(stall: Duration, bytes: u64) -> Duration {
+    stall + Duration::from_secs_f64(bytes as f64 / COPIED_PER_SECOND as f64)
+}
+
+/// The outcome of a copy by the server; `None` where it takes longer than `limit`.
+pub(crate) async fn while_copied<T>(limit: Duration, copy: impl Future<Output = T>) -> Option<T> {
+    timeout(limit, IS_COPYING.scope(true, copy)).await.ok()
+}
+
+/// Whether this task's request is one that [`while_copied`] gives up, and nothing else has to.
+pub(crate) fn is_copying() -> bool {
+    IS_COPYING.try_with(|is_copying| *is_copying).unwrap_or_default()
+}
 
 /// How much of a body the connection has taken.
 #[derive(Debug)]

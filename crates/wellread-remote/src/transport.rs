@@ -4,7 +4,7 @@
 use crate::clients::Clients;
 use crate::failure::{Fault, innermost, retry_after};
 use crate::odd_keys::{is_listing, left_out};
-use crate::sending::{Sending, while_sent};
+use crate::sending::{Sending, is_copying, while_sent};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, LOCATION, RANGE};
@@ -110,8 +110,14 @@ impl HttpService for Transport {
         } else if request.method() == Method::PUT || request.method() == Method::POST {
             request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        let client =
-            if self.is_web { self.clients.web() } else { self.clients.signed(Some(request.url().scheme())) };
+        let scheme = request.url().scheme();
+        let client = if self.is_web {
+            self.clients.web()
+        } else if is_copying() {
+            self.clients.uploading(scheme)
+        } else {
+            self.clients.signed(Some(scheme))
+        };
         let client = client.map_err(|e| wrap(Fault::Other(e.to_string())))?;
         count_request();
         let response = client.execute(request).await.map_err(of_client)?;
@@ -275,6 +281,10 @@ fn asked_range(text: &str) -> Option<(u64, u64)> {
 
 /// Whether the answer holds the requested range, or the part of it that exists.
 fn check_range(asked: (u64, u64), status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
+    // Some servers, as those in Go, answer with all of an object that has no bytes. Others say that it has no such range.
+    if status == StatusCode::OK && headers.get(CONTENT_LENGTH).is_some_and(|length| length == "0") {
+        return Err(Fault::status(416, String::new(), "the object is empty".to_owned()));
+    }
     if status != StatusCode::PARTIAL_CONTENT {
         return Err(Fault::NoRanges);
     }
@@ -307,6 +317,16 @@ mod tests {
             assert!(matches!(check(206, wrong), Err(Fault::WrongRange(_))), "{wrong}");
         }
         assert_eq!(asked_range("bytes=-5"), None);
+    }
+
+    #[test]
+    fn an_object_without_bytes_has_no_range() {
+        let check = |length: &'static str| {
+            let headers = [(CONTENT_LENGTH, HeaderValue::from_static(length))].into_iter().collect();
+            check_range((0, 9), StatusCode::OK, &headers).unwrap_err()
+        };
+        assert!(matches!(check("0"), Fault::Status { status: 416, .. }), "{}", check("0"));
+        assert_eq!(check("100"), Fault::NoRanges);
     }
 
     #[test]

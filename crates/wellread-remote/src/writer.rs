@@ -149,7 +149,10 @@ impl Upload {
         })?;
         let (id, before) = (id?, before.map_err(|e| e.kind()));
         let key = self.object.address.key.clone();
-        uploads::note(uploads::UnfinishedUpload { store: store.clone(), key, id: id.clone() });
+        // The end waits for this one, and must not throw it away.
+        if !ending::is_awaited() {
+            uploads::note(uploads::UnfinishedUpload { store: store.clone(), key, id: id.clone() });
+        }
         Ok(MultipartUpload { id, store, running: VecDeque::new(), done: vec![], next: 1, before })
     }
 

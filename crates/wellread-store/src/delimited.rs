@@ -76,11 +76,15 @@ impl<'t> Delimited<'t> {
     fn beginning(path: &'t Path, text: &'t [u8]) -> Self {
         // Excel writes this mark first.
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        // Empty lines in front are none.
+        let blank = text.iter().take_while(|&&byte| matches!(byte, b'\n' | b'\r')).count();
+        let before = text[..blank].split(|&byte| byte == b'\n').count() - 1;
+        let text = &text[blank..];
         let (first, rest) = line_of(text);
-        if let Some((delimiter, b"" | b"\r")) = first.strip_prefix(NAMED).and_then(<[u8]>::split_first)
+        if let Some((delimiter, b"")) = first.strip_prefix(NAMED).and_then(<[u8]>::split_first)
             && DELIMITERS.iter().any(|(known, _)| known == delimiter)
         {
-            return Self { path, text: rest, delimiter: *delimiter, before: 1 };
+            return Self { path, text: rest, delimiter: *delimiter, before: before + 1 };
         }
         let (second, _) = line_of(rest);
         // A delimiter that the next line has as often wins among equals: names of columns may have commas in them.
@@ -89,7 +93,7 @@ impl<'t> Delimited<'t> {
             (count, count > 0 && count == outside_quotes(second, delimiter))
         };
         let delimiter = DELIMITERS.map(|(delimiter, _)| delimiter).into_iter().max_by_key(|&by| told(by));
-        Self { path, text, delimiter: delimiter.unwrap_or(b','), before: 0 }
+        Self { path, text, delimiter: delimiter.unwrap_or(b','), before }
     }
 
     /// The name of its delimiter.
@@ -190,12 +194,12 @@ impl<'t> Delimited<'t> {
     }
 }
 
-/// The first line of a text without its end, and what follows.
+/// The first line of a text without its end, and what follows. Excel for Mac may end lines with a carriage return alone.
 fn line_of(text: &[u8]) -> (&[u8], &[u8]) {
-    match text.iter().position(|&byte| byte == b'\n') {
-        Some(end) => (&text[..end], &text[end + 1..]),
-        None => (text, &[]),
-    }
+    let end = text.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(text.len());
+    let (line, rest) = text.split_at(end);
+    let ending = if rest.starts_with(b"\r\n") { 2 } else { 1 };
+    (line, rest.get(ending..).unwrap_or_default())
 }
 
 /// How often a byte is in a line, outside of quotes where each is closed.
@@ -327,6 +331,10 @@ mod tests {
             assert_eq!(rows(named), [["a", "b,c,d"], ["1", "2"]]);
         }
         assert_eq!(header("sep=,b\n1,2\n"), ["sep=", "b"]);
+        // Empty lines in front, and ends of lines as Excel for Mac has them.
+        assert_eq!(header("\u{feff}\n\r\na;b\n1,5;2,5\n"), ["a", "b"]);
+        assert_eq!(rows("a;b\r0,5;1,5\r2,5;3\r"), [["a", "b"], ["0,5", "1,5"], ["2,5", "3"]]);
+        assert_eq!(rows("sep=;\ra;b,c\r1;2\r"), [["a", "b,c"], ["1", "2"]]);
     }
 
     #[test]
@@ -342,6 +350,10 @@ mod tests {
             "line 3: 1 field, where the first line has 2 (separated by semicolons)"
         );
         assert_eq!(error("sep=;\na;b\n1;\"2"), "a quote of line 3 is not closed");
+        assert_eq!(
+            error("\n\na;b\n1\n"),
+            "line 4: 1 field, where the first line has 2 (separated by semicolons)"
+        );
         let commas = parsed("x,y\n0,5,1,5\n").unwrap_err();
         assert!(commas.hint_text().unwrap().contains("decimal commas need semicolons"), "{commas}");
         assert_eq!(error("a\n\"1"), "a quote of line 2 is not closed");

@@ -41,7 +41,7 @@ pub(crate) use differing::first_difference;
 pub use digest::digest;
 pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds, zones};
 pub(crate) use durations::{has_zone, relabelled, with_durations};
-pub use group::group_keys;
+pub use group::{group_keys, written_keys};
 pub(crate) use index::Index;
 pub(crate) use joint::{Comparison, as_written, joint_key};
 pub(crate) use key_text::joined;
@@ -274,6 +274,11 @@ pub(crate) fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
         DataType::Boolean => Some(array.as_boolean().value(row).to_string()),
         _ => text(array, row).map(str::to_owned)
     )
+}
+
+/// As [`key_at`]; `None` also for NaN, as which pandas keeps a number that is missing.
+pub(crate) fn known_at(column: &ArrayRef, row: usize) -> Option<String> {
+    key_at(column, row).filter(|text| text != "NaN" || !column.data_type().is_floating())
 }
 
 /// The columns of `names`, in that order, each of the first batch that has it; the batches have equally many rows.

@@ -144,9 +144,10 @@ fn without_mask(stem: &str) -> Option<&str> {
 
 /// Whether a word begins with mask, and goes on as a word of its own.
 fn is_mask_word(word: &str) -> bool {
-    word.to_lowercase().strip_prefix("mask").is_some_and(|rest| {
+    let parts = word.split_at_checked("mask".len());
+    parts.filter(|(first, _)| first.eq_ignore_ascii_case("mask")).is_some_and(|(_, rest)| {
         // Such as of which object: "masked" is another word.
-        rest.is_empty() || rest == "s" || !word["mask".len()..].starts_with(|c: char| c.is_lowercase())
+        rest.is_empty() || rest.eq_ignore_ascii_case("s") || !rest.starts_with(char::is_lowercase)
     })
 }
 
@@ -168,7 +169,8 @@ mod tests {
         ] {
             assert!(is_channel(name), "{name}");
         }
-        for name in ["", "DNA", "unmasked", "Masked DNA", "label-free", "Damask", "ER"] {
+        // The sign of kelvin is a k in small letters, of more bytes.
+        for name in ["", "DNA", "unmasked", "Masked DNA", "label-free", "Damask", "ER", "mas\u{212a}"] {
             assert!(!is_channel(name), "{name}");
         }
     }

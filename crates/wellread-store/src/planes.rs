@@ -136,7 +136,8 @@ impl Store for PlaneStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { columns: Some(self), sites: None, parts: None, ..self.inner.hints() }
+        // The mask of an image is one of its planes, and the last channel of the others is none.
+        Hints { columns: Some(self), sites: None, parts: None, is_last_mask: false, ..self.inner.hints() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {

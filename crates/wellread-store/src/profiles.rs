@@ -98,7 +98,8 @@ pub fn join_without(
     let (table, mut left_out, mut renamed) = if text_columns::is_text(profiles) {
         (text_columns::read(profiles)?, vec![], vec![])
     } else {
-        let PlainColumns { columns, left_out, renamed } = read_plain_columns(profiles, &unread)?;
+        let PlainColumns { columns, left_out, renamed } =
+            read_plain_columns(profiles, &unread).map_err(with_unpacking)?;
         (columns, left_out, renamed)
     };
     let no_key = |key: &String| no_column(profiles, &table, &left_out, key, " to join on");
@@ -141,9 +142,18 @@ pub fn column_names(profiles: &Path) -> Result<Vec<String>> {
         let table = text_columns::read(profiles)?;
         return Ok(table.schema_ref().fields().iter().map(|field| field.name().clone()).collect());
     }
-    let PlainNames { mut names, left_out, .. } = plain_names(profiles)?;
+    let PlainNames { mut names, left_out, .. } = plain_names(profiles).map_err(with_unpacking)?;
     names.extend(left_out.into_iter().map(|column| column.name));
     Ok(names)
+}
+
+/// The error of a table that cannot be read, with what to do about one that is packed as a whole, as pycytominer writes them.
+fn with_unpacking(error: Error) -> Error {
+    let is_packed = error.path().extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz"));
+    if is_packed && !error.is_missing() {
+        return error.hint("unpack it first (gzip -dk), or write it as Parquet");
+    }
+    error
 }
 
 /// The columns of a table but those of `dropped`.
@@ -226,4 +236,20 @@ fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[LeftOut], name: &
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let hint = suggested::hint(name, &names, MAX_LISTED);
     Error::new(profiles, format_args!("has no column {name:?}{purpose}")).choice().hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_table_says_what_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("profiles.csv.gz");
+        std::fs::write(&path, b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0").unwrap();
+        let said = column_names(&path).unwrap_err().to_string();
+        assert!(said.contains("no Parquet file") && said.contains("gzip -dk"), "{said}");
+        let missing = column_names(&dir.path().join("none.csv.gz")).unwrap_err().to_string();
+        assert!(!missing.contains("gzip"), "{missing}");
+    }
 }

@@ -196,8 +196,27 @@ fn local_path(address: &str) -> Option<String> {
     String::from_utf8(plain).ok()
 }
 
-/// The name of CellProfiler's table of files, which names images that may lie elsewhere.
-const TABLE_OF_FILES: &str = "load_data.csv";
+/// Whether a name is that of a table of files of CellProfiler, which names images that may lie elsewhere: `load_data.csv`,
+/// `load_data_with_illum.csv`.
+fn is_table_of_files(name: &str) -> bool {
+    let is_csv = Path::new(name).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+    is_csv && name.starts_with("load_data")
+}
+
+/// Files of a folder that are looked into where their names tell no format: each takes a request in a bucket.
+const FILES_LOOKED_INTO: usize = 4;
+
+/// Advice where files of a folder are images by their content alone: a folder's files go by their names.
+fn by_content(probe: &Probe) -> Option<String> {
+    probe.entries.iter().take(FILES_LOOKED_INTO).find_map(|entry| {
+        let file = Probe::new(&probe.path.join(entry)).ok().filter(|file| !file.is_dir)?;
+        let format = formats().iter().find(|format| (format.recognise)(&file))?;
+        let all = Path::new(entry).extension().map_or_else(String::new, |ending| {
+            format!(", or all such files by a pattern: '{}/*.{}'", probe.path.display(), ending.display())
+        });
+        Some(format!("{entry} is {} by its content: give that file{all}", format.name))
+    })
+}
 
 /// The format that `path` is in, by its content.
 ///
@@ -230,8 +249,11 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
     if let Some(absent) = absent_format_of(&name) {
         return Err(error.hint(format_args!("by its name it is {}; {}", absent.name, absent.how_to_get)));
     }
-    if probe.is_dir && probe.entries.iter().any(|entry| entry == TABLE_OF_FILES) {
-        let hint = format!("where the images of its {TABLE_OF_FILES} lie elsewhere, give that file itself");
+    if let Some(table) = probe.entries.iter().find(|entry| is_table_of_files(entry)) {
+        let hint = format!("where the images of its {table} lie elsewhere, give that file itself");
+        return Err(error.hint(hint));
+    }
+    if let Some(hint) = by_content(&probe) {
         return Err(error.hint(hint));
     }
     Err(error.hint(format_args!("this build reads {}", known.join(", "))))

@@ -34,7 +34,7 @@ use crate::entries::OLD;
 use crate::journal::{self, Journal};
 use crate::{Error, Result, WriteOptions, place};
 use cleaning::{RESUMABLE, remove_one, unfinished};
-use held::{is_busy, pause};
+use held::{check_idle, is_busy, pause};
 use leftovers::remove_leftovers;
 use names::{check_length, folder_hint, overwrite_hint, partial_name, resume_folder};
 use remove::remove_any;
@@ -123,11 +123,7 @@ impl Staged {
     /// As [`Self::resumable`], in a place other than the file system.
     fn resumable_remote(target: &Path, existing: Existing, of: &str) -> Result<Self> {
         let temporary = resume_folder(target);
-        if is_busy(&temporary) {
-            return Err(
-                Error::new(target, "another process is writing it").hint("wait until it has finished")
-            );
-        }
+        check_idle(&temporary, target)?;
         let journal = Journal::remote(&temporary, target, of, &process_mark(std::process::id()))?;
         // The output that was being moved there is half of this set.
         let is_placing = journal.is_placing();

@@ -84,7 +84,7 @@ impl StoredType {
         }
     }
 
-    /// What a description of files says where pixels are read in another type; nothing where they are not.
+    /// A remark for descriptions of files whose pixels are read in another type; empty where they are not.
     pub fn remark(self) -> String {
         if let Self::Pixel(_) = self { String::new() } else { format!(", pixels stored as {}", self.name()) }
     }

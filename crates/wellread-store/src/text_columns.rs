@@ -18,8 +18,8 @@ use std::sync::Arc;
 /// Bytes of a file that is read at most: all of it is in memory before it is columns.
 const MAX_BYTES: u64 = 2 << 30;
 
-/// Words for no value, beside nothing.
-const MISSING: [&str; 6] = ["NA", "N/A", "NaN", "nan", "null", "None"];
+/// Words for no value, beside nothing: those of pandas, R, SQL, and of formulas of Excel.
+const MISSING: [&str; 10] = ["NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"];
 
 /// Whole numbers of so many digits are all floats of 64 bits.
 const EXACT_DIGITS: usize = 15;
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn columns_have_the_narrowest_type() {
         let batch = parsed(
-            "\u{feff},Well,Site,x,code,ok,none\n0,A01,1,1.5,01,True,\n1,\"A\"\"0\n2\",2,nan,02,false,NA\n2,,,inf,3,true,\n",
+            "\u{feff},Well,Site,x,code,ok,none\n0,A01,1,1.5,01,True,\n1,\"A\"\"0\n2\",2,nan,02,false,NA\n2,,,inf,3,true,#N/A\n3,,<NA>,NULL,n/a,,\n",
         )
         .unwrap();
         let types: Vec<_> =
@@ -300,9 +300,9 @@ mod tests {
         ];
         assert_eq!(types, expected.map(|(name, t)| (name.to_owned(), t)));
         let wells = batch.column(1).as_any().downcast_ref::<StringArray>().unwrap();
-        assert_eq!(wells.iter().collect::<Vec<_>>(), [Some("A01"), Some("A\"0\n2"), None]);
-        assert_eq!(batch.column(3).null_count(), 1);
-        assert_eq!(batch.column(6).null_count(), 3);
+        assert_eq!(wells.iter().collect::<Vec<_>>(), [Some("A01"), Some("A\"0\n2"), None, None]);
+        assert_eq!(batch.column(3).null_count(), 2);
+        assert_eq!(batch.column(6).null_count(), 4);
         assert_eq!(parsed("a\tb\n1\t2\n").unwrap().num_columns(), 2);
         assert_eq!(parsed("a;b,c\n1;2,3\n").unwrap().schema().field(0).name(), "a;b");
     }

@@ -99,14 +99,17 @@ fn names(a: &Entry, b: &Entry) -> Vec<(String, bool)> {
     common
 }
 
-/// The value of every run that has one, with its round.
+/// The value of every run that has one, by its round: where a run was gone on with, rounds were added later.
 fn values(entry: &Entry, name: &str, repeated: bool) -> Vec<(usize, f64)> {
     let of = |repeat: &Repeat| match (repeated, name) {
         (true, _) => median(repeat.said.samples(name)?.steady()),
         (false, "process") => repeat.wall_seconds,
         (false, _) => Some(repeat.said.phase(name)?.elapsed_seconds),
     };
-    entry.successful().filter_map(|repeat| Some((repeat.repeat, of(repeat)?))).collect()
+    let mut values: Vec<(usize, f64)> =
+        entry.successful().filter_map(|repeat| Some((repeat.repeat, of(repeat)?))).collect();
+    values.sort_by_key(|(round, _)| *round);
+    values
 }
 
 fn phase(

@@ -71,16 +71,46 @@ pub struct Config {
 impl Config {
     /// Folder of the logs and files of the tasks: beside the results.
     pub fn runs(&self) -> PathBuf {
-        self.output.with_extension("runs")
+        beside(&self.output, "runs")
     }
 
     /// Folder of the report.
     pub fn report_folder(&self) -> PathBuf {
-        self.report.clone().unwrap_or_else(|| self.output.with_extension("report"))
+        self.report.clone().unwrap_or_else(|| beside(&self.output, "report"))
     }
 
     /// The folder that paths in the table are relative to.
     pub fn table_folder(&self) -> &Path {
         self.table.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+}
+
+/// The path of a file or folder beside results: their name, with another ending in place of `.json`. In a name such as `v0.1`
+/// nothing is replaced: `v0.2` would have the same files beside it.
+pub fn beside(output: &Path, ending: &str) -> PathBuf {
+    if output.extension().is_none_or(|own| own.eq_ignore_ascii_case("json")) {
+        return output.with_extension(ending);
+    }
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(ending);
+    output.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_two_names_have_nothing_in_common() {
+        for (output, runs) in [
+            ("a/train.json", "a/train.runs"),
+            ("a/v0.1.JSON", "a/v0.1.runs"),
+            ("a/train", "a/train.runs"),
+            ("a/v0.1", "a/v0.1.runs"),
+            ("a/v0.2", "a/v0.2.runs"),
+        ] {
+            assert_eq!(beside(Path::new(output), "runs"), Path::new(runs));
+        }
     }
 }

@@ -21,6 +21,7 @@ use crate::{stop, table};
 use anyhow::{Context as _, Result, bail};
 use claimed::OutputClaim;
 use serde_json::Map;
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use wellread_measure::Environment;
@@ -103,6 +104,7 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
         environment,
         entries: Vec::new(),
         others: Vec::new(),
+        kept: HashSet::new(),
         sites: Vec::new(),
         search_path: SearchPath::of(config)?,
         scratch: tempfile::tempdir().context("cannot make a temporary folder")?,
@@ -201,6 +203,8 @@ struct Suite<'c> {
     entries: Vec<Entry>,
     /// Tasks of an earlier run that the table does not have: kept in the file.
     others: Vec<Entry>,
+    /// Folders of earlier runs that stay.
+    kept: HashSet<PathBuf>,
     sites: Vec<Prepared>,
     search_path: SearchPath,
     scratch: tempfile::TempDir,
@@ -212,6 +216,7 @@ impl Suite<'_> {
     /// An entry per task: that of an earlier run where it is to be gone on with. Returns a note on what else that had.
     fn begin(&mut self, planned: &[Planned]) -> Result<Option<String>> {
         let mut earlier = Earlier::read(&self.config.output, self.config.resume)?;
+        self.kept = earlier.folders(&self.config.output);
         for (task, site) in planned.iter().zip(&self.sites) {
             let git = task.git_info();
             let is_known = |e: &Entry| {
@@ -318,8 +323,8 @@ impl Suite<'_> {
         };
         let round = repeat.repeat;
         let name = format!("{:03}-{}-{}", at + 1, slug(&planned.row.branch), slug(&planned.row.experiment));
-        let output_dir = self.config.runs().join(name).join(format!("run-{}", round + 1));
-        let output_dir = std::path::absolute(&output_dir).context("--output has no absolute path")?;
+        let runs = std::path::absolute(self.config.runs()).context("--output has no absolute path")?;
+        let output_dir = replaced::folder_of(&runs, &name, round + 1, &self.kept);
         repeat.output_dir.clone_from(&output_dir);
         let earlier = replaced::put_aside(&output_dir)?;
         std::fs::create_dir_all(&output_dir)

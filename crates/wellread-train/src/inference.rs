@@ -162,16 +162,22 @@ impl Run<'_> {
             let images = phases.repeated("batch_to_device", "first_batch_to_device", || {
                 tensor(&batch, |row| self.normal.image(row))
             })?;
+            // A ReLU would make zeros of them.
+            self.must_be_finite("the image", &images, batch.rows())?;
             let (net, tile) = (&self.net, self.config.inference.tile);
             let result = phases
                 .repeated("batch_forward", "first_batch_forward", || predict::whole(net, &images, tile))?;
-            if result.data.iter().any(|v| !v.is_finite()) {
-                bail!("the network's result for {:?} is not finite", self.pairs.names[batch.rows()[0]]);
-            }
+            self.must_be_finite("the network's result for", &result, batch.rows())?;
             phases.repeated("batch_postprocess", "first_batch_postprocess", || {
                 self.finish(batch.rows(), &images, &result)
             })?;
         }
+    }
+
+    /// Refuses values that are not finite, with the name of the image that has them.
+    fn must_be_finite(&self, what: &str, of: &Tensor, rows: &[usize]) -> Result<()> {
+        let Some(at) = of.data.iter().position(|v| !v.is_finite()) else { return Ok(()) };
+        bail!("{what} {:?} holds numbers that are not finite", self.pairs.names[rows[at / of.image_len()]])
     }
 
     /// Writes the predictions of a batch and compares them with their targets.

@@ -6,16 +6,6 @@ use anyhow::{Result, ensure};
 use std::path::Path;
 use wellread_measure::Environment;
 
-/// Bytes of memory that can be had now, if that is known.
-fn available() -> Option<u64> {
-    let environment = Environment::capture::<&Path>(&[]);
-    let free = environment.memory.available;
-    match environment.limits.memory_bytes {
-        Some(limit) => Some(free.map_or(limit, |free| free.min(limit))),
-        None => free,
-    }
-}
-
 /// The network of the configuration, for images of one channel.
 pub fn spec(config: &Config) -> UnetSpec {
     let model = &config.model;
@@ -34,7 +24,8 @@ pub fn spec(config: &Config) -> UnetSpec {
 /// # Errors
 /// With how much it would take.
 pub fn check(spec: &UnetSpec, pixels: f64) -> Result<()> {
-    refuse(spec.training_bytes(pixels), available(), spec.width)
+    let free = Environment::capture::<&Path>(&[]).free_memory();
+    refuse(spec.training_bytes(pixels), free, spec.width)
 }
 
 fn refuse(bytes: f64, available: Option<u64>, width: usize) -> Result<()> {

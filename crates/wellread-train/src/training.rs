@@ -46,6 +46,8 @@ type Validated = (f64, Scores, Option<[Tensor; 3]>);
 
 /// Folder of checkpoints below the output's.
 pub const CHECKPOINTS: &str = "checkpoints";
+/// File of the best network in it.
+const BEST: &str = "best.safetensors";
 
 /// Trains.
 ///
@@ -92,7 +94,8 @@ pub fn run(task: &Task, experiment: &Experiment, config: &Config, phases: &mut P
         "parameters": spec.parameters(), "epochs": epochs.end, "threads": rayon::current_num_threads(),
         "data_workers": config.data.workers, "backend": "wellread U-Net (CPU)",
     }))?;
-    let best = earlier.and_then(|c| c.state.best);
+    // Where the network that had it is elsewhere, this run has a best one of its own.
+    let best = earlier.and_then(|c| c.state.best).filter(|_| checkpoints.join(BEST).is_file());
     let context = ItemContext::new();
     let mut run = Run { experiment, config, pairs, normal, net, adam, best, epochs: vec![], context };
     let mut output = Output { task, checkpoints, events, table, earlier_rows, overlay: None };
@@ -174,7 +177,7 @@ impl Output<'_> {
         if !better {
             return Ok(());
         }
-        checkpoint::write(&self.checkpoints.join("best.safetensors"), &run.net, &run.adam, &state)?;
+        checkpoint::write(&self.checkpoints.join(BEST), &run.net, &run.adam, &state)?;
         if let Some((.., Some([image, target, result]))) = validated {
             let path = self.task.output_dir.join("overlay.png");
             overlay::write(&path, &(run.experiment.draw)(run.config, [image, target, result]))?;

@@ -52,7 +52,7 @@ class PhaseTimer(pl.Callback):
     - ``full_training``: all epochs;
     - ``sanity_check``: the batches that Lightning validates before it trains;
     - ``dataset_info``: batches of an epoch (``num_batches``, ``num_train_batches``), images of a batch, and images of
-      the first epoch in all ranks. It also has throughput and time per batch of one pass over the data. The pass is
+      the longest epoch in all ranks. It also has throughput and time per batch of one pass over the data. The pass is
       the median epoch after the first, without validation, or the first if it is the only one. Under ``test`` and
       ``predict`` it is the whole run;
     - ``steady_state``: all steps but the first: ``step_seconds`` and ``data_wait_seconds`` (mean, p50, and p95
@@ -99,6 +99,8 @@ class PhaseTimer(pl.Callback):
         self._took: dict[str, float] = {}
         self._first = True
         self._images, self._images_of_epoch, self._batch_size = 0, 0, 0
+        # Batches and images before the epoch that is under way, and batches of the longest epoch.
+        self._before, self._batches_of_epoch = (0, 0), 0
         self._epoch: int | None = None
         self._validated = False
         self._pss: float | None = None
@@ -216,8 +218,17 @@ class PhaseTimer(pl.Callback):
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         if self._stage is None:
             return
-        self._steps.add("epoch", self._meter.now() - self._moments.pop("epoch", self._meter.now()))
-        last = trainer.should_stop or (trainer.max_epochs or 0) == trainer.current_epoch + 1
+        seconds = self._meter.now() - self._moments.pop("epoch", self._meter.now())
+        stopped = trainer.should_stop or 0 < (trainer.max_steps or 0) <= trainer.global_step
+        batches, images = self._steps.batches - self._before[0], self._images - self._before[1]
+        self._before = self._steps.batches, self._images
+        # What is cut short, by `max_steps` for instance, is no pass over the data, unless there is no whole one.
+        if not stopped or batches >= self._batches_of_epoch:
+            self._steps.add("epoch", seconds)
+        # A run that goes on from the middle of an epoch begins with a short one.
+        if batches > self._batches_of_epoch:
+            self._batches_of_epoch, self._images_of_epoch = batches, images
+        last = stopped or (trainer.max_epochs or 0) == trainer.current_epoch + 1
         self._end_epoch(epoch_follows=not last)
 
     def _end_pass(self) -> None:
@@ -394,10 +405,10 @@ class PhaseTimer(pl.Callback):
     def _about(self, trainer: Any) -> dict[str, Any]:
         """Sizes and throughput."""
         fit = self._stage == "fit"
-        batches = trainer.num_training_batches if fit else self._steps.batches
+        # Of an epoch as it was: `max_steps` may end the first one early, and a loader may have no length.
+        batches = (self._batches_of_epoch or trainer.num_training_batches) if fit else self._steps.batches
         if batches == float("inf"):
-            # A loader without a length: as many as an epoch had.
-            batches = self._steps.batches // max(len(self._steps.seconds["epoch"]), 1)
+            batches = self._steps.batches
         # Each rank has as many: the throughput is that of all.
         images = (self._images_of_epoch or self._images) * trainer.world_size
         seconds = self._seconds_of_pass()

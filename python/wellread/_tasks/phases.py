@@ -61,10 +61,13 @@ class Report:
         self._write({"phase": name, **timer})
 
     def samples(self, name: str, seconds: Sequence[float], warm_up: int) -> None:
-        """A repeated phase; so many of the first of `seconds` are warm-up."""
+        """A repeated phase; so many of the first of `seconds` are warm-up.
+
+        The first line has the warm-up of all: who joins lines takes the largest.
+        """
         for at in range(0, len(seconds), _MOST):
             part = list(seconds[at : at + _MOST])
-            self._write({"samples": name, "seconds": part, "warm_up": min(max(warm_up - at, 0), len(part))})
+            self._write({"samples": name, "seconds": part, "warm_up": max(warm_up - at, 0)})
 
     def info(self, **known: Any) -> None:
         """Other facts of the run, such as its number of batches."""

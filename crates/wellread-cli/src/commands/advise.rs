@@ -99,6 +99,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let advice = study(|| args.open.open_images_again(&args.path), &settings, &progress)
         .map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
+    if args.price_per_1000_requests.is_some() && advice.link.is_none() {
+        ui.hint("note: --price-per-1000-requests changes nothing: this set takes no requests over a network");
+    }
     let commands = commands(&advice, args);
     if ui.json {
         let mut document = serde_json::to_value(&advice).map_err(|e| Failure::Failed(e.to_string()))?;

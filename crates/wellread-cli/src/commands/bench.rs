@@ -1,6 +1,7 @@
 //! `wellread bench WHAT…`
 
 mod arguments;
+mod unused;
 
 pub use arguments::Args;
 
@@ -33,6 +34,9 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
         return Err(Failure::Usage("--precision 0 is never reached; write a share such as 2%".to_owned()));
     }
     let config = args.config()?;
+    for note in unused::notes(&config) {
+        ui.hint(format!("note: {note}"));
+    }
     if let Source::Path { path, sites, .. } = &config.source {
         let options = sites.open_options();
         // A path that cannot be opened is an error below.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use wellread_compare::revisions::{self, Revisions};
 use wellread_compare::{Comparison, Options, Results, compare, figure, history, sides, text};
 use wellread_measure::path_text;
+use wellread_report::summary;
 
 /// Compares two results, or two revisions, and fails with code 3 when the second is slower.
 #[derive(clap::Args)]
@@ -230,7 +231,10 @@ fn given(args: &Args) -> Outcome<ComparedInputs<'_>> {
 /// Checks that no results stand on both sides: they agree with themselves, whatever they are.
 fn on_one_side(a: &[&str], b: &[&str]) -> Outcome {
     fn canonical(path: &str) -> Option<PathBuf> {
-        Path::new(path).canonicalize().ok()
+        let at = Path::new(path).canonicalize().ok()?;
+        // The summary of a folder stands for all of its results.
+        let is_summary = at.file_name().is_some_and(|name| name == summary::FILE_NAME);
+        if is_summary { at.parent().map(Path::to_owned) } else { Some(at) }
     }
     let of_a: Vec<PathBuf> = a.iter().filter_map(|path| canonical(path)).collect();
     match b.iter().find(|path| canonical(path).is_some_and(|at| of_a.contains(&at))) {

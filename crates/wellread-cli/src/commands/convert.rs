@@ -9,6 +9,7 @@
 mod check;
 mod complete;
 mod features;
+mod larger;
 mod layouts;
 mod left_behind;
 mod on_cluster;
@@ -220,6 +221,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             format.name,
             args.target.display()
         ));
+    }
+    // Cells have but a part of the bytes of their images.
+    if !is_of_cells {
+        larger::say(&*source, &args.target, format, &options, ui);
     }
     Ok(())
 }

@@ -212,6 +212,10 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
     for stage in &found.stages {
         ui.say(stage_line(stage.name, stage.about, &stage.us_per_image, &stage.share));
     }
+    let shares = found.stages.iter().map(|stage| (stage.name, stage.us_per_image.value, stage.share.value));
+    if let Some(why) = beyond_all(&shares.collect::<Vec<_>>()) {
+        ui.say_wrapped(format!("  {why}"));
+    }
     for (place, utilisation) in &found.utilisation {
         ui.say(format!(
             "\n  accelerator utilisation, {place} files: {}; {} of MLPerf Storage's marks",
@@ -233,6 +237,27 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
     }
 }
 
+/// Why shares sum to more than all of the time, where they do: of each stage its name, its cost and its share.
+fn beyond_all(stages: &[(&str, f64, f64)]) -> Option<String> {
+    let (told, below): (Vec<_>, Vec<_>) = stages.iter().partition(|(_, cost, _)| *cost > 0.0);
+    let sum: f64 = told.iter().map(|(.., share)| of_all(*share)).sum();
+    // Rounding alone needs no words.
+    (sum > 1.002).then(|| {
+        let names: Vec<&str> = below.iter().map(|(name, ..)| *name).collect();
+        let why = if names.is_empty() {
+            "each is a median of its own over the rounds".to_owned()
+        } else {
+            format!("{} was measured below zero, and the others hold what it lacks", names.join(", "))
+        };
+        format!("Shares sum to {}: {why}.", percent(sum))
+    })
+}
+
+/// A share as it is shown: noise makes one larger than all of the time, or smaller than nothing.
+fn of_all(share: f64) -> f64 {
+    share.clamp(0.0, 1.0)
+}
+
 /// A stage as a line of its table. No stage costs less than nothing: where noise makes it so, no cost is given, and an interval
 /// ends at 0.
 fn stage_line(name: &str, about: &str, cost: &Figure, share: &Figure) -> String {
@@ -243,8 +268,8 @@ fn stage_line(name: &str, about: &str, cost: &Figure, share: &Figure) -> String 
         "  {name:<11} {:>12}  {:<23} {:>10}  {:<16} {about}{}",
         or_none(micro(cost.value)),
         interval(cost, |end| micro(end.max(0.0))),
-        or_none(percent(share.value)),
-        interval(share, |end| percent(end.max(0.0))),
+        or_none(percent(of_all(share.value))),
+        interval(share, |end| percent(of_all(end))),
         if unclear { " (not told apart from no time at all)" } else { "" }
     )
 }
@@ -293,6 +318,25 @@ mod tests {
         let below = figure(-71121.3, Some((-90000.0, -5.0)));
         let none = stage_line("decoding", "d", &below, &figure(-0.1, Some((-0.2, 0.1))));
         assert!(none.contains(" 0.0–0.0 ") && none.contains(" 0.0 %–10.0 % "), "{none}");
+    }
+
+    #[test]
+    fn shares_that_sum_to_more_than_all_say_why() {
+        let line = stage_line(
+            "decoding",
+            "d",
+            &Figure { value: 14.0, low: None, high: None },
+            &Figure { value: 1.2, low: Some(1.1), high: Some(1.3) },
+        );
+        assert!(line.contains(" 100.0 %  100.0 %–100.0 % ") && !line.contains("120"), "{line}");
+        let said = beyond_all(&[("storage", -4.0, -0.4), ("decoding", 12.0, 1.2), ("copying", 1.0, 0.1)]);
+        let why =
+            "Shares sum to 110.0 %: storage was measured below zero, and the others hold what it lacks.";
+        assert_eq!(said.as_deref(), Some(why));
+        let said = beyond_all(&[("storage", 6.0, 0.613), ("decoding", 4.0, 0.4)]);
+        let why = "Shares sum to 101.3 %: each is a median of its own over the rounds.";
+        assert_eq!(said.as_deref(), Some(why));
+        assert_eq!(beyond_all(&[("storage", 6.0, 0.6), ("decoding", 4.0, 0.401)]), None);
     }
 
     #[test]

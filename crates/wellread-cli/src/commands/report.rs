@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use wellread_measure::path_text::text;
 use wellread_report::summary::FILE_NAME as SUMMARY;
 use wellread_report::{ReportInput, Table};
+use wellread_tasks::config::beside;
 
 /// Makes plots and report.html again from the tables and summary.json in a results folder.
 #[derive(clap::Args)]
@@ -40,7 +41,8 @@ fn folder_of(given: &Path) -> PathBuf {
     if !given.is_file() {
         return given.to_owned();
     }
-    let named = ["report", ""].map(|ending| given.with_extension(ending));
+    // An earlier version put endings away that are not `.json`, too.
+    let named = [beside(given, "report"), given.with_extension("report"), given.with_extension("")];
     let above = || given.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     named.into_iter().find(|folder| folder.join(SUMMARY).is_file()).unwrap_or_else(|| above().to_owned())
 }

@@ -7,7 +7,7 @@ use super::{OpenArgs, default_jobs, left_out, listed, outside_of, parse_jobs, un
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
 use wellread_infer::source::Unreadable;
-use wellread_loader::stats::{ChannelStats, Group, GroupStats, PERCENTILES, Stats};
+use wellread_loader::stats::{ChannelStats, Group, GroupStats, PERCENTILES, Stats, seem_shares};
 use wellread_store::features::{key_in_words, key_of};
 use wellread_store::mixed_channels::MixedChannels;
 use wellread_store::words::counted;
@@ -76,6 +76,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let mut store = args.open.open(&args.path, ui)?;
     masks::none_beside_images(&*store)
         .map_err(|error| error.hint("statistics need images of one kind: give the folder of one kind"))?;
+    if let Some(note) = seem_shares(&args.percentiles) {
+        ui.warn(format!("note: {note}"));
+    }
     if let Some(out) = &args.out {
         outside_of(&args.path, "--out", out)?;
         check_out(out)?;

@@ -15,6 +15,9 @@ const PLATE_SIZE: Size = Size { height: 256, width: 256 };
 /// Channels of a plate: Cell Painting's stains.
 const PLATE_CHANNELS: usize = 5;
 
+/// Options that say how images are made: all but the seed, which other random choices have too.
+pub const GENERATED: [&str; 7] = ["images", "size", "channels", "depth", "time", "dtype", "kind"];
+
 /// Synthetic images.
 #[derive(clap::Args)]
 pub struct SyntheticArgs {

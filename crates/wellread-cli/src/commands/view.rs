@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long)]
     row: Option<usize>,
     /// Images on a contact sheet.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1000), conflicts_with = "row")]
     count: u64,
     /// PNG file to write.
     #[arg(long, visible_alias = "output", default_value = "view.png", value_parser = local_path())]

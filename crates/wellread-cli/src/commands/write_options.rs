@@ -52,6 +52,12 @@ impl WriteArgs {
     /// Says which options make no difference to a set in this format.
     pub fn say_what_is_ignored(&self, format: &Format, ui: Ui) {
         let options = self.options();
+        if self.no_checksums && !format.has_checksums {
+            let name = format.name;
+            ui.hint(format!(
+                "note: --no-checksums changes nothing in {name}: its files have none of their own"
+            ));
+        }
         if options.tune == Tune::default() || (format.uses_tune)(&options) {
             return;
         }

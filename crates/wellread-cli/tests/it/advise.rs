@@ -244,6 +244,8 @@ fn advice_within_no_time_says_what_was_cut() {
     let scratch = dir.path().join("scratch");
     let args = ["advise", &sets[0].1, "--formats", "tiff", "--scratch", arg(&scratch), "--time-budget"];
     let found = json(&[&args[..], &["1e-6"]].concat());
+    let priced = wellread(&[&args[..], &["1e-6", "--price-per-1000-requests", "0.4"]].concat()).stderr;
+    assert!(priced.contains("--price-per-1000-requests changes nothing"), "{priced}");
     let notes = found["notes"].to_string();
     for said in [
         "batches of 1 instead of 16 were measured",

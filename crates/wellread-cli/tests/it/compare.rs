@@ -194,6 +194,10 @@ fn wrong_usage_and_missing_things_are_told() {
     let (b, same) = (dir.path().join("b"), dir.path().join("x/../a"));
     results(&b, &[("tiff", 1.0)]);
     fs::create_dir(dir.path().join("x")).unwrap();
+    let summed = dir.path().join("c");
+    results(&summed, &[("tiff", 1.0)]);
+    let summary = summed.join("summary.json");
+    fs::write(&summary, "{}").unwrap();
     for (args, code, hint) in [
         (&["compare"][..], 2, "name two results"),
         (&["compare", arg(&a)], 2, "--history"),
@@ -205,6 +209,7 @@ fn wrong_usage_and_missing_things_are_told() {
         (&["compare", arg(&a), arg(&a)], 2, "is on both sides"),
         (&["compare", arg(&a), arg(&same)], 2, "x/../a is on both sides"),
         (&["compare", arg(&a), "--", arg(&b), arg(&a)], 2, "is on both sides"),
+        (&["compare", arg(&summed), arg(&summary)], 2, "c/summary.json is on both sides"),
         (&["compare", arg(&a), arg(&b), "--quantity", "speed"], 1, "speed"),
         (&["compare", arg(&a), arg(&a), "--label", "x"], 2, "--history"),
         (&["compare", "--history", "no-such-file"], 1, "no-such-file"),

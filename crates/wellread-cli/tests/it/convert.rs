@@ -191,3 +191,22 @@ fn images_that_cannot_be_read_are_left_out() {
     assert_eq!(refused.code, 1, "{}", refused.stderr);
     assert_eq!(sums(&target), expected);
 }
+
+#[test]
+fn a_target_that_is_much_larger_than_its_source_says_what_makes_it_smaller() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    let size = ["--images", "3", "--size", "1000x1000", "--formats", "tiff", "--compression", "deflate"];
+    json(&[&["generate", arg(&set)][..], &size].concat());
+    let source = set.join("tiff");
+    let convert = |name: &str, more: &[&str]| {
+        let target = dir.path().join(name);
+        let how = ["convert", arg(&source), arg(&target), "--format", "tiff"];
+        wellread(&[&how[..], more].concat()).stderr
+    };
+    let said = convert("bare", &[]);
+    assert!(said.contains(" of the source (--tune size makes it smaller"), "{said}");
+    assert!(said.contains("bare takes 5.7 MiB, 1."), "{said}");
+    let said = convert("packed", &["--tune", "size"]);
+    assert!(!said.contains("of the source"), "{said}");
+}

@@ -1,6 +1,7 @@
-//! Options that have two names: the path of images is `--data` and `--input`, that of results `--out` and `--output`.
+//! Options that have two names: the path of images is `--data` and `--input`, that of results `--out` and `--output`. And
+//! options that change nothing.
 
-use crate::support::{arg, generate, json, wellread};
+use crate::support::{arg, generate, has_format, json, wellread};
 use std::path::Path;
 
 /// Runs a command that fails, and names this path.
@@ -61,4 +62,56 @@ fn options_have_one_name_everywhere() {
     // Other options are compared by their spelling as before.
     let wrong = wellread(&["verify", "--agains", "x", arg(&tiff)]);
     assert!(wrong.code == 2 && wrong.stderr.contains("'--against'"), "{}", wrong.stderr);
+}
+
+#[test]
+fn percentiles_that_are_shares_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    generate(&dir.path().join("set"), 2, &["--formats", "tiff"]);
+    let tiff = dir.path().join("set/tiff");
+    let stats = |percentiles| wellread(&["stats", arg(&tiff), "--percentiles", percentiles]);
+    let shares = stats("0.01,0.99");
+    assert!(shares.code == 0 && shares.stderr.contains("for shares, give 1, 99"), "{}", shares.stderr);
+    assert!(!stats("0.1,99.9").stderr.contains("shares"));
+}
+
+/// An option that another one makes idle is an error, and nothing is measured or drawn.
+#[test]
+fn options_of_which_one_would_change_nothing_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    generate(&dir.path().join("set"), 2, &["--formats", "tiff"]);
+    let (tiff, out) = (dir.path().join("set/tiff"), dir.path().join("out.png"));
+    let bench = ["bench", "storage", "--input", arg(&tiff), "--out", arg(&out)];
+    let view = ["view", arg(&tiff), "--row", "0", "--out", arg(&out)];
+    for (command, more, other) in [
+        (&bench[..], &["--in-place", "--formats", "tiff"][..], "--in-place"),
+        (&bench, &["--in-place", "--data-dir", "sets"], "--in-place"),
+        (&bench, &["--images", "2"], "--input"),
+        (&bench, &["--in-place", "--size", "8x8"], "--input"),
+        (&bench, &["--channels", "2"], "--input"),
+        (&bench, &["--depth", "2"], "--input"),
+        (&bench, &["--time", "2"], "--input"),
+        (&bench, &["--dtype", "uint8"], "--input"),
+        (&bench, &["--kind", "noise"], "--input"),
+        (&view, &["--count", "4"], "--row"),
+    ] {
+        let wrong = wellread(&[command, more].concat());
+        assert_eq!(wrong.code, 2, "{more:?}: {}", wrong.stderr);
+        let idle = more.iter().rfind(|word| word.starts_with("--")).unwrap();
+        assert!(wrong.stderr.contains("cannot be used with"), "{more:?}: {}", wrong.stderr);
+        assert!(wrong.stderr.contains(idle) && wrong.stderr.contains(other), "{more:?}: {}", wrong.stderr);
+    }
+    assert!(!out.exists());
+}
+
+#[test]
+fn checksums_that_a_format_does_not_have_cannot_be_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    for format in ["lance", "vortex", "parquet"].into_iter().filter(|format| has_format(format)) {
+        let out = dir.path().join(format);
+        let made = ["generate", arg(&out), "--images", "1", "--size", "8x8", "--formats", format];
+        let said = wellread(&[&made[..], &["--no-checksums"]].concat()).stderr;
+        let note = format!("--no-checksums changes nothing in {format}");
+        assert_eq!(said.contains(&note), format != "parquet", "{said}");
+    }
 }

@@ -27,7 +27,7 @@ pub struct GroupStats {
 /// The statistics of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// The values of the columns, as text, dates and times in ISO 8601; absent ones are null.
+    /// The values of the columns, as text: dates and times in ISO 8601, whole numbers without a point. Absent ones are null.
     pub key: Vec<Option<String>>,
     /// The statistics of its images.
     pub stats: Stats,
@@ -89,7 +89,7 @@ pub type GroupRows = (Vec<Option<String>>, Vec<usize>);
 /// # Errors
 /// Columns that there are not; a set without images.
 pub fn grouped(store: &dyn Store, by: &[String]) -> Result<Vec<GroupRows>> {
-    let keys = features::keys(store, by)?;
+    let keys = features::written_keys(store, by)?;
     let mut rows: Vec<(&str, Vec<usize>)> = vec![];
     let mut number: HashMap<&str, usize> = HashMap::new();
     for (row, key) in keys.iter().map(String::as_str).enumerate() {

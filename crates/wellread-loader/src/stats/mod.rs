@@ -29,3 +29,38 @@ pub use partial::PartialStats;
 
 /// Percentiles that are computed unless others are asked for.
 pub const PERCENTILES: [f64; 9] = [0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9];
+
+/// A sentence on percentiles that all lie within the lowest percent, as shares from 0 to 1 would.
+#[must_use]
+pub fn seem_shares(percents: &[f64]) -> Option<String> {
+    let are = percents.iter().all(|p| *p <= 1.0) && percents.iter().any(|p| *p > 0.0 && *p < 1.0);
+    are.then(|| {
+        let listed = |factor: f64| {
+            // Without digits that the factor alone brings.
+            let each = percents.iter().map(|p| ((p * factor * 1e9).round() / 1e9).to_string());
+            each.collect::<Vec<_>>().join(", ")
+        };
+        format!(
+            "percentiles are from 0 to 100, and {} lie within the lowest percent: for shares, give {}",
+            listed(1.0),
+            listed(100.0)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_that_are_shares_are_told() {
+        let said = seem_shares(&[0.01, 0.5, 0.99]).unwrap();
+        assert!(
+            said.ends_with("and 0.01, 0.5, 0.99 lie within the lowest percent: for shares, give 1, 50, 99"),
+            "{said}"
+        );
+        for meant in [&PERCENTILES[..], &[1.0], &[0.0, 100.0], &[0.01, 99.9], &[0.0, 1.0], &[]] {
+            assert_eq!(seem_shares(meant), None, "{meant:?}");
+        }
+    }
+}

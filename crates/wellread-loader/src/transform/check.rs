@@ -117,6 +117,15 @@ impl Transform {
                 format!("the percentiles to scale by are {low} and {high}"),
                 "give two numbers from 0 to 100, the lower first",
             ),
+            // Nearly all values would be 1.
+            Scale::Percentiles { low, high } if *high <= 1.0 => refuse(
+                format!("the percentiles to scale by are {low} and {high}, both within the lowest percent"),
+                format!(
+                    "100 is the largest value; if shares are meant, give {} and {} for that",
+                    low * 100.0,
+                    high * 100.0
+                ),
+            ),
             _ => Ok(()),
         }
     }
@@ -382,5 +391,14 @@ mod tests {
         for ok in [range(0.0, 1e-38), range(f32::MIN, f32::MAX), range(1.0, 1.000_001), std(1e-38)] {
             assert_eq!(ok, Ok(()));
         }
+    }
+
+    #[test]
+    fn percentiles_that_are_shares_are_refused() {
+        for ((low, high), meant) in [((0.01, 0.99), "give 1 and 99"), ((0.0, 1.0), "give 0 and 100")] {
+            let error = Transform::default().scale_by_percentiles(low, high).check().unwrap_err().to_string();
+            assert!(error.contains("both within the lowest percent") && error.contains(meant), "{error}");
+        }
+        assert!(Transform::default().scale_by_percentiles(0.1, 1.2).check().is_ok());
     }
 }

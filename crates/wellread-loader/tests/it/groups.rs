@@ -2,7 +2,7 @@
 //! that are unknown.
 
 use crate::support::{TestStore, images};
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use std::path::PathBuf;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
@@ -265,6 +265,51 @@ fn illumination_is_that_of_each_plate_and_channel() {
     let twice = Field::new([1, 9, 7], &[1.0; 63], None).unwrap();
     let builder = Loader::builder(&dataset).illumination(twice).illumination_by(fields());
     assert!(builder.build().unwrap_err().to_string().contains("one of both"));
+}
+
+/// One set may keep numbers of plates as floats, as where one is missing, and another one as whole numbers.
+#[test]
+fn plates_are_the_same_as_whole_numbers_and_as_floats() {
+    let of = |plates: ArrayRef| {
+        let columns = RecordBatch::try_from_iter_with_nullable([("Metadata_Plate", plates, true)]).unwrap();
+        TestStore::new(images(3, SHAPE, PixelType::U16)).dataset().with_columns(columns).unwrap()
+    };
+    let whole = of(Arc::new(Int64Array::from(vec![7, 8, 7])));
+    let floats = of(Arc::new(Float64Array::from(vec![7.0, 8.0, 7.0])));
+    let build = |dataset: &Dataset, path: &std::path::Path| {
+        Loader::builder(dataset).normalize_with(Normalize::from_stats(path).unwrap()).build().unwrap();
+    };
+    for (counted, loaded) in [(&whole, &floats), (&floats, &whole)] {
+        let (_dir, path) = file(counted);
+        build(loaded, &path);
+    }
+    // As older files have them.
+    let (_dir, path) = file(&floats);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let older = text.replace("[\"7\"]", "[\"7.0\"]").replace("[\"8\"]", "[\"8.0\"]");
+    assert_ne!(older, text);
+    std::fs::write(&path, older).unwrap();
+    build(&floats, &path);
+}
+
+/// pandas keeps numbers of plates as floats where one is missing.
+#[test]
+fn whole_floats_are_whole_numbers_in_paths_of_fields() {
+    let plates: ArrayRef = Arc::new(Float64Array::from(vec![Some(24277.0), None, Some(f64::NAN)]));
+    let columns = RecordBatch::try_from_iter_with_nullable([("Metadata_Plate", plates, true)]).unwrap();
+    let dataset = TestStore::new(images(3, SHAPE, PixelType::U16)).dataset().with_columns(columns).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    write_npy(&dir.path().join("24277.npy"), &field("BR1", 0));
+    let pattern = format!("{}/{{Metadata_Plate}}.npy", dir.path().display());
+    let build = |row: usize| {
+        let fields = GroupFields::new(pattern.clone(), None::<String>).unwrap();
+        Loader::builder(&dataset).rows([row]).illumination_by(fields).build()
+    };
+    build(0).unwrap();
+    for row in [1, 2] {
+        let error = build(row).unwrap_err().to_string();
+        assert!(error.contains("\"Metadata_Plate\"") && error.contains("no value"), "{error}");
+    }
 }
 
 #[test]

@@ -130,6 +130,11 @@ impl Environment {
         }
     }
 
+    /// Memory that can be had now in bytes: what is free on the machine, and no more than the container's limit.
+    pub fn free_memory(&self) -> Option<u64> {
+        [self.memory.available, self.limits.memory_bytes].into_iter().flatten().min()
+    }
+
     /// The causes of noisy or hardly comparable measurements on this machine, one sentence each; empty is
     /// good.
     pub fn noise_warnings(&self) -> Vec<String> {
@@ -297,6 +302,22 @@ mod tests {
         assert_eq!(environment.memory.total, None);
         assert_eq!(environment.usable_memory(), None);
         assert!(environment.storage.is_empty());
+    }
+
+    #[test]
+    fn free_memory_is_no_more_than_a_container_may_use() {
+        let (_folder, root) = root_with(&[]);
+        let mut environment = Environment::capture_from::<&Path>(&root, &[]);
+        for (free, limit, expected) in [
+            (None, None, None),
+            (Some(8), None, Some(8)),
+            (None, Some(4), Some(4)),
+            (Some(8), Some(4), Some(4)),
+            (Some(2), Some(4), Some(2)),
+        ] {
+            (environment.memory.available, environment.limits.memory_bytes) = (free, limit);
+            assert_eq!(environment.free_memory(), expected);
+        }
     }
 
     #[test]

@@ -27,6 +27,15 @@ const OTHERS: [&str; 16] = [
     "WELLREAD_ANONYMOUS",
 ];
 
+const OTHERS_OF_GOOGLE: [&str; 6] = [
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+    "SERVICE_ACCOUNT",
+    "STORAGE_EMULATOR_HOST",
+];
+
 /// The program that is started again: a machine whose metadata server is that of the tests.
 #[test]
 fn reader() {
@@ -105,6 +114,59 @@ fn reader_with_line_breaks() {
 fn keys_may_end_in_a_line_break() {
     let said = said_by("credentials::reader_with_line_breaks", "");
     assert!(said.contains("the object was read"), "{said}");
+}
+
+/// The program that is started again: variables that a container is given and that nobody has set are empty.
+#[test]
+fn reader_with_empty_variables() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    server::url();
+    let empty = ["AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_SESSION_TOKEN", "AWS_UNSIGNED_PAYLOAD"];
+    for name in empty.into_iter().chain(["GOOGLE_APPLICATION_CREDENTIALS", "SERVICE_ACCOUNT"]) {
+        // SAFETY: no other test runs in this process, and no other thread reads the environment.
+        unsafe { std::env::set_var(name, "") };
+    }
+    server::put("empty-variables/a", b"bytes");
+    server::put("google-empty-variables/a", b"bytes");
+    for address in ["s3://empty-variables/a", "gs://google-empty-variables/a"] {
+        assert_eq!(place::read(Path::new(address)).unwrap(), b"bytes", "{address}");
+    }
+    println!("the objects were read");
+}
+
+#[test]
+fn variables_without_a_value_are_not_set() {
+    let said = said_by("credentials::reader_with_empty_variables", "");
+    assert!(said.contains("the objects were read"), "{said}");
+}
+
+/// The program that is started again: gcloud has its files elsewhere than at home.
+#[test]
+fn reader_after_a_login() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("application_default_credentials.json"), "{").unwrap();
+    for name in OTHERS_OF_GOOGLE {
+        // SAFETY: no other test runs in this process, and no other thread reads the environment.
+        unsafe { std::env::remove_var(name) };
+    }
+    // SAFETY: as above.
+    unsafe { std::env::set_var("CLOUDSDK_CONFIG", folder.path()) };
+    let path = Path::new("gs://of-a-login/a");
+    // Nothing is asked for yet, but the file was read.
+    let error = place::of(path).link().unwrap().about(path).unwrap_err().to_string();
+    assert!(error.contains("cannot connect to gs://of-a-login"), "{error}");
+    println!("the login was found");
+}
+
+#[test]
+fn a_login_is_found_where_gcloud_keeps_it() {
+    let said = said_by("credentials::reader_after_a_login", "");
+    assert!(said.contains("the login was found"), "{said}");
 }
 
 /// The program that is started again: a machine of Azure, whose metadata server is that of the tests.

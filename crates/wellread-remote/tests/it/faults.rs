@@ -255,6 +255,16 @@ fn an_empty_object_is_a_file_without_bytes() {
     assert_eq!(place::metadata(path).unwrap().length, 0);
 }
 
+/// A server with slow disks answers when it has copied all.
+#[test]
+fn a_copy_is_waited_for_as_long_as_its_bytes_take() {
+    server::url();
+    let bytes = vec![7; 64 << 20];
+    server::put("slow-copies/a", &bytes);
+    place::rename(Path::new("s3://slow-copies/a"), Path::new("s3://slow-copies/b")).unwrap();
+    assert!(server::get("slow-copies/b").unwrap() == bytes && server::get("slow-copies/a").is_none());
+}
+
 #[test]
 fn nobody_at_the_other_end_is_an_error_soon() {
     server::url();

@@ -50,6 +50,22 @@ fn output_does_not_replace_what_another_process_has_put_there_meanwhile() {
     assert_eq!(server::get("meanwhile/set/other.tif").unwrap(), b"other");
 }
 
+/// A journal that this process has read may be that of a minute ago.
+#[test]
+fn a_run_goes_on_with_what_another_process_has_noted_since() {
+    server::url();
+    let set = Path::new("s3://noted-since/set");
+    let note = |images: &str| {
+        let text = format!("these images\nby another\n{images}\n");
+        server::put("noted-since/.wellread-resume-set/.wellread-journal", text.as_bytes());
+    };
+    note("0-2");
+    let error = Staged::resumable(set, Existing::Kept, "other images").err().unwrap().to_string();
+    assert!(error.contains("made of other images"), "{error}");
+    note("0-6");
+    assert_eq!(Staged::resumable(set, Existing::Kept, "these images").unwrap().complete(), 7);
+}
+
 #[test]
 fn an_error_of_a_file_of_the_old_set_says_that_the_new_one_is_there() {
     for (bucket, in_order) in [("stays", false), ("stays-in-order", true)] {

@@ -2,7 +2,7 @@
 //!
 //! One for the process: buckets keep tests apart. A bucket is there from the first look at it.
 
-use crate::copying::is_copying;
+use crate::copying::{is_copying, take_time};
 use crate::gate::{pass, pass_round};
 use crate::pages;
 use crate::request::{Answer, Request, decoded};
@@ -235,6 +235,9 @@ fn object(request: &Request, wrong: Option<Wrong>) -> Answer {
     if request.query.get("list-type").is_some_and(|kind| kind == "2") {
         return pages::list(request);
     }
+    if request.method == "HEAD" && request.path.starts_with("web-headless/") {
+        return Answer::error(405, "MethodNotAllowed");
+    }
     let mut state = state();
     if wrong == Some(Wrong::Replace) {
         state.versions += 1;
@@ -263,7 +266,9 @@ fn object(request: &Request, wrong: Option<Wrong>) -> Answer {
     }
     let Some((start, end)) = request.range(bytes.len()) else { return whole() };
     if start >= end {
-        return Answer::error(416, "InvalidRange");
+        // As servers in Go, which name no versions either.
+        let is_sent = bytes.is_empty() && request.path.starts_with("web-untagged/");
+        return if is_sent { whole() } else { Answer::error(416, "InvalidRange") };
     }
     let shift = usize::from(wrong == Some(Wrong::Range));
     let range = format!("bytes {}-{}/{}", start + shift, end - 1 + shift, bytes.len() + shift);
@@ -286,6 +291,10 @@ fn object(request: &Request, wrong: Option<Wrong>) -> Answer {
 fn index(request: &Request) -> Answer {
     let folder = format!("{}/", request.path.trim_end_matches('/'));
     let inside: Vec<_> = keys(&folder);
+    // To those who may list some folders alone, S3 does not tell that a key is not there.
+    if request.path.starts_with("untold/") {
+        return Answer::error(403, "AccessDenied");
+    }
     if inside.is_empty() {
         return Answer::error(404, "NoSuchKey");
     }
@@ -329,6 +338,7 @@ fn store(request: &Request) -> Answer {
         let Some(bytes) = get(&decoded(source.trim_start_matches('/'))) else {
             return Answer::error(404, "NoSuchKey");
         };
+        take_time(&request.path);
         put(&request.path, &bytes);
         return Answer::new(200, "<CopyObjectResult><ETag>\"copied\"</ETag></CopyObjectResult>");
     }

@@ -59,6 +59,23 @@ fn a_file_without_a_tag_is_another_one_where_its_length_is() {
 }
 
 #[test]
+fn a_server_that_answers_no_head_tells_of_a_file_with_its_bytes() {
+    server::put("web-headless/a.bin", &[7; 100]);
+    assert_eq!(place::metadata(&at("web-headless/a.bin")).unwrap().length, 100);
+    let error = place::metadata(&at("web-headless/b.bin")).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
+}
+
+#[test]
+fn a_file_without_bytes_is_there() {
+    for name in ["web-untagged/empty", "web-tagged/empty"] {
+        server::put(name, b"");
+        assert_eq!(place::open(&at(name)).unwrap().1, 0, "{name}");
+        assert!(place::is_file(&at(name)) && place::read(&at(name)).unwrap().is_empty(), "{name}");
+    }
+}
+
+#[test]
 fn nothing_is_written_there() {
     let error = create(at("web/new.parquet"), "parquet", &WriteOptions::default()).err().unwrap().to_string();
     assert!(error.contains("this build cannot write http:// addresses"), "{error}");

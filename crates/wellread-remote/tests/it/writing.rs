@@ -12,7 +12,7 @@ use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::convert::ConvertOptions;
 use wellread_store::parted::{PartedSet, write_part};
 use wellread_store::place::{self, Kind};
-use wellread_store::staged::Existing;
+use wellread_store::staged::{Existing, Staged};
 use wellread_store::subset::Subset;
 use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open, read_image};
 
@@ -68,6 +68,35 @@ fn a_slow_link_is_waited_for_while_it_takes_more() {
     // A limit from the first byte on would end every attempt. A busy machine may need a second one.
     assert!(server::requests(&format!("{SLOW}a")).iter().all(|method| method == "PUT"));
     assert!(server::get(&format!("{SLOW}a")).unwrap() == bytes);
+}
+
+#[test]
+fn a_folder_is_one_where_nobody_tells_that_no_object_has_its_name() {
+    server::url();
+    // One of these is most likely a folder, and one a file.
+    let names = ["set", "set.x"];
+    for name in names {
+        server::put(&format!("untold/{name}/a"), b"bytes");
+    }
+    for name in names {
+        let [set, moved] = ["", "-moved"].map(|end| PathBuf::from(format!("s3://untold/{name}{end}")));
+        assert!(place::is_folder(at(&format!("s3://untold/{name}"))), "{name}");
+        assert_eq!(place::of(&set).files_below(&set).unwrap(), [Path::new("a")], "{name}");
+        let error = Staged::new(&set, Existing::Kept).err().unwrap().to_string();
+        assert!(error.contains("already exists"), "{error}");
+        place::rename(&set, &moved).unwrap();
+        assert_eq!(server::keys(&format!("untold/{name}/")), Vec::<String>::new());
+        assert_eq!(server::get(&format!("untold/{name}-moved/a")).unwrap(), b"bytes");
+        // There is nothing any more, and nobody tells.
+        for error in [place::metadata(&set).unwrap_err(), place::rename(&set, &moved).unwrap_err()] {
+            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
+        }
+    }
+    // Nor that an earlier run has left no journal.
+    let staged = Staged::resumable(Path::new("s3://untold/new"), Existing::Kept, "these images").unwrap();
+    place::write(&staged.path().join("a"), b"bytes").unwrap();
+    staged.commit().unwrap();
+    assert_eq!(server::keys("untold/new/"), ["untold/new/a"]);
 }
 
 #[test]

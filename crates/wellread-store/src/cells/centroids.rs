@@ -5,7 +5,7 @@ use super::found::Found;
 use super::keys::ImageOf;
 use super::mask_rows::of_another_shape;
 use super::pairs::pair;
-use super::pieces::{FewValues, pieces};
+use super::pieces::{FewValues, brightness, pieces};
 use super::sums::sums;
 use super::table::CellTable;
 use crate::surface::{option, option_as};
@@ -55,7 +55,7 @@ pub(super) fn check_shapes(path: &Path, shapes: &[LabelShape], infos: &[Option<R
 ///
 /// # Errors
 /// Label images that cannot be read, have several channels, or hold no whole numbers. None that belongs to an image, or no
-/// label in any of them. Binary masks, in which one value stands for all cells.
+/// label in any of them. Binary masks, in which one value stands for all cells, and images of brightness.
 pub(super) fn table(
     images: &dyn Store,
     labels: &dyn Store,
@@ -98,6 +98,14 @@ pub(super) fn table(
             sums(info.shape, PixelType::U32, &numbered).map_err(refuse)?
         } else {
             let found = sums(info.shape, info.dtype, &pixels).map_err(refuse)?;
+            if let Some(seen) = brightness(info.shape, info.dtype, &pixels) {
+                let cause = format!(
+                    "its {} values lie in {} pieces: this is an image of brightness. In a label image each cell has \
+                     a number of its own",
+                    seen.values, seen.pieces
+                );
+                return Err(refuse(cause).choice().hint("give the label images of these images"));
+            }
             values.observe(label, found.keys().copied(), || pieces(info.shape, info.dtype, &pixels));
             found
         };

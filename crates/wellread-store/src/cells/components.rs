@@ -1,4 +1,4 @@
-//! Connected components: pixels of a mask that are set and touch, also at a corner.
+//! Connected components: pixels of one label, or of a mask that are set, that touch, also at a corner.
 //!
 //! ```text
 //!  rows of pixels ─▶ runs ─▶ joined with those of the rows beside (union-find) ─▶ component of each run
@@ -9,14 +9,16 @@
 //! Negative values and NaN are not set. Time points are apart, and go on counting.
 
 use crate::try_alloc;
+use std::collections::HashSet;
 use std::ops::Range;
 use wellread_image::{PixelType, Shape};
 
-/// Pixels of a row that are set, from `start` to before `end`.
+/// Pixels of a row that have one label, from `start` to before `end`.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     start: usize,
     end: usize,
+    label: i64,
     /// Another run of its component, or itself.
     component: usize,
 }
@@ -30,8 +32,8 @@ pub(super) struct Components {
 }
 
 impl Components {
-    /// Those of `depth` planes of `height` rows, `width` pixels each, of which `is_set` tells by their index.
-    pub fn find([depth, height, width]: [usize; 3], is_set: impl Fn(usize) -> bool) -> Self {
+    /// Those of `depth` planes of `height` rows, `width` pixels each, whose labels `label` tells by their index: 0 is background.
+    pub fn find([depth, height, width]: [usize; 3], label: impl Fn(usize) -> i64) -> Self {
         let mut runs: Vec<Run> = vec![];
         let mut rows = Vec::with_capacity(depth * height + 1);
         for row in 0..depth * height {
@@ -39,16 +41,16 @@ impl Components {
             rows.push(own);
             let mut x = 0;
             while x < width {
-                if !is_set(row * width + x) {
-                    x += 1;
+                let (start, own) = (x, label(row * width + x));
+                x += 1;
+                if own == 0 {
                     continue;
                 }
-                let start = x;
-                while x < width && is_set(row * width + x) {
+                while x < width && label(row * width + x) == own {
                     x += 1;
                 }
                 let component = runs.len();
-                runs.push(Run { start, end: x, component });
+                runs.push(Run { start, end: x, label: own, component });
             }
             let own = own..runs.len();
             let (z, y) = (row / height, row % height);
@@ -70,6 +72,13 @@ impl Components {
         Self { runs, rows }
     }
 
+    /// How many components there are, and how many labels they have.
+    pub fn count(&self) -> (usize, usize) {
+        let first = self.runs.iter().enumerate().filter(|(run, Run { component, .. })| run == component);
+        let labels: HashSet<i64> = self.runs.iter().map(|run| run.label).collect();
+        (first.count(), labels.len())
+    }
+
     /// How many pixels each component has, in the order of their first pixels.
     pub fn sizes(&self) -> Vec<u64> {
         let mut sizes = vec![0; self.runs.len()];
@@ -88,7 +97,7 @@ impl Components {
         let mut numbers = vec![0u32; self.runs.len()];
         for (row, labels) in self.rows.windows(2).zip(labels.chunks_exact_mut(width)) {
             for run in row[0]..row[1] {
-                let Run { start, end, component } = self.runs[run];
+                let Run { start, end, component, .. } = self.runs[run];
                 if component == run {
                     last = last.checked_add(1).ok_or("more components than 32 bits can number")?;
                     numbers[run] = last;
@@ -103,7 +112,7 @@ impl Components {
 /// Joins runs of a row with those that they touch of a row before it. Both are in the order of their pixels.
 fn join_rows(runs: &mut [Run], mut others: Range<usize>, own: Range<usize>) {
     for run in own {
-        let Run { start, end, .. } = runs[run];
+        let Run { start, end, label, .. } = runs[run];
         // A run that ends before this one begins touches no later one.
         while others.start < others.end && runs[others.start].end < start {
             others.start += 1;
@@ -112,7 +121,9 @@ fn join_rows(runs: &mut [Run], mut others: Range<usize>, own: Range<usize>) {
             if runs[other].start > end {
                 break;
             }
-            join(runs, other, run);
+            if runs[other].label == label {
+                join(runs, other, run);
+            }
         }
     }
 }
@@ -143,7 +154,7 @@ pub(super) fn labelled(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<
     for (number, labels) in labels.as_chunks_mut::<4>().0.chunks_exact_mut(stack.max(1)).enumerate() {
         let first = number * stack;
         let size = [shape.z(), shape.y(), width];
-        let components = Components::find(size, |i| dtype.value_at(pixels, first + i) > 0.0);
+        let components = Components::find(size, |i| i64::from(dtype.value_at(pixels, first + i) > 0.0));
         last = components.number(width, last, labels)?;
     }
     Ok(labels)
@@ -176,6 +187,16 @@ mod tests {
         assert_eq!(labels([1, 1, 1, 2, 2], &["##", "##"]), [1, 1, 1, 1]);
         // Pieces that meet in their last row alone: numbers have no gap.
         assert_eq!(labels([1, 1, 1, 2, 6], &["#.#..#", "###..#"]), [1, 0, 1, 0, 0, 2, 1, 1, 1, 0, 0, 2]);
+    }
+
+    #[test]
+    fn labels_that_touch_stay_apart() {
+        let rows = [1, 1, 2, 0, 2, 1, 2, 2, 0, 2, 0, 0, 0, 1, 0];
+        let found = Components::find([1, 3, 5], |i| rows[i]);
+        // Label 1 has a piece on the left and one below, label 2 one in the middle and one on the right.
+        assert_eq!(found.count(), (4, 2));
+        assert_eq!(found.sizes(), [3, 3, 2, 1]);
+        assert_eq!(Components::find([1, 1, 2], |_| 0).count(), (0, 0));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! The plate of an image counts as a folder above the others: its own may be called `A__2026-01-05-Measurement1`.
 
 use crate::Store;
-use crate::features::{as_written, key_at};
+use crate::features::{as_written, known_at};
 use std::collections::HashSet;
 
 /// The column of an image's plate.
@@ -25,7 +25,7 @@ pub(super) fn plates(images: &dyn Store) -> Vec<Option<String>> {
     let Some(batch) = has_plates.then(column).flatten() else { return vec![] };
     let Some(column) = batch.columns().first() else { return vec![] };
     let is_name = |plate: &String| plate.len() >= DIGITS || !plate.bytes().all(|byte| byte.is_ascii_digit());
-    let plate = |row: usize| key_at(column, row).map(|plate| as_written(&plate)).filter(is_name);
+    let plate = |row: usize| known_at(column, row).map(|plate| as_written(&plate)).filter(is_name);
     (0..batch.num_rows()).map(plate).collect()
 }
 

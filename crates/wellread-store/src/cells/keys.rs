@@ -8,36 +8,19 @@
 
 use super::options::CellOptions;
 use super::table::CellTable;
-use crate::each_row;
+use super::telling::{FILE, ILLUMINATION, NAMES, TELLING, by_name, is_as_before, resolved};
+use super::usable;
 use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_unlike};
-use crate::profiles::{Profiles, Spread, files_of_sites, folders_of, parts};
 use crate::surface::option;
 use crate::{Error, Result, Store, threads};
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::DataType;
-use std::collections::HashMap;
+use arrow_array::{ArrayRef, RecordBatch};
 use std::ops::Range;
 
 /// Rows of a table that are worth a thread.
 const ROWS_PER_THREAD: usize = 4096;
 
-/// Prefixes of columns of metadata in CellProfiler and pycytominer; a prefix comes after those that it begins with.
-const PREFIXES: [&str; 4] = ["", "Image_", "Metadata_", "Image_Metadata_"];
-
 /// The columns that identify a site by default: those of them that both have.
 const SITE: [&str; 4] = ["Plate", "Well", "Site", "Field"];
-
-/// Columns of image names, unless said otherwise, in the order in which they are looked for.
-const NAMES: [&str; 6] = ["ImageName", "image_name", "Image_Name", "Metadata_ImageName", "image", "FileName"];
-
-/// Words of columns that may tell an image, the most telling first: a table has hundreds of `Image_…`.
-const TELLING: [&str; 5] = ["filename", "plate", "well", "site", "image"];
-
-/// CellProfiler's prefixes of columns of file names, one of each channel, and of those of its illumination functions.
-const FILE: &str = "FileName_";
-const ILLUMINATION: &str = "FileName_Illum";
 
 /// How the image of a cell is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,13 +38,6 @@ pub(super) enum ImageLookup {
     Name(String),
     /// There is one image.
     Only,
-}
-
-/// The name under which a column is there: itself, or with another of the prefixes.
-fn resolved(name: &str, names: &[String]) -> Option<String> {
-    let bare = PREFIXES.iter().rev().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
-    let variants = PREFIXES.iter().map(|prefix| format!("{prefix}{bare}"));
-    std::iter::once(name.to_owned()).chain(variants).find(|name| names.contains(name))
 }
 
 impl ImageLookup {
@@ -87,13 +63,7 @@ impl ImageLookup {
         let missing = options.by.iter().zip(&of_images).find(|(_, there)| there.is_none());
         let cause =
             format!("has no column {:?} beside the images", missing.map_or("", |(name, _)| name.as_str()));
-        let error = Error::new(images.path(), cause).choice();
-        Err(match beside.as_slice() {
-            [] => error.hint(
-                "it has no columns beside the images: name the one column of the table that has their names",
-            ),
-            names => error.hint(format_args!("it has {}", names[..names.len().min(12)].join(", "))),
-        })
+        Err(Error::new(images.path(), cause).choice().hint(usable::hint(images, table)))
     }
 
     /// The key where the user named none.
@@ -119,9 +89,8 @@ impl ImageLookup {
             [] if images.len() == 1 => return Ok(Self::Only),
             _ => {}
         }
-        let by = option("cells.by");
-        let cause = "the names of columns do not tell the image of a cell: name those that tell it";
-        Err(table.choice_error(format_args!("{cause} ({by})"), &TELLING))
+        let cause = "the names of columns do not tell the image of a cell";
+        Err(Error::new(&table.path, cause).choice().hint(usable::hint(images, table)))
     }
 
     /// The columns of the table that tell images apart as well, and that the images lack.
@@ -199,7 +168,10 @@ pub(super) fn image_of(
         ImageLookup::Columns { table: own, images: of, .. } => by_columns(images, table, [own, of], columns),
         ImageLookup::Name(name) => {
             let found = by_name(images, table, name, &columns[0])?;
-            let first = images.name(0).ok().map(|first| format!("the name {first}"));
+            let is_wrong = found.iter().all(Option::is_none);
+            let other = if is_wrong { usable::known(images, table) } else { None };
+            let other = other.map_or_else(String::new, |other| format!("; {other}"));
+            let first = images.name(0).ok().map(|first| format!("the name {first}{other}"));
             Ok(ImageOf { images: found, doubt: None, first, keys: columns, names: vec![name.clone()] })
         }
     }
@@ -260,126 +232,9 @@ fn by_columns(
     Ok(ImageOf { images: found, doubt, first, keys, names: own.to_vec() })
 }
 
-/// Whether all columns have in a row what they have in the row before it, where that is told without making texts of them. Nulls are
-/// like nothing.
-fn is_as_before(columns: &[ArrayRef], row: usize) -> bool {
-    let Some(before) = row.checked_sub(1) else { return false };
-    columns.iter().all(|column| {
-        if column.is_null(before) || column.is_null(row) {
-            return false;
-        }
-        macro_rules! alike {
-            ($values:expr) => {{
-                let values = $values;
-                values.value(before) == values.value(row)
-            }};
-        }
-        match column.data_type() {
-            DataType::Utf8 => alike!(column.as_string::<i32>()),
-            DataType::LargeUtf8 => alike!(column.as_string::<i64>()),
-            DataType::Utf8View => alike!(column.as_string_view()),
-            DataType::Int32 => alike!(column.as_primitive::<Int32Type>()),
-            DataType::Int64 => alike!(column.as_primitive::<Int64Type>()),
-            _ => false,
-        }
-    })
-}
-
-fn by_name(
-    images: &dyn Store,
-    table: &CellTable,
-    name: &str,
-    column: &ArrayRef,
-) -> Result<Vec<Option<usize>>> {
-    let mut numbers: HashMap<String, usize> = HashMap::new();
-    let mut name_of_row: Vec<Option<usize>> = Vec::with_capacity(table.rows);
-    for row in 0..table.rows {
-        let next = numbers.len();
-        let number = match name_of_row.last() {
-            Some(before) if is_as_before(std::slice::from_ref(column), row) => *before,
-            _ => key_at(column, row).map(|value| *numbers.entry(value).or_insert(next)),
-        };
-        name_of_row.push(number);
-    }
-    let names: Vec<String> = each_row::names(images).collect::<Result<_>>()?;
-    // An image of several files may be called as any of them.
-    let files = files_of_sites(images).unwrap_or_default();
-    let mut index = Profiles::of_images(names.iter().chain(files.iter().flatten()).map(|name| parts(name)));
-    // In the order of their numbers, so that messages are the same each time.
-    let mut given: Vec<(&String, usize)> = numbers.iter().map(|(name, number)| (name, *number)).collect();
-    given.sort_unstable_by_key(|(_, number)| *number);
-    for (name, number) in &given {
-        index.push(&parts(name), *number);
-    }
-    let base = folders_of(images);
-    let base: Vec<&str> = base.iter().map(String::as_str).collect();
-    let mut image_of_name: Vec<Option<usize>> = vec![None; given.len()];
-    let mut spread = Spread::default();
-    let either = |what: &str, one: &str, other: &str| {
-        let cause =
-            format_args!("{what} in column {name:?} could be either of two images, {one} and {other}");
-        Error::new(&table.path, cause).hint("write the folders of images in front of their names")
-    };
-    for (image, own) in names.iter().enumerate() {
-        let own_files = files.get(image).into_iter().flatten();
-        let number = match index.of_any(&base, std::iter::once(own).chain(own_files)) {
-            Ok(Some(found)) => {
-                spread.observe(&found, own);
-                found.row
-            }
-            Ok(None) => continue,
-            Err([first, second]) => {
-                let [first, second] = [first, second].map(|number| given[number].0);
-                let cause =
-                    format_args!("column {name:?} has two names for the image {own}: {first} and {second}");
-                return Err(Error::new(&table.path, cause).hint("write the name of an image in one way"));
-            }
-        };
-        if let Some(other) = image_of_name[number].replace(image) {
-            return Err(either(&format!("{:?}", given[number].0), &names[other], own));
-        }
-    }
-    // Also a name that went to one image alone, where the others have names of their own.
-    for (image, own) in names.iter().enumerate() {
-        let own_files = files.get(image).into_iter().flatten();
-        let all = std::iter::once(own).chain(own_files).map(|name| parts(name));
-        if let Some([one, other]) = spread.shared(own, all) {
-            return Err(either("a name", &one, &other));
-        }
-    }
-    Ok(name_of_row.into_iter().map(|number| number.and_then(|number| image_of_name[number])).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Float64Array, Int64Array, StringArray};
-    use std::sync::Arc;
-
-    #[test]
-    fn columns_are_found_with_and_without_their_prefix() {
-        let names = ["Metadata_Well", "Site", "Image_Metadata_Plate"].map(str::to_owned);
-        assert_eq!(resolved("Well", &names).as_deref(), Some("Metadata_Well"));
-        assert_eq!(resolved("Metadata_Well", &names).as_deref(), Some("Metadata_Well"));
-        assert_eq!(resolved("Metadata_Site", &names).as_deref(), Some("Site"));
-        assert_eq!(resolved("Plate", &names).as_deref(), Some("Image_Metadata_Plate"));
-        assert_eq!(resolved("Image_Metadata_Site", &names).as_deref(), Some("Site"));
-        assert_eq!(resolved("Field", &names), None);
-        let names = ["Image_FileName_DNA".to_owned()];
-        assert_eq!(resolved("FileName_DNA", &names).as_deref(), Some("Image_FileName_DNA"));
-    }
-
-    #[test]
-    fn rows_that_repeat_the_one_before_are_told() {
-        let wells: ArrayRef =
-            Arc::new(StringArray::from(vec![Some("A01"), Some("A01"), Some("A02"), None, None]));
-        let sites: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(1), Some(1), Some(1), Some(1)]));
-        let repeats = |columns: &[ArrayRef]| (0..5).map(|row| is_as_before(columns, row)).collect::<Vec<_>>();
-        assert_eq!(repeats(&[wells.clone(), sites.clone()]), [false, true, false, false, false]);
-        assert_eq!(repeats(std::slice::from_ref(&sites)), [false, true, true, true, true]);
-        let other: ArrayRef = Arc::new(Float64Array::from(vec![1.0; 5]));
-        assert_eq!(repeats(&[sites, other]), [false; 5]);
-    }
 
     #[test]
     fn whole_numbers_are_the_same_however_they_are_written() {

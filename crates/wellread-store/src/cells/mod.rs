@@ -19,6 +19,7 @@
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
 //! | `placement` | what a table says of each cell: image, position in pixels, number |
 //! | `keys` | which image a cell is of |
+//! | `telling`, `usable` | names of columns that tell images, and images by names; which columns of a table do, for hints |
 //! | `unshared` | whether rows of one image are of one plate, well and site, as far as the table alone says |
 //! | `pairs`, `folders`, `numbers`, `name_numbers` | which label image is of which image: by columns, names and their folders, by the numbers in names |
 //! | `edge` | the box of a cell, and what of it lies outside of the image |
@@ -63,7 +64,9 @@ mod sqlite_column;
 mod store;
 mod sums;
 mod table;
+mod telling;
 mod unshared;
+mod usable;
 
 pub use found::{CellsReport, Found};
 pub use join::{CellSource, Cells};

@@ -1,8 +1,10 @@
-//! Binary masks among label images: a few values stand for every cell of them, so that many cells of an image would be one.
+//! Images that are no label images. In a binary mask, a few values stand for all cells. In an image of brightness, each of many values
+//! is scattered.
 //!
 //! ```text
 //!  labels of an image ─ FewValues::observe ─▶ one value in all images, in pieces apart ─────────┬─▶ refusal
-//!                                    └──▶ a few values, and many more pieces than values ──┘
+//!                                    ├──▶ a few values, and many more pieces than values ──┤
+//!  pixels of an image ─ brightness ──┴──▶ many values, and many more pieces than values ───┘
 //! ```
 
 use super::components::Components;
@@ -17,6 +19,12 @@ const MAX_MASK_VALUES: usize = 3;
 
 /// So many pieces for each value of an image are cells without numbers. Fewer may be cells that are cut up.
 const PIECES_PER_VALUE: usize = 4;
+
+/// So many pieces for each of many values of an image are pixels of one brightness: labels are in one or a few.
+const PIECES_OF_BRIGHTNESS: usize = 16;
+
+/// So many pixels tell brightness from labels: a plane of a usual camera, and what is remembered of noise stays small.
+const MAX_PIXELS: usize = 1 << 21;
 
 /// Whether all label images that were seen hold a few values alone, and the first in which these are of more cells than values.
 #[derive(Debug, Default)]
@@ -68,13 +76,34 @@ impl FewValues {
     }
 }
 
+/// In how many pieces the values of an image lie, where these are brightness rather than labels; `None` where they may be labels. Pixels
+/// of one value that touch, also at a corner, are of one piece. The first rows of the plane in the middle tell it.
+pub(super) fn brightness(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Option<ScatteredValues> {
+    let (width, first) = (shape.x(), shape.planes() / 2 * shape.y() * shape.x());
+    let height = (MAX_PIXELS / width.max(1)).clamp(1, shape.y().max(1));
+    // Background as in `sums`, which has refused what is no whole number.
+    let label = |i: usize| dtype.value_at(pixels, first + i).max(0.0) as i64;
+    let (pieces, values) = Components::find([1, height.min(shape.y()), width], label).count();
+    let is_brightness = values > MAX_MASK_VALUES && pieces >= PIECES_OF_BRIGHTNESS * values;
+    is_brightness.then_some(ScatteredValues { values, pieces })
+}
+
+/// Values of an image, each of them in many pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ScatteredValues {
+    /// How many values.
+    pub values: usize,
+    /// In how many pieces these are.
+    pub pieces: usize,
+}
+
 /// How many pieces of about one size the pixels above 0 make, in the plane that has most. Pixels that touch at a corner are of
 /// one piece.
 pub(super) fn pieces(shape: Shape, dtype: PixelType, pixels: &[u8]) -> usize {
     let (height, width) = (shape.y(), shape.x());
     let of_plane = |plane: usize| {
         let first = plane * height * width;
-        let is_set = |i: usize| dtype.value_at(pixels, first + i) > 0.0;
+        let is_set = |i: usize| i64::from(dtype.value_at(pixels, first + i) > 0.0);
         let sizes = Components::find([1, height, width], is_set).sizes();
         let largest = sizes.iter().copied().max().unwrap_or(0);
         sizes.iter().filter(|&&size| size >= largest / LEAST_SHARE).count()
@@ -137,5 +166,43 @@ mod tests {
         assert_eq!(seen(&[(&[1, 2], 5), (&[1, 2, 3], 3)]), None);
         assert_eq!(seen(&[(&[1, 2], 24), (&[3, 4], 2)]), None);
         assert_eq!(seen(&[(&[1, 2, 3, 4], 40)]), None);
+    }
+    /// A plane of 64 x 64 pixels, of which `value` tells by row and column.
+    fn plane(value: impl Fn(usize, usize) -> u8) -> (Shape, Vec<u8>) {
+        let pixels = (0..64 * 64).map(|i| value(i / 64, i % 64)).collect();
+        (Shape::plane(64, 64), pixels)
+    }
+
+    #[test]
+    fn many_values_that_are_scattered_are_brightness() {
+        let found = |(shape, pixels): (Shape, Vec<u8>)| brightness(shape, PixelType::U8, &pixels);
+        // Noise of 20 values: of 64 x 64 pixels, hardly two of one value touch.
+        let noise =
+            |y: usize, x: usize| ((y * 64 + x) as u32).wrapping_mul(2_654_435_761).rotate_left(9) as u8 % 20;
+        let seen = found(plane(noise)).unwrap();
+        assert_eq!(seen.values, 19);
+        assert!(seen.pieces >= 16 * 19, "{seen:?}");
+        // 64 cells side by side, and 16 that are cut by lines of background into four pieces each.
+        assert_eq!(found(plane(|y, x| (y / 8 * 8 + x / 8 + 1) as u8)), None);
+        let cut = |y: usize, x: usize| if y % 4 == 3 { 0 } else { (y / 16 * 4 + x / 16 + 1) as u8 };
+        assert_eq!(found(plane(cut)), None);
+        // Spots of a pixel, each with a number; a mask in many pieces is another's to tell.
+        assert_eq!(
+            found(plane(|y, x| if y % 4 + x % 4 == 0 { (y / 4 * 16 + x / 4) as u8 } else { 0 })),
+            None
+        );
+        assert_eq!(found(plane(|y, x| u8::from(y % 2 + x % 2 == 0) * 255)), None);
+        assert_eq!(found(plane(|_, _| 0)), None);
+    }
+
+    #[test]
+    fn a_stack_is_judged_by_the_plane_in_its_middle() {
+        let (shape, noise) =
+            plane(|y, x| ((y * 64 + x) as u32).wrapping_mul(2_654_435_761).rotate_left(9) as u8);
+        let empty = vec![0; noise.len()];
+        let stack = Shape([1, 1, 3, shape.y(), shape.x()]);
+        let found = |planes: [&[u8]; 3]| brightness(stack, PixelType::U8, &planes.concat()).is_some();
+        assert!(found([&empty, &noise, &empty]));
+        assert!(!found([&noise, &empty, &empty]));
     }
 }

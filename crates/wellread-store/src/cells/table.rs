@@ -190,7 +190,7 @@ impl CellTable {
     }
 
     /// How many columns there are, and the names of some. Those that have the first of the words come first.
-    fn there(&self, words: &[&str]) -> String {
+    pub(super) fn there(&self, words: &[&str]) -> String {
         const LISTED: usize = 16;
         let ranked = self.names.iter().filter_map(|name| {
             let lower = name.to_ascii_lowercase();

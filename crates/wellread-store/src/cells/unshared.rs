@@ -7,12 +7,12 @@
 //! ```
 
 use super::table::CellTable;
-use crate::features::key_at;
+use crate::features::known_at;
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use std::collections::HashMap;
 
-/// Checks that the rows of each image have one value in each of these columns of the table. Nulls say nothing.
+/// Checks that the rows of each image have one value in each of these columns of the table. Nulls and NaN say nothing.
 ///
 /// # Errors
 /// Two values; columns that cannot be read.
@@ -30,7 +30,7 @@ pub(super) fn check(
         let mut first: HashMap<usize, (usize, String)> = HashMap::new();
         for (row, image) in of_rows.iter().enumerate() {
             let Some(image) = *image else { continue };
-            let Some(value) = key_at(column, row).filter(|value| !value.is_empty()) else { continue };
+            let Some(value) = known_at(column, row).filter(|value| !value.is_empty()) else { continue };
             let (other_row, other) = first.entry(image).or_insert_with(|| (row, value.clone()));
             if *other == value {
                 continue;

@@ -11,7 +11,9 @@ use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array, new_null_array,
+};
 use arrow_schema::{DataType, Field, Schema};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
@@ -88,13 +90,17 @@ impl FeatureTable for Concat {
                 if let Some(own) = &own {
                     agrees_with_folders(part, name, own)?;
                 }
-                found.push(own.or_else(|| self.key(&part.keys, name, rows)));
+                found.push(own);
             }
         }
         let (mut fields, mut columns) = (vec![], vec![]);
-        for (name, parts) in names.iter().zip(&found) {
+        for (name, parts) in names.iter().zip(&mut found) {
+            let other = left_out.iter().find(|(_, column)| column.name == *name);
+            if other.is_none() {
+                self.fill_with_keys(name, parts);
+            }
             let column = self.column(name, parts)?;
-            if let Some((part, other)) = left_out.iter().find(|(_, column)| column.name == *name) {
+            if let Some((part, other)) = other {
                 return Err(self.not_plain(part, other, parts));
             }
             fields.push(Field::new(name, column.data_type().clone(), true));
@@ -107,14 +113,14 @@ impl FeatureTable for Concat {
 }
 
 impl Concat {
-    /// A key of the part's folders as a column, where no part has a column of that name itself.
-    fn key(&self, keys: &[(String, Option<String>)], name: &str, rows: usize) -> Option<ArrayRef> {
-        let (_, value) = keys.iter().find(|(key, _)| key == name)?;
-        if !self.is_key(name) {
-            return None;
+    /// Puts the keys in names of folders in the place of a column, where parts lack it.
+    fn fill_with_keys(&self, name: &str, found: &mut [Option<ArrayRef>]) {
+        let types: Vec<DataType> = found.iter().flatten().map(|array| array.data_type().clone()).collect();
+        let filled = self.parts().iter().filter(|part| !part.store.is_empty());
+        for (part, array) in filled.zip(found).filter(|(_, array)| array.is_none()) {
+            let key = part.keys.iter().find(|(key, _)| key == name);
+            *array = key.and_then(|(_, value)| as_column(value.as_deref(), &types, part.store.len()));
         }
-        let values = std::iter::repeat_n(value.as_deref(), rows);
-        Some(Arc::new(values.collect::<StringArray>()))
     }
 
     /// The error of a column that has plain values in `parts`, and in `part` values that are left out: these would become nulls.
@@ -204,6 +210,24 @@ impl Concat {
         arrow_select::concat::concat(&arrays)
             .map_err(|e| Error::new(self.path(), format_args!("the column {name:?}: {e}")).column(name))
     }
+}
+
+/// A key of a folder's name as a column, which has these types in other parts: text, or a number. `None` where it is none of theirs.
+fn as_column(value: Option<&str>, types: &[DataType], rows: usize) -> Option<ArrayRef> {
+    if types.iter().all(is_text) {
+        return Some(Arc::new(std::iter::repeat_n(value, rows).collect::<StringArray>()));
+    }
+    let value = value.filter(|_| types.iter().all(is_number))?;
+    let whole: Option<ArrayRef> = match of_integers(types.iter()) {
+        Some(DataType::Int64) => {
+            value.parse().ok().map(|n| Arc::new(Int64Array::from_value(n, rows)) as ArrayRef)
+        }
+        Some(DataType::UInt64) => {
+            value.parse().ok().map(|n| Arc::new(UInt64Array::from_value(n, rows)) as ArrayRef)
+        }
+        _ => None,
+    };
+    whole.or_else(|| value.parse().ok().map(|n| Arc::new(Float64Array::from_value(n, rows)) as ArrayRef))
 }
 
 /// Refuses a column of a part that says otherwise than the name of its folder, such as `plate=BR1`.

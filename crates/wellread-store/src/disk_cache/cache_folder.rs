@@ -193,10 +193,19 @@ fn lock(file: &File) -> io::Result<()> {
     loop {
         match file.lock() {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) if e.kind() == io::ErrorKind::Unsupported => return Ok(()),
+            Err(e) if has_no_locks(&e) => return Ok(()),
             locked => return locked,
         }
     }
+}
+
+/// Whether an error says that the file system has no locks. Those behind a network say so by a number for which Rust has no kind.
+fn has_no_locks(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    let is_numbered = error.raw_os_error() == Some(libc::ENOLCK);
+    #[cfg(not(unix))]
+    let is_numbered = false;
+    is_numbered || error.kind() == io::ErrorKind::Unsupported
 }
 
 /// Reads the count, changes it, and writes it if it is another one.
@@ -263,6 +272,14 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[cfg(unix)]
+    #[test]
+    fn file_systems_without_locks_are_told_from_others() {
+        for (number, has_none) in [(libc::ENOLCK, true), (libc::ENOSYS, true), (libc::EACCES, false)] {
+            assert_eq!(has_no_locks(&io::Error::from_raw_os_error(number)), has_none, "{number}");
+        }
+    }
 
     #[test]
     fn bytes_are_counted_by_all_and_those_used_last_stay() {

@@ -6,7 +6,7 @@
 //!                        numbers some of which are missing; NaN is a missing one
 //! ```
 
-use super::{as_written, key_at, keys_of};
+use super::{as_written, key_at, keys_of, known_at};
 use crate::{Result, Store};
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
@@ -19,6 +19,21 @@ use arrow_schema::DataType;
 /// As [`super::keys`].
 pub fn group_keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
     keys_of(source, columns, value_at)
+}
+
+/// As [`super::keys`], of the values as people write them. Whole numbers that are kept as floats, as where one is missing, have no point.
+/// NaN and nulls are equal.
+///
+/// # Errors
+/// As [`super::keys`].
+pub fn written_keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
+    keys_of(source, columns, written_at)
+}
+
+/// The text of a value as people write it; `None` where there is none.
+fn written_at(column: &ArrayRef, row: usize) -> Option<String> {
+    let text = known_at(column, row)?;
+    Some(if column.data_type().is_floating() { as_written(&text) } else { text })
 }
 
 /// The text of a value; `None` where there is none.
@@ -66,5 +81,18 @@ mod tests {
         let days = Date64Array::from(vec![86_400_000, 86_400_500]);
         assert_eq!(texts(Arc::new(days)), some(&["1970-01-02T00:00:00", "1970-01-02T00:00:00.5"]));
         assert_eq!(texts(Arc::new(StringArray::from(vec!["1.0", "NaN"]))), some(&["1.0", "NaN"]));
+    }
+
+    #[test]
+    fn whole_floats_are_written_without_a_point() {
+        let texts = |column: ArrayRef| -> Vec<Option<String>> {
+            (0..column.len()).map(|row| written_at(&column, row)).collect()
+        };
+        let some = |values: [&str; 2]| values.map(|value| Some(value.to_owned()));
+        let floats = Float64Array::from(vec![Some(24277.0), Some(0.5), Some(f64::NAN), None]);
+        let found = texts(Arc::new(floats));
+        assert_eq!((&found[..2], &found[2..]), (&some(["24277", "0.5"])[..], &[None, None][..]));
+        assert_eq!(texts(Arc::new(Float32Array::from(vec![0.1, 2.0]))), some(["0.1", "2"]));
+        assert_eq!(texts(Arc::new(StringArray::from(vec!["01", "1.0"]))), some(["01", "1.0"]));
     }
 }

@@ -5,7 +5,7 @@
 //!  columns of the other ─ Comparison ─▶ find ─▶ its row, none, or two that it could be of
 //! ```
 //!
-//! Whole numbers are the same as 1, 1.0 and "01", times in each unit. Texts beside texts are compared as they are. A row with a null among its values is found by no key.
+//! Whole numbers are the same as 1, 1.0 and "01", times in each unit. Texts beside texts are compared as they are. A row with a null or NaN among its values is found by no key.
 
 use super::Comparison;
 use arrow_array::ArrayRef;
@@ -52,8 +52,9 @@ mod tests {
         let columns = [well, site];
         let find = |row| index.find(&Comparison::default().key(&columns, row).unwrap());
         assert_eq!([find(0), find(1), find(2), find(3)], [Ok(Some(0)), Ok(Some(1)), Ok(None), Err([3, 4])]);
-        let fields: ArrayRef = Arc::new(Float64Array::from(vec![Some(7.0), None]));
-        let index = Index::new(&[fields], &Comparison::default(), 2);
-        assert_eq!([index.find("7"), index.find("")], [Ok(Some(0)), Ok(None)]);
+        let fields: ArrayRef =
+            Arc::new(Float64Array::from(vec![Some(7.0), None, Some(f64::NAN), Some(f64::NAN)]));
+        let index = Index::new(&[fields], &Comparison::default(), 4);
+        assert_eq!([index.find("7"), index.find(""), index.find("NaN")], [Ok(Some(0)), Ok(None), Ok(None)]);
     }
 }

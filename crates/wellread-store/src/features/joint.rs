@@ -9,7 +9,7 @@
 //!  a time against a number   ─▶ an error
 //! ```
 
-use super::{joined, key_at};
+use super::{joined, known_at};
 use crate::{Error, Result};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
@@ -28,7 +28,7 @@ pub(crate) fn as_written(value: &str) -> String {
     value.to_owned()
 }
 
-/// The values of some columns in a row as one text, whatever the other side has; `None` where one of them is null. Decimals have no zeros at their end, so that
+/// The values of some columns in a row as one text, whatever the other side has; `None` where one of them is null or NaN. Decimals have no zeros at their end, so that
 /// 0.50 is the 0.5 of a float. Times are the same in each unit, with a zone or as a text. A time without a zone is of UTC.
 pub(crate) fn joint_key(columns: &[ArrayRef], row: usize) -> Option<String> {
     key_of(columns, &[], row)
@@ -37,7 +37,7 @@ pub(crate) fn joint_key(columns: &[ArrayRef], row: usize) -> Option<String> {
 /// As [`joint_key`]; texts of the columns that are `exact` stay as they are, but for spaces around them.
 fn key_of(columns: &[ArrayRef], exact: &[bool], row: usize) -> Option<String> {
     let values = columns.iter().enumerate().map(|(i, column)| {
-        let value = key_at(column, row)?;
+        let value = known_at(column, row)?;
         if exact.get(i).is_some_and(|exact| *exact) {
             return Some(value.trim().to_owned());
         }
@@ -132,7 +132,7 @@ impl Comparison {
         self.exact.iter().all(|exact| *exact)
     }
 
-    /// The values of some columns in a row as one text; `None` where one of them is null.
+    /// The values of some columns in a row as one text; `None` where one of them is null or NaN.
     pub fn key(&self, columns: &[ArrayRef], row: usize) -> Option<String> {
         key_of(columns, &self.exact, row)
     }

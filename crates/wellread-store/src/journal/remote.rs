@@ -181,7 +181,18 @@ fn text(path: &Path) -> io::Result<Option<String>> {
     match place::read(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        // Those who may list some folders alone are refused what is not there.
+        Err(e) if e.kind() == ErrorKind::PermissionDenied && is_unlisted(path) => Ok(None),
         Err(e) => Err(e),
+    }
+}
+
+/// Whether a listing says that nothing is at `path`.
+fn is_unlisted(path: &Path) -> bool {
+    let Some(folder) = path.parent() else { return false };
+    match place::list(folder) {
+        Ok(mut entries) => entries.all(|entry| entry.is_ok_and(|e| Some(&*e.name()) != path.file_name())),
+        Err(e) => e.kind() == ErrorKind::NotFound,
     }
 }
 

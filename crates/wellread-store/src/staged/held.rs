@@ -34,6 +34,19 @@ pub(super) fn is_busy(folder: &Path) -> bool {
         .is_some_and(|mark| mark != own && state_of_mark(&mark) == ProcessState::Running)
 }
 
+/// Refuses to go on with `folder`, a part of `target` in another place, to which another living process writes.
+///
+/// # Errors
+/// Such a folder.
+pub(super) fn check_idle(folder: &Path, target: &Path) -> Result<()> {
+    // That process may have gone on, or ended, since this one read the journal.
+    place::look_anew(folder);
+    if is_busy(folder) {
+        return Err(Error::new(target, "another process is writing it").hint("wait until it has finished"));
+    }
+    Ok(())
+}
+
 /// Lets other writers of a target finish, the longer the more often it was tried.
 pub(super) fn pause(attempt: usize) {
     std::thread::sleep(Duration::from_millis(attempt.min(20) as u64));

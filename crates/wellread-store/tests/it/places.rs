@@ -139,3 +139,29 @@ fn a_bucket_is_refused_with_the_feature_that_reads_it() {
         assert!(error.contains("copy the data to a local folder"), "{error}");
     }
 }
+
+/// Files that are images by their content alone: a folder of them is refused with advice that can be followed.
+#[test]
+fn a_folder_whose_names_tell_no_format_says_what_to_give() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set.parquet");
+    write(&set, "parquet", &WriteOptions::default());
+    let refusal = |folder: &Path| open(folder, &OpenOptions::default()).err().unwrap().to_string();
+    let folder = dir.path().join("named");
+    std::fs::create_dir(&folder).unwrap();
+    for name in ["a.dat", "b.dat"] {
+        std::fs::copy(&set, folder.join(name)).unwrap();
+    }
+    let (said, all) = (refusal(&folder), folder.join("*.dat"));
+    let advice = format!(
+        "a.dat is parquet by its content: give that file, or all such files by a pattern: '{}'",
+        all.display()
+    );
+    assert!(said.contains(&advice), "{said}");
+    assert_eq!(open(&all, &OpenOptions::default()).unwrap().len(), 2 * NAMES.len());
+    let tables = dir.path().join("tables");
+    std::fs::create_dir(&tables).unwrap();
+    std::fs::write(tables.join("load_data_with_illum.csv"), "").unwrap();
+    let said = refusal(&tables);
+    assert!(said.contains("images of its load_data_with_illum.csv lie elsewhere, give that file"), "{said}");
+}

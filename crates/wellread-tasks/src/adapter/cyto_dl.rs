@@ -6,6 +6,7 @@
 use super::experiments::{experiment_file, own_file};
 use super::interface::{Adapter, Site};
 use super::python;
+use crate::config::Config;
 use crate::hardware;
 use crate::nearest;
 use crate::repository::Branch;
@@ -41,8 +42,13 @@ impl Adapter for CytoDl {
         if mode == Mode::Inference && row.checkpoint_path.is_none() {
             bail!("inference needs a checkpoint_path: a .ckpt file that a training run has written");
         }
+        Ok(())
+    }
+
+    fn check_settings(&self, branch: &Branch, row: &Row, config: &Config) -> Result<()> {
         let Some(trainer) = row.trainer else { return Ok(()) };
-        let wanted = trainer_config(trainer, hardware::has_gpu);
+        // Nodes of a cluster have the GPUs.
+        let wanted = trainer_config(trainer, || config.on_other_machines || hardware::has_gpu());
         if branch.has(&format!("{TRAINERS}/{wanted}.{ENDING}"))? {
             return Ok(());
         }

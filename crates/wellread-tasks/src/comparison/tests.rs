@@ -99,6 +99,15 @@ fn the_phase_that_changed_is_named_whatever_the_number_of_runs() {
     }
 }
 
+/// A run that failed is made again last, and stands behind the others.
+#[test]
+fn rounds_are_pairs_in_whatever_order_their_runs_were_made() {
+    let (mut main, slow) = (entry("main", 6, 1.0, 1.0, 1), entry("slow", 6, 2.1, 1.0, 2));
+    let as_made = of(("main", &main), ("slow", &slow), 0);
+    main.repeats.rotate_left(2);
+    assert_eq!(of(("main", &main), ("slow", &slow), 0), as_made);
+}
+
 /// As `wellread compare` has it: with fewer than three processes on either side there is a ratio, and no verdict.
 #[test]
 fn one_or_two_runs_hold_within_themselves_and_give_no_verdict() {

@@ -9,8 +9,10 @@
 //! A file has one commit of a task: programs that read it take two entries of a task for runs of the same code.
 
 use super::{Entry, read, write};
+use crate::config::beside;
 use anyhow::Result;
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use wellread_report::words::counted;
 
 /// The ending of the file of measurements that the results no longer have.
@@ -27,6 +29,15 @@ impl Earlier {
     /// A file that is something else.
     pub fn read(output: &Path, resume: bool) -> Result<Self> {
         Ok(Self(if resume { read(output)?.unwrap_or_default() } else { Vec::new() }))
+    }
+
+    /// Folders of runs that ended well, also of those that were put aside before: nothing else may be written there.
+    pub fn folders(&self, output: &Path) -> HashSet<PathBuf> {
+        if self.0.is_empty() {
+            return HashSet::new();
+        }
+        let aside = read(&beside(output, ASIDE)).ok().flatten().unwrap_or_default();
+        self.0.iter().chain(&aside).flat_map(Entry::successful).map(|run| run.output_dir.clone()).collect()
     }
 
     /// Takes the first entry that `is_known` accepts.
@@ -51,7 +62,7 @@ impl Earlier {
         if measured.is_empty() {
             return Ok((others, None));
         }
-        let path = output.with_extension(ASIDE);
+        let path = beside(output, ASIDE);
         let mut aside = read(&path)?.unwrap_or_default();
         let note = format!(
             "{} of another commit or an unlike node: moved to {}",

@@ -7,10 +7,22 @@
 //! ```
 
 use anyhow::{Context as _, Result};
+use std::collections::HashSet;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 /// Ending of the folder of an earlier run.
 const EARLIER: &str = "earlier";
+
+/// The folder of run `number` of the task that is called `name`, below `runs`. Where an earlier run that is `kept` has
+/// it, the name has a number more: rows that come and go move the others' names.
+pub(super) fn folder_of(runs: &Path, name: &str, number: usize, kept: &HashSet<PathBuf>) -> PathBuf {
+    let of = |name: &str| runs.join(name).join(format!("run-{number}"));
+    // One more than there are kept ones is free.
+    let more = (2..kept.len() + 3).map(|n| of(&format!("{name}.{n}")));
+    let mut all = iter::once(of(name)).chain(more);
+    all.find(|folder| !kept.contains(folder)).unwrap_or_else(|| of(name))
+}
 
 /// Moves the folder of an earlier run, where there is one, and returns where it is then. The
 /// folder of a run that was cut off is removed instead: the earlier one is moved already.
@@ -59,6 +71,20 @@ fn rename(from: &Path, to: &Path) -> Result<()> {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_run_does_not_take_the_folder_of_one_that_is_kept() {
+        let folder = |name: &str| Path::new("/runs").join(name);
+        let of = |kept: &[&str]| {
+            let kept = kept.iter().map(|name| folder(name)).collect();
+            folder_of(Path::new("/runs"), "001-main-unet", 1, &kept)
+        };
+        assert_eq!(of(&[]), folder("001-main-unet/run-1"));
+        assert_eq!(of(&["001-main-unet/run-2"]), folder("001-main-unet/run-1"));
+        assert_eq!(of(&["001-main-unet/run-1"]), folder("001-main-unet.2/run-1"));
+        let both = ["001-main-unet/run-1", "001-main-unet.2/run-1"];
+        assert_eq!(of(&both), folder("001-main-unet.3/run-1"));
+    }
 
     #[test]
     fn an_earlier_run_is_there_until_another_has_ended() {

@@ -96,3 +96,19 @@ fn what_python_would_not_find_is_said_before_it_starts() {
         assert!(said.contains(expected) && said.contains("line 2"), "{row}\n{said}");
     }
 }
+
+/// The machine that plans need not have the GPUs of the nodes, nor the branch what stands in for them.
+#[test]
+fn a_trainer_of_nodes_with_gpus_is_planned_where_there_are_none() {
+    let _alone = alone();
+    let sandbox = sandbox();
+    git(&sandbox.repo(), &["checkout", "--quiet", "-b", "on-gpus", "cyto"]);
+    std::fs::remove_file(sandbox.repo().join("configs/trainer/ddp_sim.yaml")).unwrap();
+    sandbox.commit("note", "", "no simulation of GPUs");
+    git(&sandbox.repo(), &["checkout", "--quiet", "main"]);
+    let config = sandbox.config("branch,experiment,trainer\non-gpus,im2im/segmentation,ddp\n");
+    let planning =
+        Config { dry_run: true, on_other_machines: true, python: Some("python3".into()), ..config };
+    let planned = run(&planning).unwrap().planned;
+    assert_eq!(planned[0].ready.as_ref().err(), None);
+}

@@ -272,6 +272,28 @@ fn an_interrupted_run_is_gone_on_with() {
     assert_eq!(kept.iter().filter(|entry| entry.branch == "slow-model" && entry.success).count(), 2);
 }
 
+/// Rows are numbered, and so are their folders. A row that comes before others has a folder of its own nevertheless.
+#[test]
+fn a_row_before_those_that_are_kept_does_not_take_their_folders() {
+    let _alone = alone();
+    let sandbox = Sandbox::new();
+    let own = "${WELLREAD_TASK%/*}";
+    let table = |rows: &[u32]| {
+        let row = |size: &u32| format!("main,\"grep -o batch_size.* $WELLREAD_TASK > {own}/seen\",{size}\n");
+        let rows: String = rows.iter().map(row).collect();
+        sandbox.config(&format!("branch,experiment,batch_size\n{rows}"))
+    };
+    let seen = |entry: &results::Entry| {
+        std::fs::read_to_string(entry.repeats[0].output_dir.join("seen")).unwrap_or_default()
+    };
+    let first = run(&table(&[8])).unwrap();
+    assert!(seen(&first.entries[0]).contains('8'), "{:?}", first.entries[0].error);
+    let second = run(&wellread_tasks::config::Config { resume: true, ..table(&[4, 8]) }).unwrap();
+    assert_eq!(second.resumed, 1);
+    assert!(seen(&second.entries[0]).contains('4'), "{:?}", second.entries[0].error);
+    assert!(seen(&second.entries[1]).contains('8'), "the kept run has its files");
+}
+
 /// A branch may have experiments of several adapters.
 #[test]
 fn a_script_beside_settings_of_other_adapters_is_run() {

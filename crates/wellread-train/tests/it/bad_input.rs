@@ -155,6 +155,29 @@ fn a_loss_that_is_no_number_stops_the_run() {
 }
 
 #[test]
+fn an_image_to_predict_that_is_not_finite_is_named() {
+    let world = World::new(2, [1, 1, 1, 40, 40]);
+    world.run(&world.task(SEGMENTATION, "trained", &["training.epochs=1", "data.normalize=set"])).unwrap();
+    let mut writer = create(world.path("floats"), "tiff", &WriteOptions::default()).unwrap();
+    for (name, value) in [("a-whole", 1.0f32), ("b-gone", f32::NAN)] {
+        let (metadata, shape) = (ImageMetadata::named(name), Shape::plane(40, 40));
+        let pixels: Vec<u8> = std::iter::repeat_n(value.to_le_bytes(), 40 * 40).flatten().collect();
+        writer
+            .write(&ImageView { metadata: &metadata, shape, dtype: PixelType::F32, pixels: &pixels })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    let images = format!("data.images={}", world.path("floats").display());
+    let mut task = Task {
+        mode: Mode::Inference,
+        checkpoint_path: Some(world.path("trained/checkpoints/last.safetensors")),
+        ..world.task(SEGMENTATION, "out", &[&images])
+    };
+    task.overrides.retain(|line| !line.starts_with("data.masks"));
+    refused(&world, &task, &["the image ", "b-gone", "not finite"]);
+}
+
+#[test]
 fn outputs_and_checkpoints_that_cannot_be_used() {
     let world = World::new(2, [1, 1, 1, 40, 40]);
     fs::write(world.path("file"), "x").unwrap();

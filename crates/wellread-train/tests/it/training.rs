@@ -115,6 +115,24 @@ fn a_seed_gives_the_same_losses_and_a_checkpoint_goes_on_with_them() {
     assert!(error.contains("4 epochs already"), "{error}");
 }
 
+/// A run that goes on in another folder, and finds nothing better than the run before it, has a best checkpoint too.
+#[test]
+fn whoever_goes_on_in_another_folder_has_a_best_checkpoint_there() {
+    let world = World::new(2, [1, 1, 1, 40, 40]);
+    // Nothing but weights changes from step to step, and then not even these.
+    let task = |out: &str, epochs: &str, rate: &str| {
+        let more = ["model.norm=none", "data.validation=[\"*1\"]", epochs, rate];
+        world.task(SEGMENTATION, out, &more)
+    };
+    let first = world.run(&task("first", "training.epochs=1", "optimizer.lr=0.001")).unwrap();
+    let mut rest = task("rest", "training.epochs=2", "optimizer.lr=1e-20");
+    rest.checkpoint_path = Some(world.path("first/checkpoints/last.safetensors"));
+    let rest = world.run(&rest).unwrap();
+    assert_eq!(metrics(&rest)["val_dice"], metrics(&first)["val_dice"]);
+    assert_eq!(metrics(&rest)["best_val_dice"], metrics(&rest)["val_dice"]);
+    assert!(world.path("rest/checkpoints/best.safetensors").is_file());
+}
+
 #[test]
 fn volumes_are_segmented_in_three_dimensions() {
     let world = World::new(2, [1, 1, 5, 32, 36]);

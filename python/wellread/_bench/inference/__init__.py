@@ -108,11 +108,13 @@ class explained:
     def __exit__(self, _kind, error, _trace):
         if error is None or isinstance(error, Unusable):
             return
-        text = " ".join(str(error).split())[:400]
-        if isinstance(error, MemoryError) or any(part in text for part in self.MEMORY):
+        # What compiles wraps errors in long ones: the words may stand anywhere.
+        whole = " ".join(str(error).split())
+        text = whole[:400]
+        if isinstance(error, MemoryError) or any(part in whole for part in self.MEMORY):
             self.session.forget()
             raise Unusable(f"the batch of {self.shape[0]} does not fit in memory: {text}") from error
-        if any(part in text for part in self.MISSING):
+        if any(part in whole for part in self.MISSING):
             raise Unusable(
                 f"{self.session.label} on {self.session.place} does not compute this model in {self.session.dtype}: "
                 f"{text} (float32 always works)"

@@ -165,7 +165,9 @@ class PyTorch(base.Session):
             torch.mps.synchronize()
 
     def logits(self):
-        return self.output.float().cpu().numpy()
+        # Of several outputs of a user's ONNX file, the first counts, as in ONNX Runtime.
+        several = isinstance(self.output, (tuple, list))
+        return (self.output[0] if several else self.output).float().cpu().numpy()
 
     def device_peak(self):
         if self.device.type == "cuda":

@@ -3,7 +3,7 @@
 use crate::commands::cells::CellArgs;
 use crate::commands::command_line::{command_line, current, working_folder};
 use crate::commands::result_file::local_folder;
-use crate::commands::synthetic::{SyntheticArgs, check_disk};
+use crate::commands::synthetic::{GENERATED, SyntheticArgs, check_disk};
 use crate::commands::trace::TraceArgs;
 use crate::commands::{
     SiteArgs, distinct, listed, outside_of, parse_positive, parse_seconds, parse_share, parse_size,
@@ -48,10 +48,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE.toml", conflicts_with_all = recipe::REPLACED)]
     pub(super) recipe: Option<PathBuf>,
     /// Measure these images (a file or folder in any format) instead of generated ones.
-    #[arg(long, visible_alias = "data")]
+    #[arg(long, visible_alias = "data", conflicts_with_all = GENERATED)]
     input: Option<PathBuf>,
     /// Measure the input where it is, instead of converting it to every format.
-    #[arg(long, requires = "input")]
+    #[arg(long, requires = "input", conflicts_with_all = ["formats", "data_dir"])]
     in_place: bool,
     #[command(flatten)]
     pub trace: TraceArgs,

@@ -4,8 +4,9 @@ use crate::commands::parse_size;
 use crate::output::{Failure, Outcome};
 use std::path::PathBuf;
 use std::str::FromStr;
+use wellread_image::ImageMetadata;
 use wellread_infer::source::{DEVIATION, MEAN};
-use wellread_loader::{Normalize, Scale, Transform};
+use wellread_loader::{Normalize, Scale, Skipped, Transform};
 use wellread_store::surface::option;
 use wellread_store::words::counted;
 use wellread_store::{Store, masks};
@@ -154,7 +155,7 @@ impl InputArgs {
             }
             return Ok(transform.channels(numbers));
         }
-        let there = store.metadata(0)?.channels;
+        let there = first_described(store)?.channels;
         let named: Option<Vec<(&str, usize)>> = wanted
             .iter()
             .map(|name| {
@@ -178,11 +179,50 @@ impl InputArgs {
     }
 }
 
+/// The description of the first image that can be looked into. The error of one that cannot is for the loader to tell
+/// of: it may be left out.
+///
+/// # Errors
+/// That of the first image, where there is no other or where a server does not answer.
+fn first_described(store: &dyn Store) -> wellread_store::Result<ImageMetadata> {
+    store.metadata(0).or_else(|error| {
+        let tried = if error.is_of_link() { 0 } else { store.len().min(Skipped::LISTED) };
+        (1..tried).find_map(|row| store.metadata(row).ok()).ok_or(error)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use wellread_image::{PixelType, Shape};
     use wellread_loader::MemoryStore;
+
+    #[test]
+    fn channels_have_names_although_the_first_picture_cannot_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let set = dir.path().join("set");
+        let options = wellread_store::WriteOptions::default();
+        let mut writer = wellread_store::create(&set, "image-folder", &options).unwrap();
+        let shape = Shape([1, 3, 1, 8, 8]);
+        for name in ["a", "b"] {
+            let metadata = ImageMetadata::named(name);
+            let pixels = vec![7; shape.pixels()];
+            let dtype = PixelType::U8;
+            writer
+                .write(&wellread_store::ImageView { metadata: &metadata, shape, dtype, pixels: &pixels })
+                .unwrap();
+        }
+        writer.finish().unwrap();
+        let transform = |channel: &str| {
+            let store = wellread_store::open(&set, &wellread_store::OpenOptions::default()).unwrap();
+            let input = InputArgs { channels: Some(vec![channel.to_owned()]), ..InputArgs::default() };
+            input.transform(&*store).map(|transform| format!("{transform:?}")).ok()
+        };
+        let whole = transform("Blue").unwrap();
+        std::fs::write(set.join("a.png"), "no picture").unwrap();
+        assert_eq!(transform("Blue"), Some(whole));
+        assert_eq!(transform("Violet"), None);
+    }
 
     #[test]
     fn ways_to_scale_are_told_apart() {

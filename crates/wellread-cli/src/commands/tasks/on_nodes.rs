@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 use wellread_measure::Environment;
 use wellread_measure::environment::Node;
-use wellread_tasks::config::Config;
+use wellread_tasks::config::{Config, beside};
 use wellread_tasks::plan::{self, Planned};
 use wellread_tasks::results::earlier::Earlier;
 use wellread_tasks::results::{self, Entry, TaskConfig};
@@ -83,7 +83,7 @@ pub fn run(
     let mut outcome = suite::run(&planning, print).map_err(|e| failed(&e))?;
     let mut earlier = Earlier::read(&config.output, config.resume).map_err(|e| failed(&e))?;
     let experiments = plan::experiments(&outcome.planned);
-    let folder = config.output.with_extension("nodes");
+    let folder = beside(&config.output, "nodes");
     let parts = nodes::parts(experiments.iter().map(|(name, _)| name.clone()), &folder)?;
     if !config.resume {
         // Results of an earlier run, which is measured again.

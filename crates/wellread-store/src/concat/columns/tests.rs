@@ -2,7 +2,7 @@
 
 use super::*;
 use arrow_array::types::TimestampSecondType;
-use arrow_array::{Float32Array, Int8Array, Int64Array, LargeStringArray, TimestampSecondArray, UInt64Array};
+use arrow_array::{Float32Array, Int8Array, LargeStringArray, TimestampSecondArray};
 use arrow_schema::TimeUnit;
 
 #[test]
@@ -24,6 +24,29 @@ fn values_agree_with_names_of_folders() {
     assert_eq!(differing(&numbers, "01").as_deref(), Some("2"));
     assert_eq!(differing(&numbers.slice(0, 2), "01"), None);
     assert_eq!(differing(&numbers, "one").as_deref(), Some("1"));
+}
+
+#[test]
+fn keys_of_folders_are_as_the_column_is_elsewhere() {
+    use DataType::{Boolean, Float64, Int8, Int64, LargeUtf8, UInt8, UInt64, Utf8};
+    let cases = [
+        ("01", vec![], Some((Utf8, "01"))),
+        ("01", vec![LargeUtf8], Some((Utf8, "01"))),
+        ("01", vec![Int8], Some((Int64, "1"))),
+        ("7", vec![UInt8], Some((UInt64, "7"))),
+        ("7", vec![Int8, Float64], Some((Float64, "7.0"))),
+        ("0.5", vec![Int8], Some((Float64, "0.5"))),
+        ("BR1", vec![Int8], None),
+        ("1", vec![Boolean], None),
+        ("1", vec![Utf8, Int8], None),
+    ];
+    for (value, types, expected) in cases {
+        let found = as_column(Some(value), &types, 2);
+        let found = found.map(|array| (array.data_type().clone(), features::key_at(&array, 1).unwrap()));
+        assert_eq!(found, expected.map(|(of, text)| (of, text.to_owned())), "{value} {types:?}");
+    }
+    assert_eq!(as_column(None, &[Utf8], 2).unwrap().null_count(), 2);
+    assert!(as_column(None, &[Int8], 2).is_none());
 }
 
 #[test]

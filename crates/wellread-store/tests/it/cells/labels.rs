@@ -6,6 +6,7 @@ use rand_chacha::rand_core::SeedableRng;
 use std::path::Path;
 use wellread_image::{PixelType, Region, Shape};
 use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, pair};
+use wellread_store::planes::PlaneStore;
 use wellread_store::{
     OpenOptions, Request, Result, Scratch, Store, WriteOptions, open, read_image, read_region,
 };
@@ -62,6 +63,10 @@ fn label_images_are_cells_and_masks() {
     let plain = cells(Mask::None, Edge::Pad, [9, 9]);
     let names: Vec<String> = (0..plain.len()).map(|row| plain.name(row).unwrap()).collect();
     assert_eq!(names, ["f1/cell-3", "f1/cell-9", "f1/cell-200", "f2/cell-1", "f2/cell-3", "f2/cell-66"]);
+    // The mask is a plane of each crop, and not the last channel of every plane.
+    let masked = cells(Mask::Channel, Edge::Pad, [9, 9]);
+    assert!(masked.hints().is_last_mask);
+    assert!(!PlaneStore::new(Box::new(masked)).unwrap().hints().is_last_mask);
     let columns = plain.hints().feature_names();
     assert_eq!(
         columns,

@@ -76,6 +76,22 @@ fn bad_tables_say_what_is_wrong() {
     assert!(refusal("Well,x,y\nA01,1,2\n", &by(&["Wells"])).contains("no column \"Wells\""));
     let error = refusal("Plate,Well,x,y\nP,A01,1,2\n", &by(&["Plate", "Well"]));
     assert!(error.contains("\"Plate\" beside the images"), "{error}");
+    // Hints name columns that can be taken, whatever was tried before.
+    let table = "Image_FileName_IllumGFP,Image_FileName_DAPI,Image_FileName_GFP,Image_Metadata_Well_x,x,y\n\
+                 c.tif,a.tif,b.tif,A01,9,9\n";
+    let pair = by(&["Image_FileName_DAPI", "Image_FileName_GFP"]);
+    for tried in [&small, &pair, &by(&["Image_Metadata_Well_x"])] {
+        let error = refusal(table, tried);
+        let hint = "each of Image_FileName_DAPI, Image_FileName_GFP has names of images: give one alone, such as by \
+                    Image_FileName_DAPI; images of one channel each can be put together first (pattern)";
+        assert!(error.contains(hint), "{error}");
+    }
+    assert_eq!(cells(table, &by(&["Image_FileName_DAPI"])).unwrap().name(0).unwrap(), "a/cell-1");
+    let error = refusal("Well,x,y\nA01,1,2\n", &small);
+    assert!(
+        error.contains("give a column with the names of the images, such as a, or columns that both"),
+        "{error}"
+    );
     for size in [[0, 8], [8, usize::MAX]] {
         assert!(refusal("image,x,y\na,1,2\n", &CellOptions { size, ..small.clone() }).contains("crops of"));
     }
@@ -255,7 +271,8 @@ fn cells_of_sites_that_begin_at_another_number_are_refused() {
 /// Cells of several plates are not all of the images of one, which have no column of plates.
 #[test]
 fn cells_of_other_plates_are_of_no_image_without_a_plate() {
-    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+    use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+    use wellread_store::cells::{CellSource, Cells};
     let mut random = ChaCha8Rng::seed_from_u64(13);
     let images = ["p", "q"].map(|name| Image::noise(name, Shape::plane(30, 30), PixelType::U8, &mut random));
     let dir = tempfile::tempdir().unwrap();
@@ -287,6 +304,16 @@ fn cells_of_other_plates_are_of_no_image_without_a_plate() {
     assert_eq!(cells(&plates, &named).unwrap().len(), 3);
     assert_eq!(cells(&["P1,A01,1,9,9", ",A01,1,3,3", "P1,B02,2,9,9"], &found).unwrap().len(), 3);
     assert_eq!(cells(&["P1,A01,1,9,9", "P2,C03,4,9,9"], &skipping).unwrap().len(), 1);
+    // NaN is a site that is not known, as in pandas, and no other one.
+    let columns: [(&str, ArrayRef); 4] = [
+        ("Metadata_Well", Arc::new(StringArray::from(vec!["A01", "A01"]))),
+        ("Metadata_Site", Arc::new(Float64Array::from(vec![1.0, f64::NAN]))),
+        ("x", Arc::new(Float64Array::from(vec![9.0, 3.0]))),
+        ("y", Arc::new(Float64Array::from(vec![9.0, 3.0]))),
+    ];
+    let table = RecordBatch::try_from_iter(columns).unwrap();
+    let set = open(&set, &OpenOptions::default()).unwrap();
+    assert_eq!(Cells::of(&*set, CellSource::Memory(&[table]), &found, None).unwrap().len(), 2);
 }
 
 /// An image that cannot be read is not looked at unless a cell lies on it.
