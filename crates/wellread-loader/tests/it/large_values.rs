@@ -106,3 +106,15 @@ fn tiny_values_are_scaled_as_others_are() {
     assert_eq!(got[101..], [1.0, 1.0, 0.0, 1.0]);
     assert!(got[1..101].is_sorted() && got[10] < got[50] && got[50] < got[90], "{got:?}");
 }
+
+/// A factor that is infinite would make NaN of the value that is to become 0.
+#[test]
+fn given_differences_without_a_reciprocal_are_refused() {
+    let std = |std: f32| Transform::default().normalize([0.0], [std]).check();
+    assert!(range(0.0, 1e-40).check().unwrap_err().cause.contains("0.0 to 1e-40"));
+    assert!(std(1e-40).unwrap_err().cause.contains("1e-40"));
+    for fine in [range(0.0, 1e-38), range(f32::MIN, f32::MAX), range(1.0, 1.000_001)] {
+        assert_eq!(fine.check(), Ok(()));
+    }
+    assert_eq!(std(1e-38), Ok(()));
+}
