@@ -27,6 +27,7 @@ use crate::row_fields::LastFields;
 use crate::sink::{PixelDestination, Target};
 use crate::traffic::Traffic;
 use crate::transform::Placement;
+use sample::TransformOfSet;
 use std::ops::Range;
 use wellread_store::cover::{Cover, Rectangle};
 use wellread_store::{Error, Request, Result, RowHints, RowInfo, Scratch};
@@ -52,6 +53,8 @@ pub struct ItemContext {
     beside: Option<Box<Self>>,
     /// The transform of the last single item, compiled once.
     compiled: Option<CompiledTransform>,
+    /// The same as it is for its set.
+    of_set: Option<TransformOfSet>,
     seed: u64,
     epoch: u64,
     /// The bytes read since this was last taken.

@@ -12,6 +12,26 @@ use crate::transform::Transform;
 use wellread_image::Shape;
 use wellread_store::{Error, Result, RowInfo};
 
+/// A transform as it is for a set. Statistics by name follow the metadata of its first image, which is not read again for each item.
+#[derive(Debug)]
+pub(super) struct TransformOfSet {
+    dataset: Dataset,
+    asked: Transform,
+    placed: Transform,
+}
+
+impl TransformOfSet {
+    fn new(dataset: &Dataset, asked: &Transform) -> Result<Self> {
+        let placed = dataset.transform_of_set(asked.clone())?;
+        Ok(Self { dataset: dataset.clone(), asked: asked.clone(), placed })
+    }
+
+    /// Whether it is of these, and no later read of metadata could tell more.
+    fn is_of(&self, dataset: &Dataset, asked: &Transform) -> bool {
+        self.dataset.is_same(dataset) && self.asked == *asked && !self.placed.has_named_statistics()
+    }
+}
+
 impl Dataset {
     /// Reads and transforms one image into `out`, which is resized to fit, and returns its shape (TCZYX).
     /// With the same `out` and `context` again and again, nothing is allocated in steady state. Random steps
@@ -57,13 +77,13 @@ impl ItemContext {
         let info = dataset.row_info(row)?;
         let path = dataset.store().path();
         let hints = dataset.store().hints();
-        let of_set;
-        let transform = if transform.is_for(hints) && !transform.has_named_statistics() {
-            transform
+        let of_set = if transform.is_for(hints) && !transform.has_named_statistics() {
+            None
         } else {
-            of_set = dataset.transform_of_set(transform.clone())?;
-            &of_set
+            let known = self.of_set.take().filter(|known| known.is_of(dataset, transform));
+            Some(known.map_or_else(|| TransformOfSet::new(dataset, transform), Ok)?)
         };
+        let transform = of_set.as_ref().map_or(transform, |of_set| &of_set.placed);
         let compiled = match self.compiled.take() {
             Some(compiled) if compiled.fits(dataset, transform, info) => compiled,
             _ => {
@@ -95,7 +115,7 @@ impl ItemContext {
         };
         let result = self.fetch(&job, &[row], &[0], &mut [RowMemory::of_image(bytes_of(out), &layout)]);
         let [ArrayPlan { compiled, .. }] = arrays;
-        self.compiled = Some(compiled);
+        (self.compiled, self.of_set) = (Some(compiled), of_set);
         result.map(|()| shape)
     }
 }

@@ -21,6 +21,7 @@ mod reference;
 mod resizing;
 mod resume;
 mod same_batches;
+mod single_items;
 mod skipping;
 mod statistics;
 mod support;
