@@ -23,6 +23,9 @@ const REMOTE_WRITERS: usize = 32;
 /// Bytes of these, about; more where there are as many jobs.
 const REMOTE_BYTES: usize = 256 << 20;
 
+/// Threads that have panicked, which is a defect.
+const STOPPED: &str = "the writing threads have stopped";
+
 /// A format's way to write one image.
 pub(crate) trait WriteImage: Send + 'static {
     /// Writes image `row` to `path`.
@@ -117,7 +120,7 @@ impl<W: WriteImage> ImageWriters<W> {
     /// The first one that could not be.
     pub fn join(&mut self) -> Result<()> {
         match &mut self.running {
-            Some(Running::Threads(threads)) => threads.join(),
+            Some(Running::Threads(threads)) => threads.join(&self.target),
             _ => Ok(()),
         }
     }
@@ -127,7 +130,7 @@ impl<W> Drop for ImageWriters<W> {
     fn drop(&mut self) {
         // Threads must end before the staged folder is removed under them.
         if let Some(Running::Threads(threads)) = &mut self.running {
-            let _ = threads.join();
+            let _ = threads.join(&self.target);
         }
     }
 }
@@ -145,15 +148,18 @@ impl Threads {
         let (metadata, shape, dtype) = (image.metadata.clone(), image.shape, image.dtype);
         let job = Job { path, row, metadata, shape, dtype, pixels };
         let sent = self.queue.as_ref().is_some_and(|queue| queue.send(job).is_ok());
-        if sent { Ok(()) } else { Err(Error::new(target, "the writing threads have stopped")) }
+        if sent { Ok(()) } else { Err(Error::new(target, STOPPED)) }
     }
 
-    fn join(&mut self) -> Result<()> {
+    /// Waits until all threads have ended. One that panicked has not written its image, and has said why.
+    fn join(&mut self, target: &Path) -> Result<()> {
         drop(self.queue.take());
+        let mut has_panicked = false;
         for handle in self.handles.drain(..) {
-            let _ = handle.join();
+            has_panicked |= handle.join().is_err();
         }
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)?;
+        if has_panicked { Err(Error::new(target, STOPPED)) } else { Ok(()) }
     }
 }
 
@@ -173,5 +179,36 @@ fn work<W: WriteImage>(
             let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
             failure.get_or_insert(error.row(job.row));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::staged::Existing;
+
+    struct Broken;
+
+    impl WriteImage for Broken {
+        fn write(&mut self, row: usize, _: &ImageView<'_>, _: &Path) -> Result<()> {
+            assert_ne!(row, 1, "a defect");
+            Ok(())
+        }
+    }
+
+    /// The set was complete without the image.
+    #[test]
+    fn a_thread_that_panics_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let staged = Staged::new(&dir.path().join("set"), Existing::Kept).unwrap();
+        let mut writers = ImageWriters::new(&staged, 2, || Ok(Broken));
+        let metadata = ImageMetadata::named("a");
+        let image =
+            ImageView { metadata: &metadata, shape: Shape::plane(1, 1), dtype: PixelType::U8, pixels: &[7] };
+        for row in 0..3 {
+            writers.write(row, &image, dir.path().join("a")).unwrap();
+        }
+        let error = writers.join().unwrap_err().to_string();
+        assert!(error.contains("the writing threads have stopped"), "{error}");
     }
 }
