@@ -34,7 +34,7 @@ const PIXEL_SIZES: &str = "pixel sizes";
 const SIZES_ALONG: [&str; 3] = ["pixel sizes along X", "pixel sizes along Y", "pixel sizes along Z"];
 
 /// Facts of images that a format may have no place for. The last two are changed by a format that has a place for the others.
-const FACTS: [Fact; 10] = [
+const FACTS: [Fact; 11] = [
     ("channel names", |m| m.channels.iter().any(|c| !c.name.is_empty())),
     ("wavelengths", |m| m.channels.iter().any(has_wavelength)),
     (SIZES_ALONG[0], |m| has_sizes(m)[0]),
@@ -42,6 +42,7 @@ const FACTS: [Fact; 10] = [
     (SIZES_ALONG[2], |m| has_sizes(m)[2]),
     ("times between time points", |m| m.time_increment.is_some()),
     (ACQUIRED, |m| m.acquired.is_some()),
+    ("channel colours", |m| m.channels.iter().any(|c| color(c).is_some())),
     ("kinds of illumination", |m| m.channels.iter().any(|c| illumination(c).is_some())),
     ("control characters in channel names (U+FFFD stands in their place)", |m| {
         m.channels.iter().any(|c| c.name.contains(|c| !is_xml_char(c)))
@@ -87,6 +88,11 @@ fn has_wavelength(channel: &Channel) -> bool {
 /// The illumination of a channel, where somebody states it.
 fn illumination(channel: &Channel) -> Option<&str> {
     channel.illumination.as_deref().filter(|kind| !kind.is_empty() && *kind != UNKNOWN_ILLUMINATION)
+}
+
+/// The colour of a channel without its alpha, which viewers pass over; none where it is white, as a channel is drawn without one.
+fn color(channel: &Channel) -> Option<u32> {
+    channel.color_rgba.map(|rgba| rgba >> 8).filter(|&rgb| rgb != 0xff_ffff)
 }
 
 /// Whether a name differs from another only by U+FFFD in place of control characters.
@@ -141,8 +147,10 @@ pub fn check(
             }
             let mut row = start;
             let rows = start..(start + group).min(end);
-            let checked = target.scan(rows, &mut |at, info, pixels| {
-                row = at;
+            let checked = target.scan(rows.clone(), &mut |at, info, pixels| {
+                if at != row {
+                    return Err(passed_over(target));
+                }
                 compare(source, digests, target, at, info, pixels)?;
                 if !has_lost_time.load(Ordering::Relaxed) && loses_acquisition_time(source, target, at) {
                     has_lost_time.store(true, Ordering::Relaxed);
@@ -151,6 +159,8 @@ pub fn check(
                 done();
                 Ok(())
             });
+            let checked =
+                checked.and_then(|()| if row == rows.end { Ok(()) } else { Err(passed_over(target)) });
             if let Err(error) = checked {
                 failed.store(true, Ordering::Relaxed);
                 let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,6 +179,11 @@ pub fn check(
         lost.push("some times of acquisition");
     }
     Ok(lost)
+}
+
+/// The error of an image that its reader has not handed on, so that it was compared with nothing.
+fn passed_over(target: &dyn Store) -> Error {
+    Error::new(target.path(), "was passed over by its reader")
 }
 
 /// Compares the columns beside the first `rows` rows of `target` with `columns`, which its writer was given. They may have the names and types
@@ -256,6 +271,9 @@ fn lost(had: &ImageMetadata, has: &ImageMetadata) -> [bool; FACTS.len()] {
             && there.is_none_or(|there| there.name != channel.name)
             && !has_replaced((channel, there))
     };
+    let is_uncolored = |(channel, there): (&Channel, Option<&Channel>)| {
+        color(channel).is_some() && color(channel) != there.and_then(color)
+    };
     let is_dark = |(channel, there): (&Channel, Option<&Channel>)| {
         illumination(channel).is_some() && there.and_then(illumination).is_none()
     };
@@ -272,6 +290,7 @@ fn lost(had: &ImageMetadata, has: &ImageMetadata) -> [bool; FACTS.len()] {
         sizes[2] && !there[2],
         had.time_increment.is_some() && has.time_increment.is_none(),
         had.acquired.is_some() && has.acquired.is_none(),
+        pairs.iter().copied().any(is_uncolored),
         pairs.iter().copied().any(is_dark),
         pairs.iter().copied().any(has_replaced),
         pairs.iter().copied().any(is_of_another_kind),

@@ -1,12 +1,15 @@
 //! Reading back what a conversion has written: every kind of difference is an error that names its row.
 
 use arrow_array::{ArrayRef, Date64Array, Int64Array, RecordBatch};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
-use wellread_store::read_back::check;
-use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open};
+use wellread_store::read_back::{Digests, check};
+use wellread_store::{
+    EachImage, ImageView, OpenOptions, Result, Store, WriteOptions, create, delegate_store, open,
+};
 
 type Image = (String, Shape, PixelType, Vec<u8>);
 
@@ -86,6 +89,31 @@ fn every_difference_is_an_error_that_names_its_row() {
     assert!(error.contains("row 20: has other pixels"), "{error}");
 }
 
+/// A set whose reader passes over an image without an error.
+struct Forgetful(Box<dyn Store>);
+
+impl Store for Forgetful {
+    delegate_store!(self => self.0; format, path, remote_path, len, row_info, name, metadata, layout, files, files_of);
+    delegate_store!(self => self.0; has_checksums, hints, row_hints, heads, ranges, read, check);
+
+    fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
+        self.0.scan(rows, &mut |row, info, pixels| if row == 33 { Ok(()) } else { each(row, info, pixels) })
+    }
+}
+
+#[test]
+fn an_image_that_is_not_read_back_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = write(&folder.path().join("source.parquet"), &images());
+    let target = Forgetful(write(&folder.path().join("target.parquet"), &images()));
+    let digests = Digests::default();
+    let checked = check(&*source, &digests, &target, source.len(), 1, &|| {});
+    let error = checked.unwrap_err();
+    assert_eq!((error.row_index(), error.cause()), (Some(33), "was passed over by its reader"));
+    // It is not among these.
+    check(&*source, &digests, &target, 16, 1, &|| {}).unwrap();
+}
+
 /// The first image of a set may be the one of which nothing is known.
 #[test]
 fn facts_that_a_later_image_has_are_told_too() {
@@ -98,7 +126,11 @@ fn facts_that_a_later_image_has_are_told_too() {
         ImageMetadata { acquired: Some("2026-11-21T05:38:56".into()), ..ImageMetadata::named("b") },
         ImageMetadata {
             physical_size_x: Some(PhysicalSize { value: 0.5, unit }),
-            channels: vec![Channel { emission_um: Some(0.461), ..Channel::default() }],
+            channels: vec![Channel {
+                emission_um: Some(0.461),
+                color_rgba: Some(0x00ff_00ff),
+                ..Channel::default()
+            }],
             ..ImageMetadata::named("c")
         },
     ];
@@ -117,7 +149,10 @@ fn facts_that_a_later_image_has_are_told_too() {
         assert_eq!(converted.left_out(&*source, format).unwrap(), lost);
         lost
     };
-    assert_eq!(lost("image-folder", "pictures"), ["wavelengths", "pixel sizes", "times of acquisition"]);
+    assert_eq!(
+        lost("image-folder", "pictures"),
+        ["wavelengths", "pixel sizes", "times of acquisition", "channel colours"]
+    );
     assert_eq!(lost("parquet", "again.parquet"), Vec::<&str>::new());
 }
 
