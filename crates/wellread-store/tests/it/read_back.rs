@@ -195,6 +195,30 @@ fn facts_that_a_format_changes_are_told_as_changed() {
     assert_eq!(plain, ["channel names", "kinds of illumination"]);
 }
 
+/// Tables have times without a zone: hours of another one are those of UTC there.
+#[test]
+fn zones_of_times_that_become_utc_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let zones = "zones of times of acquisition (the times are in UTC)";
+    for (i, (zone, expected)) in [("+02:00", &[zones][..]), ("Z", &[]), ("", &[])].into_iter().enumerate() {
+        let path = folder.path().join(format!("{i}-zarr"));
+        let time = Some(format!("2026-11-21T05:38:56{zone}"));
+        let metadata = ImageMetadata { acquired: time.clone(), ..ImageMetadata::named("a") };
+        let mut writer = create(&path, "ome-zarr", &WriteOptions::default()).unwrap();
+        let (shape, dtype) = (Shape::plane(2, 3), PixelType::U8);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[7; 6] }).unwrap();
+        writer.finish().unwrap();
+        let source = open(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(source.metadata(0).unwrap().acquired, time);
+        for (format, told) in [("parquet", expected), ("ome-zarr", &[])] {
+            let target = folder.path().join(format!("{i}-{format}"));
+            let writer = create(target, format, &WriteOptions::default()).unwrap();
+            let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
+            assert_eq!(converted.left_out(&*source, format).unwrap(), told, "{zone} {format}");
+        }
+    }
+}
+
 /// OME-Zarr has a scale for each axis, and none that says "zero".
 #[test]
 fn sizes_of_nothing_are_told_and_come_back_as_unknown() {
