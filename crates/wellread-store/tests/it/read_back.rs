@@ -7,8 +7,9 @@ use std::sync::Arc;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
 use wellread_store::read_back::{Digests, check};
+use wellread_store::staged::Finished;
 use wellread_store::{
-    EachImage, ImageView, OpenOptions, Result, Store, WriteOptions, create, delegate_store, open,
+    EachImage, ImageView, OpenOptions, Result, Store, StoreWriter, WriteOptions, create, delegate_store, open,
 };
 
 type Image = (String, Shape, PixelType, Vec<u8>);
@@ -87,6 +88,28 @@ fn every_difference_is_an_error_that_names_its_row() {
     let other = write(&folder.path().join("wide-other.parquet"), &widened);
     let error = check(&*source, &digests, &*other, source.len(), 2, &|| {}).unwrap_err().to_string();
     assert!(error.contains("row 20: has other pixels"), "{error}");
+}
+
+/// A writer with a defect.
+struct Panicking;
+
+impl StoreWriter for Panicking {
+    fn write(&mut self, _: &ImageView<'_>) -> Result<()> {
+        panic!("a defect")
+    }
+
+    fn complete_output(self: Box<Self>) -> Result<Finished> {
+        panic!("nothing was written")
+    }
+}
+
+/// The reader waited for room for its second image, and the process for the reader, without end.
+#[test]
+fn a_writer_that_panics_does_not_hang() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = write(&folder.path().join("source.parquet"), &images());
+    let converted = || convert(&*source, Box::new(Panicking), ConvertOptions { memory: 0 }, &mut |_| {});
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(converted)).is_err());
 }
 
 /// A set whose reader passes over an image without an error.
