@@ -190,11 +190,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         });
         on_cluster::with_fields(done, &beside)
     };
-    let verified = |mut document: serde_json::Value, seconds: Option<f64>, left_out: Vec<&str>| {
-        document["facts_left_out"] = left_out.into();
-        document["verified"] = seconds.is_some().into();
-        document["verify_seconds"] = seconds.into();
-        document
+    let verified = |document: serde_json::Value, seconds: Option<f64>, left_out: Vec<&str>| {
+        let how = serde_json::json!({ "verified": seconds.is_some(), "verify_seconds": seconds, "facts_left_out": left_out });
+        on_cluster::with_fields(document, &how)
     };
     let is_of_cells = args.open.cells.cells.is_some();
     if args.resume
