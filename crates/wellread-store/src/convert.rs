@@ -119,6 +119,16 @@ impl Budget {
     }
 }
 
+/// Frees a budget when the writer has ended, be it by a panic: a reader that waits for room would wait for ever.
+struct FreedAtEnd<'a>(&'a Budget);
+
+impl Drop for FreedAtEnd<'_> {
+    fn drop(&mut self) {
+        *self.0.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = 0;
+        self.0.freed.notify_all();
+    }
+}
+
 /// The types of the images in `source`, each once: [`crate::WriteOptions::types`]. Rows that are no images are left
 /// out; reading them gives their errors.
 pub fn pixel_types(source: &dyn Store) -> Vec<PixelType> {
@@ -179,8 +189,10 @@ pub fn convert(
     }
     let budget = Budget { limit: options.memory / 2, used: Mutex::new(0), freed: Condvar::new() };
     let outcome: Result<()> = std::thread::scope(|scope| {
-        let (send, receive) = crossbeam_channel::unbounded::<Result<Image>>();
         let budget = &budget;
+        // Dropped after the receiver: a reader that goes on then finds that nobody takes its images.
+        let _freed = FreedAtEnd(budget);
+        let (send, receive) = crossbeam_channel::unbounded::<Result<Image>>();
         let reader = move || {
             let result = source.scan(first..source.len(), &mut |row, info, pixels| {
                 budget.take(pixels.len() as u64);
@@ -227,10 +239,6 @@ pub fn convert(
             done(image.pixels.len() as u64);
             written += 1;
         }
-        // Hang up and free the budget, so that a reader that waits for room sees the end.
-        drop(receive);
-        *budget.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = 0;
-        budget.freed.notify_all();
         if result.is_ok() && written != source.len() {
             result = Err(Error::new(
                 source.path(),

@@ -56,9 +56,27 @@ pub(crate) fn decoded(text: &str) -> String {
     String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 
+/// Names of devices of Windows.
+const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+/// Those of ports, which have a digit behind them.
+const PORTS: [&str; 2] = ["com", "lpt"];
+
+/// Whether Windows takes a file or folder of this name for a device, whatever stands behind the first point.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
+    let port = PORTS.iter().find_map(|&port| stem.strip_prefix(port));
+    DEVICES.contains(&stem.as_str()) || port.is_some_and(|number| matches!(number.as_bytes(), [b'1'..=b'9']))
+}
+
 /// A file name, without ending, for an image's name. Characters that some file system refuses become `_`, and a
-/// name that is too long is cut. A name of which nothing is left becomes `image`.
+/// name that is too long is cut. A name of which nothing is left becomes `image`. One of a device has `_` in front.
 pub(crate) fn safe(name: &str) -> String {
+    let clean = clean(name);
+    if is_device(&clean) { format!("_{clean}") } else { clean }
+}
+
+/// As [`safe`], also where that is the name of a device.
+fn clean(name: &str) -> String {
     let mut clean: String = name
         .trim()
         .chars()
@@ -80,15 +98,16 @@ pub(crate) fn numbered(row: usize, safe: &str) -> String {
 }
 
 /// Whether a file of this name, without ending, was written for an image called `name`. It has its row in front,
-/// or, by earlier releases, a number behind.
+/// or, by earlier releases, a number behind. Those kept the names of devices.
 pub(crate) fn is_made_of(stem: &str, name: &str) -> bool {
-    let safe = safe(name);
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let row = stem.strip_suffix(safe.as_str()).and_then(|rest| rest.strip_suffix('-'));
-    let number = stem.strip_prefix(safe.as_str()).and_then(|rest| rest.strip_prefix('-'));
-    stem == safe
-        || row.is_some_and(|row| row.len() >= DIGITS && is_number(row))
-        || number.is_some_and(is_number)
+    [safe(name), clean(name)].iter().any(|safe| {
+        let row = stem.strip_suffix(safe.as_str()).and_then(|rest| rest.strip_suffix('-'));
+        let number = stem.strip_prefix(safe.as_str()).and_then(|rest| rest.strip_prefix('-'));
+        stem == safe
+            || row.is_some_and(|row| row.len() >= DIGITS && is_number(row))
+            || number.is_some_and(is_number)
+    })
 }
 
 #[cfg(test)]
@@ -115,6 +134,14 @@ mod tests {
             (".hidden", "_hidden"),
             ("a\nb\0", "a_b_"),
             ("a\u{301}-µ", "a\u{301}-µ"),
+            // Windows has devices of these names.
+            ("con", "_con"),
+            ("NUL.ome", "_NUL.ome"),
+            ("Aux .x", "_Aux .x"),
+            ("com1", "_com1"),
+            ("lpt0", "lpt0"),
+            ("control", "control"),
+            ("a.con", "a.con"),
         ] {
             assert_eq!(safe(name), expected, "{name:?}");
         }
@@ -128,6 +155,7 @@ mod tests {
         for stem in ["a_b", "000012-a_b", "1234567-a_b", "a_b-1", "a_b-000012"] {
             assert!(is_made_of(stem, "a/b"), "{stem}");
         }
+        assert!(["con", "_con", "000012-con", "000012-_con"].iter().all(|stem| is_made_of(stem, "con")));
         for stem in ["a-b", "12-a_b", "x-a_b", "a_b-", "a_b-x", "a_b1", "-a_b", "000012a_b"] {
             assert!(!is_made_of(stem, "a/b"), "{stem}");
         }

@@ -23,6 +23,9 @@ const REMOTE_WRITERS: usize = 32;
 /// Bytes of these, about; more where there are as many jobs.
 const REMOTE_BYTES: usize = 256 << 20;
 
+/// Threads that have panicked, which is a defect.
+const STOPPED: &str = "the writing threads have stopped";
+
 /// A format's way to write one image.
 pub(crate) trait WriteImage: Send + 'static {
     /// Writes image `row` to `path`.
@@ -39,6 +42,8 @@ pub(crate) struct ImageWriters<W> {
     journal: Option<Journal>,
     make: Box<dyn Fn() -> Result<W> + Send>,
     running: Option<Running<W>>,
+    /// Whether an image could not be written, so that the set is never whole.
+    has_failed: bool,
 }
 
 enum Running<W> {
@@ -66,7 +71,7 @@ impl<W: WriteImage> ImageWriters<W> {
     /// For the set `staged`, with `jobs` writers that `make` makes, or more behind a network. They begin with the first image.
     pub fn new(staged: &Staged, jobs: usize, make: impl Fn() -> Result<W> + Send + 'static) -> Self {
         let (target, journal) = (staged.target().to_owned(), staged.journal().cloned());
-        Self { target, jobs: jobs.max(1), journal, make: Box::new(make), running: None }
+        Self { target, jobs: jobs.max(1), journal, make: Box::new(make), running: None, has_failed: false }
     }
 
     /// Writes image `row` to `path`, or hands it to a thread that does, and notes that it is complete.
@@ -74,6 +79,12 @@ impl<W: WriteImage> ImageWriters<W> {
     /// # Errors
     /// Those of [`WriteImage::write`], maybe of an earlier image; the journal cannot be written.
     pub fn write(&mut self, row: usize, image: &ImageView<'_>, path: PathBuf) -> Result<()> {
+        let written = self.try_write(row, image, path);
+        self.has_failed |= written.is_err();
+        written
+    }
+
+    fn try_write(&mut self, row: usize, image: &ImageView<'_>, path: PathBuf) -> Result<()> {
         let running = match self.running.take() {
             Some(running) => running,
             None => self.start(image.pixels.len())?,
@@ -114,12 +125,15 @@ impl<W: WriteImage> ImageWriters<W> {
     /// Waits until all images are written.
     ///
     /// # Errors
-    /// The first one that could not be.
+    /// The first one that could not be, also where [`Self::write`] has told of it.
     pub fn join(&mut self) -> Result<()> {
-        match &mut self.running {
-            Some(Running::Threads(threads)) => threads.join(),
-            _ => Ok(()),
+        if let Some(Running::Threads(threads)) = &mut self.running {
+            threads.join(&self.target)?;
         }
+        if self.has_failed {
+            return Err(Error::new(&self.target, "an earlier image could not be written"));
+        }
+        Ok(())
     }
 }
 
@@ -127,7 +141,7 @@ impl<W> Drop for ImageWriters<W> {
     fn drop(&mut self) {
         // Threads must end before the staged folder is removed under them.
         if let Some(Running::Threads(threads)) = &mut self.running {
-            let _ = threads.join();
+            let _ = threads.join(&self.target);
         }
     }
 }
@@ -145,15 +159,18 @@ impl Threads {
         let (metadata, shape, dtype) = (image.metadata.clone(), image.shape, image.dtype);
         let job = Job { path, row, metadata, shape, dtype, pixels };
         let sent = self.queue.as_ref().is_some_and(|queue| queue.send(job).is_ok());
-        if sent { Ok(()) } else { Err(Error::new(target, "the writing threads have stopped")) }
+        if sent { Ok(()) } else { Err(Error::new(target, STOPPED)) }
     }
 
-    fn join(&mut self) -> Result<()> {
+    /// Waits until all threads have ended. One that panicked has not written its image, and has said why.
+    fn join(&mut self, target: &Path) -> Result<()> {
         drop(self.queue.take());
+        let mut has_panicked = false;
         for handle in self.handles.drain(..) {
-            let _ = handle.join();
+            has_panicked |= handle.join().is_err();
         }
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)?;
+        if has_panicked { Err(Error::new(target, STOPPED)) } else { Ok(()) }
     }
 }
 
@@ -173,5 +190,52 @@ fn work<W: WriteImage>(
             let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
             failure.get_or_insert(error.row(job.row));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::staged::Existing;
+
+    /// What becomes of an image, by its row.
+    struct Broken(fn(usize) -> Result<()>);
+
+    impl WriteImage for Broken {
+        fn write(&mut self, row: usize, _: &ImageView<'_>, _: &Path) -> Result<()> {
+            self.0(row)
+        }
+    }
+
+    /// What is said of three images that are written with so many jobs, each, and of the whole.
+    fn said(jobs: usize, what: fn(usize) -> Result<()>) -> (Vec<Result<()>>, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let staged = Staged::new(&dir.path().join("set"), Existing::Kept).unwrap();
+        let mut writers = ImageWriters::new(&staged, jobs, move || Ok(Broken(what)));
+        let metadata = ImageMetadata::named("a");
+        let image =
+            ImageView { metadata: &metadata, shape: Shape::plane(1, 1), dtype: PixelType::U8, pixels: &[7] };
+        let each = (0..3).map(|row| writers.write(row, &image, dir.path().join("a"))).collect();
+        (each, writers.join().unwrap_err().to_string())
+    }
+
+    /// The set was complete without the image.
+    #[test]
+    fn a_thread_that_panics_is_an_error() {
+        let (each, whole) = said(2, |row| {
+            assert_ne!(row, 1, "a defect");
+            Ok(())
+        });
+        assert!(each.iter().all(Result::is_ok), "{each:?}");
+        assert!(whole.contains("the writing threads have stopped"), "{whole}");
+    }
+
+    /// A caller may pass over the error of an image, and finish the set.
+    #[test]
+    fn a_set_with_an_image_that_failed_is_not_whole() {
+        let full = |row: usize| if row == 1 { Err(Error::new("a", "the disk is full")) } else { Ok(()) };
+        let (each, whole) = said(1, full);
+        assert_eq!(each.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
+        assert!(whole.contains("an earlier image could not be written"), "{whole}");
     }
 }

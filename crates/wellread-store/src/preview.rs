@@ -8,7 +8,7 @@ use crate::png_encoder::Picture;
 use crate::{Error, Result, Scratch, Store, place};
 use png::{BitDepth, ColorType, DeflateCompression};
 use std::path::Path;
-use wellread_image::{PixelType, Region};
+use wellread_image::{Channel, PixelType, Region};
 
 /// An 8-bit RGB picture: `3 * width * height` bytes, rows from the top.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,13 +124,15 @@ pub fn is_drawn(path: &Path) -> bool {
     read.is_ok() && begin.starts_with(b"\x89PNG\r\n\x1a\n") && begin.ends_with(&signature)
 }
 
-fn channel_color(channel: Option<&wellread_image::Channel>, index: usize) -> [f32; 3] {
-    match channel.and_then(|c| c.color_rgba) {
-        // White is what writers put when they do not know.
-        Some(rgba) if rgba >> 8 != 0x00FF_FFFF && rgba >> 8 != 0 => {
-            [24, 16, 8].map(|shift| f32::from((rgba >> shift) as u8) / 255.0)
-        }
-        _ => PALETTE[index % PALETTE.len()],
+/// The red, green and blue that a channel is stated to be drawn in. White and black are what writers put when they do not know.
+pub(crate) fn own_color(channel: &Channel) -> Option<u32> {
+    channel.color_rgba.map(|rgba| rgba >> 8).filter(|rgb| ![0x00FF_FFFF, 0].contains(rgb))
+}
+
+fn channel_color(channel: Option<&Channel>, index: usize) -> [f32; 3] {
+    match channel.and_then(own_color) {
+        Some(rgb) => [16, 8, 0].map(|shift| f32::from((rgb >> shift) as u8) / 255.0),
+        None => PALETTE[index % PALETTE.len()],
     }
 }
 

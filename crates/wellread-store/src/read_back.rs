@@ -9,6 +9,7 @@
 //! reader and against bad storage, not against intent. Checksums that are published are SHA-256 ([`crate::checksum`]).
 
 use crate::features::{self, FeatureColumns};
+use crate::preview::own_color;
 use crate::words::counted;
 use crate::{Error, Format, Result, RowInfo, Scratch, Store, read_region};
 use arrow_array::Array as _;
@@ -33,8 +34,8 @@ const PIXEL_SIZES: &str = "pixel sizes";
 /// The size of a pixel along each axis.
 const SIZES_ALONG: [&str; 3] = ["pixel sizes along X", "pixel sizes along Y", "pixel sizes along Z"];
 
-/// Facts of images that a format may have no place for. The last two are changed by a format that has a place for the others.
-const FACTS: [Fact; 10] = [
+/// Facts of images that a format may have no place for. The last three are changed by a format that has a place for the others.
+const FACTS: [Fact; 12] = [
     ("channel names", |m| m.channels.iter().any(|c| !c.name.is_empty())),
     ("wavelengths", |m| m.channels.iter().any(has_wavelength)),
     (SIZES_ALONG[0], |m| has_sizes(m)[0]),
@@ -42,6 +43,7 @@ const FACTS: [Fact; 10] = [
     (SIZES_ALONG[2], |m| has_sizes(m)[2]),
     ("times between time points", |m| m.time_increment.is_some()),
     (ACQUIRED, |m| m.acquired.is_some()),
+    ("channel colours", |m| m.channels.iter().any(|c| own_color(c).is_some())),
     ("kinds of illumination", |m| m.channels.iter().any(|c| illumination(c).is_some())),
     ("control characters in channel names (U+FFFD stands in their place)", |m| {
         m.channels.iter().any(|c| c.name.contains(|c| !is_xml_char(c)))
@@ -49,6 +51,7 @@ const FACTS: [Fact; 10] = [
     ("kinds of illumination beside OME's (\"Other\" stands in their place)", |m| {
         m.channels.iter().any(|c| illumination(c).is_some_and(|kind| !ILLUMINATION_TYPES.contains(&kind)))
     }),
+    ("zones of times of acquisition (the times are in UTC)", has_zone),
 ];
 
 /// Digests of the images that a conversion has written, by row of its source.
@@ -87,6 +90,13 @@ fn has_wavelength(channel: &Channel) -> bool {
 /// The illumination of a channel, where somebody states it.
 fn illumination(channel: &Channel) -> Option<&str> {
     channel.illumination.as_deref().filter(|kind| !kind.is_empty() && *kind != UNKNOWN_ILLUMINATION)
+}
+
+/// Whether the time of acquisition is one of a zone beside UTC, whose hours are others.
+fn has_zone(metadata: &ImageMetadata) -> bool {
+    let is_utc = |time: &str| ["Z", "z", "+00:00", "-00:00"].iter().any(|utc| time.ends_with(utc));
+    let time = metadata.acquired.as_deref().filter(|time| !is_utc(time));
+    time.is_some_and(|time| time.parse::<jiff::Timestamp>().is_ok())
 }
 
 /// Whether a name differs from another only by U+FFFD in place of control characters.
@@ -141,8 +151,10 @@ pub fn check(
             }
             let mut row = start;
             let rows = start..(start + group).min(end);
-            let checked = target.scan(rows, &mut |at, info, pixels| {
-                row = at;
+            let checked = target.scan(rows.clone(), &mut |at, info, pixels| {
+                if at != row {
+                    return Err(passed_over(target));
+                }
                 compare(source, digests, target, at, info, pixels)?;
                 if !has_lost_time.load(Ordering::Relaxed) && loses_acquisition_time(source, target, at) {
                     has_lost_time.store(true, Ordering::Relaxed);
@@ -151,6 +163,8 @@ pub fn check(
                 done();
                 Ok(())
             });
+            let checked =
+                checked.and_then(|()| if row == rows.end { Ok(()) } else { Err(passed_over(target)) });
             if let Err(error) = checked {
                 failed.store(true, Ordering::Relaxed);
                 let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,6 +183,11 @@ pub fn check(
         lost.push("some times of acquisition");
     }
     Ok(lost)
+}
+
+/// The error of an image that its reader has not handed on, so that it was compared with nothing.
+fn passed_over(target: &dyn Store) -> Error {
+    Error::new(target.path(), "was passed over by its reader")
 }
 
 /// Compares the columns beside the first `rows` rows of `target` with `columns`, which its writer was given. They may have the names and types
@@ -256,6 +275,9 @@ fn lost(had: &ImageMetadata, has: &ImageMetadata) -> [bool; FACTS.len()] {
             && there.is_none_or(|there| there.name != channel.name)
             && !has_replaced((channel, there))
     };
+    let is_uncolored = |(channel, there): (&Channel, Option<&Channel>)| {
+        own_color(channel).is_some() && own_color(channel) != there.and_then(own_color)
+    };
     let is_dark = |(channel, there): (&Channel, Option<&Channel>)| {
         illumination(channel).is_some() && there.and_then(illumination).is_none()
     };
@@ -272,9 +294,11 @@ fn lost(had: &ImageMetadata, has: &ImageMetadata) -> [bool; FACTS.len()] {
         sizes[2] && !there[2],
         had.time_increment.is_some() && has.time_increment.is_none(),
         had.acquired.is_some() && has.acquired.is_none(),
+        pairs.iter().copied().any(is_uncolored),
         pairs.iter().copied().any(is_dark),
         pairs.iter().copied().any(has_replaced),
         pairs.iter().copied().any(is_of_another_kind),
+        has_zone(had) && has.acquired.is_some() && !has_zone(has),
     ]
 }
 

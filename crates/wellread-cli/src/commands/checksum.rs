@@ -3,6 +3,7 @@
 use super::on::{self, OnArgs};
 use super::{OpenArgs, default_jobs, left_out, parse_jobs, unreadable};
 use crate::output::{Outcome, Ui};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// Prints row, name, shape, pixel type and SHA-256 of the C-order little-endian pixel bytes per image.
@@ -62,7 +63,16 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     for sum in &sums {
         let shape = sum.shape_tczyx.map(|n| n.to_string()).join("x");
-        ui.say(format!("{}  {:>6}  {shape} {}  {}", sum.sha256, sum.row, sum.dtype, sum.name));
+        ui.say(format!("{}  {:>6}  {shape} {}  {}", sum.sha256, sum.row, sum.dtype, in_a_line(&sum.name)));
     }
     Ok(())
+}
+
+/// A name as it is, unless it would not stay in its line.
+fn in_a_line(name: &str) -> Cow<'_, str> {
+    if name.contains(char::is_control) {
+        Cow::Owned(name.escape_debug().to_string())
+    } else {
+        Cow::Borrowed(name)
+    }
 }

@@ -191,10 +191,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         });
         on_cluster::with_fields(done, &beside)
     };
-    let verified = |mut document: serde_json::Value, seconds: Option<f64>| {
-        document["verified"] = seconds.is_some().into();
-        document["verify_seconds"] = seconds.into();
-        document
+    let verified = |document: serde_json::Value, seconds: Option<f64>, left_out: Vec<&str>| {
+        let how = serde_json::json!({ "verified": seconds.is_some(), "verify_seconds": seconds, "facts_left_out": left_out });
+        on_cluster::with_fields(document, &how)
     };
     let is_of_cells = args.open.cells.cells.is_some();
     if args.resume
@@ -202,14 +201,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         && let Some(bytes) =
             complete::of_earlier_run(&*source, &args.target, format, &options, is_of_cells, ui)?
     {
-        return ui.document(&verified(document(bytes, 0.0, source.len()), None));
+        return ui.document(&verified(document(bytes, 0.0, source.len()), None, vec![]));
     }
-    let Written { converted, resumed, pixel_bytes, seconds, check_seconds } =
+    let Written { converted, left_out, resumed, pixel_bytes, seconds, check_seconds } =
         write_checked(&*source, args, format, &options, notes, ui)?;
     let placing = std::time::Instant::now();
     converted.commit().map_err(|error| failed(error, &*source, args, format, &options))?;
     let seconds = seconds + placing.elapsed().as_secs_f64();
-    ui.document(&verified(document(pixel_bytes, seconds, resumed), check_seconds))?;
+    ui.document(&verified(document(pixel_bytes, seconds, resumed), check_seconds, left_out))?;
     if !ui.json {
         let read_back =
             check_seconds.map_or(String::new(), |s| format!(", read back and compared in {s:.2} s"));
@@ -251,6 +250,8 @@ fn checked_types(source: &dyn Store, args: &Args) -> Outcome<Vec<PixelType>> {
 /// All images, written and not yet in their place.
 struct Written {
     converted: Converted,
+    /// Facts of images that the target has no place for.
+    left_out: Vec<&'static str>,
     /// Images that an interrupted run had completed.
     resumed: usize,
     pixel_bytes: u64,
@@ -303,8 +304,8 @@ fn write_checked(
         let seconds = start.elapsed().as_secs_f64();
         // Kept images are compared in any case: the files that they were made of may have changed.
         if args.no_verify && resumed == 0 {
-            check::say_left_out(format, converted.left_out(source, format.name), ui);
-            return Ok(Written { converted, resumed, pixel_bytes, seconds, check_seconds: None });
+            let left_out = check::say_left_out(format, converted.left_out(source, format.name), ui);
+            return Ok(Written { converted, left_out, resumed, pixel_bytes, seconds, check_seconds: None });
         }
         let check = Check {
             source,
@@ -316,9 +317,9 @@ fn write_checked(
             jobs: args.write.jobs,
         };
         match check.run(converted, &failed, ui)? {
-            Checked::Same(converted, took) => {
-                let check_seconds = Some(took).filter(|_| !args.no_verify);
-                return Ok(Written { converted: *converted, resumed, pixel_bytes, seconds, check_seconds });
+            Checked::Same(converted, left_out, took) => {
+                let (converted, check_seconds) = (*converted, Some(took).filter(|_| !args.no_verify));
+                return Ok(Written { converted, left_out, resumed, pixel_bytes, seconds, check_seconds });
             }
             // Fewer images are left each time, so that this ends.
             Checked::Truncated(what) => {

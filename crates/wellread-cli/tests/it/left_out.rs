@@ -263,6 +263,15 @@ fn channels_that_pictures_call_by_colours_are_named() {
     let note = "note: image-folder has no place for channel names, ";
     assert!(said.stderr.starts_with(note), "{}", said.stderr);
     assert!(!said.stdout.contains("note: "), "{}", said.stdout);
+    let lost = |more: &[&str]| {
+        let convert = ["convert", arg(&stored), arg(&pictures), "--format", "image-folder", "--overwrite"];
+        json(&[&convert[..], more].concat())["facts_left_out"].clone()
+    };
+    let facts = lost(&[]);
+    assert_eq!(facts, lost(&["--no-verify"]));
+    for fact in ["channel names", "wavelengths", "channel colours"] {
+        assert!(facts.as_array().unwrap().contains(&fact.into()), "{facts}");
+    }
     // Colours are called so again.
     let back = dir.path().join("back.parquet");
     let said = wellread(&["convert", arg(&pictures), arg(&back)]);

@@ -260,3 +260,13 @@ fn a_list_of_checksums_for_people_is_told_apart() {
     assert!(refused.stderr.contains("is what `wellread checksum` prints for people"), "{}", refused.stderr);
     assert!(refused.stderr.contains("`wellread checksum --json`"), "{}", refused.stderr);
 }
+
+#[test]
+fn checksums_for_people_have_a_line_for_each_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set.parquet");
+    write(&set, "parquet", &[("two\nlines", 1), ("\u{1b}[31mred", 2), ("it's", 3)]);
+    let said = wellread(&["checksum", arg(&set)]).stdout;
+    let names: Vec<_> = said.lines().map(|line| line.rsplit("  ").next().unwrap()).collect();
+    assert_eq!(names, [r"two\nlines", r"\u{1b}[31mred", "it's"]);
+}

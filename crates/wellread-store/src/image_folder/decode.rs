@@ -242,8 +242,28 @@ fn split<const C: usize, const N: usize>(interleaved: &[u8], planes: &mut [u8]) 
     }
 }
 
-/// Whether an end-of-image marker follows the last start-of-scan marker.
+/// Whether an end-of-image marker follows the last start-of-scan marker. Behind the end there may be anything, such as the film that
+/// a phone keeps there, with bytes that look like markers.
 fn jpeg_is_complete(bytes: &[u8]) -> bool {
     let last = bytes.windows(2).rev().find(|w| matches!(w, [0xff, 0xd9 | 0xda]));
-    last == Some(&[0xff, 0xd9])
+    last == Some(&[0xff, 0xd9]) || jpeg_has_end(bytes)
+}
+
+/// Whether there is an end-of-image marker, found from the start: segments are passed over by their lengths. No pixels of a scan look
+/// like one.
+fn jpeg_has_end(bytes: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(&[first, second]) = bytes.get(at..at + 2) {
+        at += match (first, second) {
+            (0xff, 0xd9) => return true,
+            // A start, a restart, or a byte of pixels.
+            (0xff, 0x00 | 0x01 | 0xd0..=0xd8) => 2,
+            (0xff, 0x02..=0xfe) => match bytes.get(at + 2..at + 4) {
+                Some(&[high, low]) => 2 + usize::from(u16::from_be_bytes([high, low])),
+                _ => return false,
+            },
+            _ => 1,
+        };
+    }
+    false
 }

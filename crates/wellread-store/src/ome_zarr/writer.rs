@@ -124,7 +124,8 @@ impl StoreWriter for OmeZarrWriter {
     fn write(&mut self, image: &ImageView<'_>) -> Result<()> {
         let row = self.count;
         let folder = self.staged()?.path().to_owned();
-        self.count += 1;
+        // An image that is refused here is none of the set.
+        check_view(&self.target, image).map_err(|e| e.row(row))?;
         let dir = if self.single {
             if row > 0 {
                 return Err(Error::new(&self.target, "a target ending in .zarr holds one image").hint(
@@ -138,7 +139,7 @@ impl StoreWriter for OmeZarrWriter {
             let name = &image.metadata.name;
             self.names.next(&folder, "", name, name).map_err(|e| e.row(row))?
         };
-        check_view(&self.target, image).map_err(|e| e.row(row))?;
+        self.count += 1;
         self.writers.write(row, image, dir)
     }
 

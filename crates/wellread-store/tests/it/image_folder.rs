@@ -182,6 +182,21 @@ fn damaged_scans_of_jpeg_are_errors() {
     }
 }
 
+/// Phones keep a film behind a photograph, whose bytes may look like the start of a scan.
+#[test]
+fn what_lies_behind_a_jpeg_is_no_part_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jpg");
+    picture(ColorType::Rgb8, 64, 64).save(&path).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    let expected = read_image(&*open_at(&path), 0).unwrap();
+    let film = [0, 0, 0, 8, 0xff, 0xda, 1, 2, 3];
+    std::fs::write(&path, [&good[..], &film].concat()).unwrap();
+    assert_eq!(read_image(&*open_at(&path), 0).unwrap(), expected);
+    // Without its end it is cut off all the same.
+    assert!(failure("a.jpg", &[&good[..good.len() - 2], &film].concat()).contains("corrupt"));
+}
+
 /// A JPEG of one block of 8 x 8 pixels in four colours, each of one value; with Adobe's marker where `transform` says how.
 fn jpeg_of_inks(inks: [u8; 4], transform: Option<u8>) -> Vec<u8> {
     let segment = |marker: u8, body: &[u8]| {

@@ -1,12 +1,16 @@
 //! Reading back what a conversion has written: every kind of difference is an error that names its row.
 
 use arrow_array::{ArrayRef, Date64Array, Int64Array, RecordBatch};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
-use wellread_store::read_back::check;
-use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open};
+use wellread_store::read_back::{Digests, check};
+use wellread_store::staged::Finished;
+use wellread_store::{
+    EachImage, ImageView, OpenOptions, Result, Store, StoreWriter, WriteOptions, create, delegate_store, open,
+};
 
 type Image = (String, Shape, PixelType, Vec<u8>);
 
@@ -86,6 +90,53 @@ fn every_difference_is_an_error_that_names_its_row() {
     assert!(error.contains("row 20: has other pixels"), "{error}");
 }
 
+/// A writer with a defect.
+struct Panicking;
+
+impl StoreWriter for Panicking {
+    fn write(&mut self, _: &ImageView<'_>) -> Result<()> {
+        panic!("a defect")
+    }
+
+    fn complete_output(self: Box<Self>) -> Result<Finished> {
+        panic!("nothing was written")
+    }
+}
+
+/// The reader waited for room for its second image, and the process for the reader, without end.
+#[test]
+fn a_writer_that_panics_does_not_hang() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = write(&folder.path().join("source.parquet"), &images());
+    let converted = || convert(&*source, Box::new(Panicking), ConvertOptions { memory: 0 }, &mut |_| {});
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(converted)).is_err());
+}
+
+/// A set whose reader passes over an image without an error.
+struct Forgetful(Box<dyn Store>);
+
+impl Store for Forgetful {
+    delegate_store!(self => self.0; format, path, remote_path, len, row_info, name, metadata, layout, files, files_of);
+    delegate_store!(self => self.0; has_checksums, hints, row_hints, heads, ranges, read, check);
+
+    fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
+        self.0.scan(rows, &mut |row, info, pixels| if row == 33 { Ok(()) } else { each(row, info, pixels) })
+    }
+}
+
+#[test]
+fn an_image_that_is_not_read_back_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = write(&folder.path().join("source.parquet"), &images());
+    let target = Forgetful(write(&folder.path().join("target.parquet"), &images()));
+    let digests = Digests::default();
+    let checked = check(&*source, &digests, &target, source.len(), 1, &|| {});
+    let error = checked.unwrap_err();
+    assert_eq!((error.row_index(), error.cause()), (Some(33), "was passed over by its reader"));
+    // It is not among these.
+    check(&*source, &digests, &target, 16, 1, &|| {}).unwrap();
+}
+
 /// The first image of a set may be the one of which nothing is known.
 #[test]
 fn facts_that_a_later_image_has_are_told_too() {
@@ -98,7 +149,11 @@ fn facts_that_a_later_image_has_are_told_too() {
         ImageMetadata { acquired: Some("2026-11-21T05:38:56".into()), ..ImageMetadata::named("b") },
         ImageMetadata {
             physical_size_x: Some(PhysicalSize { value: 0.5, unit }),
-            channels: vec![Channel { emission_um: Some(0.461), ..Channel::default() }],
+            channels: vec![Channel {
+                emission_um: Some(0.461),
+                color_rgba: Some(0x00ff_00ff),
+                ..Channel::default()
+            }],
             ..ImageMetadata::named("c")
         },
     ];
@@ -117,7 +172,10 @@ fn facts_that_a_later_image_has_are_told_too() {
         assert_eq!(converted.left_out(&*source, format).unwrap(), lost);
         lost
     };
-    assert_eq!(lost("image-folder", "pictures"), ["wavelengths", "pixel sizes", "times of acquisition"]);
+    assert_eq!(
+        lost("image-folder", "pictures"),
+        ["wavelengths", "pixel sizes", "times of acquisition", "channel colours"]
+    );
     assert_eq!(lost("parquet", "again.parquet"), Vec::<&str>::new());
 }
 
@@ -158,6 +216,30 @@ fn facts_that_a_format_changes_are_told_as_changed() {
     assert_eq!(lost("DNA\u{7}", "lamp", "ome-zarr", None), Vec::<&str>::new());
     let plain = lost("DNA\u{7}", "lamp", "tiff", Some("plain"));
     assert_eq!(plain, ["channel names", "kinds of illumination"]);
+}
+
+/// Tables have times without a zone: hours of another one are those of UTC there.
+#[test]
+fn zones_of_times_that_become_utc_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let zones = "zones of times of acquisition (the times are in UTC)";
+    for (i, (zone, expected)) in [("+02:00", &[zones][..]), ("Z", &[]), ("", &[])].into_iter().enumerate() {
+        let path = folder.path().join(format!("{i}-zarr"));
+        let time = Some(format!("2026-11-21T05:38:56{zone}"));
+        let metadata = ImageMetadata { acquired: time.clone(), ..ImageMetadata::named("a") };
+        let mut writer = create(&path, "ome-zarr", &WriteOptions::default()).unwrap();
+        let (shape, dtype) = (Shape::plane(2, 3), PixelType::U8);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[7; 6] }).unwrap();
+        writer.finish().unwrap();
+        let source = open(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(source.metadata(0).unwrap().acquired, time);
+        for (format, told) in [("parquet", expected), ("ome-zarr", &[])] {
+            let target = folder.path().join(format!("{i}-{format}"));
+            let writer = create(target, format, &WriteOptions::default()).unwrap();
+            let converted = convert(&*source, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
+            assert_eq!(converted.left_out(&*source, format).unwrap(), told, "{zone} {format}");
+        }
+    }
 }
 
 /// OME-Zarr has a scale for each axis, and none that says "zero".

@@ -15,8 +15,8 @@ use wellread_store::{Error, Format, OpenOptions, Store};
 
 /// A result of the check.
 pub(super) enum Checked {
-    /// It is as the source; the seconds that looking took.
-    Same(Box<Converted>, f64),
+    /// It is as the source; the facts that it has no place for, and the seconds that looking took.
+    Same(Box<Converted>, Vec<&'static str>, f64),
     /// An image that an interrupted run has left was damaged since: it is removed, and all after it. The text tells
     /// of that.
     Truncated(String),
@@ -54,8 +54,8 @@ impl Check<'_> {
         bar.finish_and_clear();
         let error = match checked {
             Ok(left_out) => {
-                say_left_out(format, Ok(left_out), ui);
-                return Ok(Checked::Same(Box::new(converted), start.elapsed().as_secs_f64()));
+                let left_out = say_left_out(format, Ok(left_out), ui);
+                return Ok(Checked::Same(Box::new(converted), left_out, start.elapsed().as_secs_f64()));
             }
             Err(error) => error,
         };
@@ -121,10 +121,15 @@ pub(super) fn is_of_source(error: &Error, source: &dyn Store, written: &Path) ->
     error.path().starts_with(source.path()) && !error.path().starts_with(written)
 }
 
-/// Says which facts of images a format has no place for. Nothing is said where the target could not be looked at.
-pub(super) fn say_left_out(format: &Format, left_out: Result<Vec<&'static str>, Error>, ui: Ui) {
+/// Says which facts of images a format has no place for, and returns them. Nothing is said where the target could not be looked at.
+pub(super) fn say_left_out(
+    format: &Format,
+    left_out: Result<Vec<&'static str>, Error>,
+    ui: Ui,
+) -> Vec<&'static str> {
     let left_out = left_out.unwrap_or_default();
     if !left_out.is_empty() {
         ui.warn(format!("note: {} has no place for {}; they are left out", format.name, left_out.join(", ")));
     }
+    left_out
 }

@@ -110,7 +110,7 @@ pub(super) fn run(
             target.display()
         ));
     }
-    say_left_out(format, left_out(images, target, format), ui);
+    result["facts_left_out"] = say_left_out(format, left_out(images, target, format), ui).into();
     on::say(&cluster, ui);
     ui.document(&with_fields(result, beside))
 }
