@@ -8,8 +8,8 @@ use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::MemoryStore;
 use wellread_store::place::{self, File, FileRange, Link, LinkAbout, Listing, Metadata, Place};
 use wellread_store::{
-    ImageView, PixelSink, Request, Result, Scratch, Store, WriteOptions, create, default_answers,
-    delegate_store,
+    Hints, ImageView, PageCache, PixelSink, Request, Result, Scratch, Store, WriteOptions, create,
+    default_answers, delegate_store,
 };
 
 /// Images in memory.
@@ -20,6 +20,8 @@ pub(crate) struct TestStore {
     pub path_of: Option<fn(usize) -> PathBuf>,
     /// How long reading an image takes, whatever else the machine does: it sleeps.
     pub each: Duration,
+    /// The decoded pixels that it says it keeps.
+    pub pages: Option<&'static dyn PageCache>,
 }
 
 impl TestStore {
@@ -29,17 +31,20 @@ impl TestStore {
         for i in 0..images {
             inner.push(format!("{i}"), Shape::plane(side, side), PixelType::U8, vec![i; side * side])?;
         }
-        Ok(Self { inner, path_of: None, each: Duration::ZERO })
+        Ok(Self { inner, path_of: None, each: Duration::ZERO, pages: None })
     }
 }
 
 impl Store for TestStore {
     delegate_store!(self => self.inner; path, remote_path, len, row_info, name, metadata);
-    delegate_store!(self => self.inner; layout, has_checksums, hints, row_hints, heads, ranges, check);
+    delegate_store!(self => self.inner; layout, has_checksums, row_hints, heads, ranges, check);
     default_answers!(scan);
 
     fn format(&self) -> &'static str {
         "test"
+    }
+    fn hints(&self) -> Hints<'_> {
+        Hints { pages: self.pages, ..self.inner.hints() }
     }
     fn files(&self) -> Result<Vec<PathBuf>> {
         Ok(self.path_of.map_or(vec![], |path_of| (0..self.len()).map(path_of).collect()))

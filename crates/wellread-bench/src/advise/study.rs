@@ -237,13 +237,14 @@ fn predicted(
     })
 }
 
-/// The note about measured formats that may keep all decoded pixels of the sample in memory: a second read decodes nothing.
+/// The note about measured formats that may keep all decoded pixels of the set in memory: later epochs decode nothing. Here each
+/// batch is decoded, as of a larger set.
 fn kept_pages<'c>(
     measured: impl Iterator<Item = (usize, &'c Candidate)>,
     own: &Open<'_>,
     sample: &Sample,
 ) -> Option<String> {
-    let bytes = sample.image_bytes * sample.rows.len() as f64;
+    let bytes = sample.image_bytes * sample.of as f64;
     let mut formats: Vec<&str> = Vec::new();
     for (_, candidate) in measured {
         let kept = candidate.open(own).map_or(0, |store| store.hints().page_cache());
@@ -253,8 +254,8 @@ fn kept_pages<'c>(
     }
     (!formats.is_empty()).then(|| {
         format!(
-            "{} can keep the whole sample decoded in memory ({} MB). Steady runs may then not decode it again, as those of other \
-             formats do. Compare formats by `wellread bench dataloader`, which opens them anew in each epoch",
+            "{} can keep the whole set decoded in memory ({} MB): epochs after the first then wait less than predicted. \
+             All figures here decode each image, as those of a larger set do",
             formats.join(" and "),
             number(bytes / 1e6)
         )
