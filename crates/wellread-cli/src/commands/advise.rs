@@ -96,8 +96,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             ui.phase(what);
         }
     };
-    let advice = study(|| args.open.open_images_again(&args.path), &settings, &progress)
-        .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let advice = study(|| args.open.open_images_again(&args.path), &settings, &progress)?;
     bar.finish_and_clear();
     let commands = commands(&advice, args);
     if ui.json {

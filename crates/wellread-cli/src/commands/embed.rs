@@ -252,7 +252,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
         print(event, &bar);
     });
     bar.finish_and_clear();
-    let summary = done.map_err(|error| with_kept(on_nodes::failure_of(&error), args))?;
+    let summary = done.map_err(|error| with_kept(Failure::from(error), args))?;
     report(&summary, &others, None, thing, ui)
 }
 

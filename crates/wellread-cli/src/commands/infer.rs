@@ -234,7 +234,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         let missing = Missing::default();
         let run = wellread_infer::run(&config, &|event| print_event(event, &missing, &bar, ui));
         bar.finish_and_clear();
-        run.map_err(|e| Failure::Failed(format!("{e:#}")))?
+        run?
     };
     let ending = if has_measured(&run) { "Benchmark Suite Complete" } else { "Nothing was measured" };
     ui.say(format!("\n{RULE_LINE}\n{ending}\n{RULE_LINE}"));
