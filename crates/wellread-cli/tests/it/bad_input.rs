@@ -326,6 +326,22 @@ fn parquet_without_images_says_which_columns_it_has() {
     fails(&["info", arg(&path)], 1, &["numbers.parquet", "well", "area"]);
 }
 
+/// A folder is read in the order of names, and its first set was the one that was named.
+#[test]
+fn a_report_of_a_set_names_the_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let [first, asked] = ["back.parquet", "plate.parquet"].map(|name| dir.path().join(name));
+    for copy in [&first, &asked] {
+        fs::copy(set.join("images.parquet"), copy).unwrap();
+    }
+    let done = wellread(&["report", arg(&asked)]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let said = format!("{}: is no result table that can be read", asked.display());
+    assert!(done.stderr.contains(&said) && !done.stderr.contains("back.parquet"), "{}", done.stderr);
+}
+
 #[test]
 fn truncated_files_are_errors_not_panics() {
     let dir = tempfile::tempdir().unwrap();
