@@ -168,6 +168,11 @@ pub fn record(results: &Results, label: &str, options: &judge::Options) -> Resul
             }
         }
     }
+    if rows.is_empty() && !options.quantities.is_empty() {
+        let wanted = options.quantities.join(" or ");
+        let there = series::names(results.tables.iter().filter(|table| asked(table.name())));
+        bail!("{}: holds no {wanted} to keep; there are {there}", results.label);
+    }
     ensure!(!rows.is_empty(), "{}: holds no figure to keep", results.label);
     Ok(Record {
         wellread_history: VERSION,
