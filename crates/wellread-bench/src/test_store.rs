@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::MemoryStore;
@@ -57,6 +58,33 @@ impl Store for TestStore {
             std::thread::sleep(self.each * requests.len() as u32);
         }
         self.inner.read(requests, scratch, sink)
+    }
+}
+
+/// Decoded pixels that a store says it keeps, 1 MiB at most. How often they were forgotten is counted.
+pub(crate) struct Pages(AtomicUsize);
+
+impl Pages {
+    /// Never forgotten so far.
+    pub(crate) const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// How often they were forgotten.
+    pub(crate) fn forgotten(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl PageCache for Pages {
+    fn max_bytes(&self) -> usize {
+        1 << 20
+    }
+
+    fn keep_at_most(&self, _: usize) {}
+
+    fn forget_all(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 

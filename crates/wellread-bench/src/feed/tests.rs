@@ -1,9 +1,7 @@
 //! What each source delivers, and what it leaves in memory.
 
 use super::*;
-use crate::test_store::TestStore;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use wellread_store::PageCache;
+use crate::test_store::{Pages, TestStore};
 
 /// The file of a row.
 fn path_of(row: usize) -> PathBuf {
@@ -102,32 +100,17 @@ fn a_stand_in_takes_its_time_and_a_step_that_fails_ends_the_run() {
     assert_eq!(error.to_string(), "out of memory");
 }
 
-/// Pages that a store keeps, of which it is counted how often they were forgotten.
-struct Pages(AtomicUsize);
-
-impl PageCache for Pages {
-    fn max_bytes(&self) -> usize {
-        1 << 20
-    }
-
-    fn keep_at_most(&self, _: usize) {}
-
-    fn forget_all(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// The rows of a sample come again and again, as those of a large set do not: what was decoded of them must not be kept. A run of
 /// few steps decoded its images, and one of many steps did not, so that predictions and loops contradicted each other.
 #[test]
 fn a_steady_run_decodes_the_images_of_every_batch() {
-    static PAGES: Pages = Pages(AtomicUsize::new(0));
+    static PAGES: Pages = Pages::new();
     let open = || -> Result<Box<dyn Store>> { Ok(Box::new(TestStore { pages: Some(&PAGES), ..twelve()? })) };
     let feed = Feed::new(Box::new(open), (0..12).collect(), how(0));
     let forgotten = |span| {
-        let before = PAGES.0.load(Ordering::Relaxed);
+        let before = PAGES.forgotten();
         feed.pass(BatchSource::Warm, span, 0, &mut |_| Ok(())).unwrap();
-        PAGES.0.load(Ordering::Relaxed) - before
+        PAGES.forgotten() - before
     };
     // The first run reads the rows once to warm their files up; a set is opened anew for each.
     let ahead = ahead(None, 0);
