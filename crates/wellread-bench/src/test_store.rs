@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::MemoryStore;
 use wellread_store::place::{self, File, FileRange, Link, LinkAbout, Listing, Metadata, Place};
 use wellread_store::{
-    ImageView, PixelSink, Request, Result, Scratch, Store, WriteOptions, create, default_answers,
-    delegate_store,
+    Hints, ImageView, PageCache, PixelSink, Request, Result, Scratch, Store, WriteOptions, create,
+    default_answers, delegate_store,
 };
 
 /// Images in memory.
@@ -20,6 +21,8 @@ pub(crate) struct TestStore {
     pub path_of: Option<fn(usize) -> PathBuf>,
     /// How long reading an image takes, whatever else the machine does: it sleeps.
     pub each: Duration,
+    /// The decoded pixels that it says it keeps.
+    pub pages: Option<&'static dyn PageCache>,
 }
 
 impl TestStore {
@@ -29,17 +32,20 @@ impl TestStore {
         for i in 0..images {
             inner.push(format!("{i}"), Shape::plane(side, side), PixelType::U8, vec![i; side * side])?;
         }
-        Ok(Self { inner, path_of: None, each: Duration::ZERO })
+        Ok(Self { inner, path_of: None, each: Duration::ZERO, pages: None })
     }
 }
 
 impl Store for TestStore {
     delegate_store!(self => self.inner; path, remote_path, len, row_info, name, metadata);
-    delegate_store!(self => self.inner; layout, has_checksums, hints, row_hints, heads, ranges, check);
+    delegate_store!(self => self.inner; layout, has_checksums, row_hints, heads, ranges, check);
     default_answers!(scan);
 
     fn format(&self) -> &'static str {
         "test"
+    }
+    fn hints(&self) -> Hints<'_> {
+        Hints { pages: self.pages, ..self.inner.hints() }
     }
     fn files(&self) -> Result<Vec<PathBuf>> {
         Ok(self.path_of.map_or(vec![], |path_of| (0..self.len()).map(path_of).collect()))
@@ -52,6 +58,33 @@ impl Store for TestStore {
             std::thread::sleep(self.each * requests.len() as u32);
         }
         self.inner.read(requests, scratch, sink)
+    }
+}
+
+/// Decoded pixels that a store says it keeps, 1 MiB at most. How often they were forgotten is counted.
+pub(crate) struct Pages(AtomicUsize);
+
+impl Pages {
+    /// Never forgotten so far.
+    pub(crate) const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// How often they were forgotten.
+    pub(crate) fn forgotten(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl PageCache for Pages {
+    fn max_bytes(&self) -> usize {
+        1 << 20
+    }
+
+    fn keep_at_most(&self, _: usize) {}
+
+    fn forget_all(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use wellread_bench::WrongUsage;
 use wellread_measure::to_stderr;
 
 /// Why a command did not succeed.
@@ -29,6 +30,18 @@ pub type Outcome<T = ()> = Result<T, Failure>;
 impl From<wellread_store::Error> for Failure {
     fn from(error: wellread_store::Error) -> Self {
         if error.is_choice() { Self::Usage(error.to_string()) } else { Self::Failed(error.to_string()) }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    /// A wrong choice is one whatever command meets it, and whoever adds where.
+    fn from(error: anyhow::Error) -> Self {
+        let store = error.downcast_ref::<wellread_store::Error>();
+        if error.is::<WrongUsage>() || store.is_some_and(wellread_store::Error::is_choice) {
+            Self::Usage(format!("{error:#}"))
+        } else {
+            Self::Failed(format!("{error:#}"))
+        }
     }
 }
 

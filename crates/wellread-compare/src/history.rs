@@ -12,6 +12,7 @@ use std::fs::File;
 use std::path::Path;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::{ChangePoint, ChangePoints, IntervalEstimator};
+use wellread_report::Table;
 use wellread_report::columns::{self, Better};
 use wellread_report::staged;
 use wellread_report::words::counted;
@@ -28,6 +29,9 @@ pub struct Record {
     pub wellread_history: u32,
     /// When it was added: UTC, ISO 8601.
     pub timestamp: String,
+    /// When its last row was measured, as far as the tables tell; none in earlier records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<String>,
     /// The measured revision: a commit, a version, a name.
     pub label: String,
     /// The machine in words; empty when unknown.
@@ -36,6 +40,20 @@ pub struct Record {
     pub pixel_checksum: Option<String>,
     /// The figures.
     pub rows: Vec<Figure>,
+}
+
+impl Record {
+    /// Whether both are of one run: the same figures, measured at the same time. Text keeps nearly all digits of a figure.
+    fn is_same_run(&self, other: &Self) -> bool {
+        let is_same = |a: &Figure, b: &Figure| {
+            (&a.table, &a.name, &a.quantity) == (&b.table, &b.name, &b.quantity)
+                && (a.value - b.value).abs() <= 1e-9 * a.value.abs()
+        };
+        self.measured.is_some()
+            && (&self.measured, &self.machine) == (&other.measured, &other.machine)
+            && self.rows.len() == other.rows.len()
+            && self.rows.iter().zip(&other.rows).all(|(a, b)| is_same(a, b))
+    }
 }
 
 /// The median of one quantity of one configuration.
@@ -150,15 +168,27 @@ pub fn record(results: &Results, label: &str, options: &judge::Options) -> Resul
             }
         }
     }
+    if rows.is_empty() && !options.quantities.is_empty() {
+        let wanted = options.quantities.join(" or ");
+        let there = series::names(results.tables.iter().filter(|table| asked(table.name())));
+        bail!("{}: holds no {wanted} to keep; there are {there}", results.label);
+    }
     ensure!(!rows.is_empty(), "{}: holds no figure to keep", results.label);
     Ok(Record {
         wellread_history: VERSION,
         timestamp: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        measured: results.tables.iter().filter_map(last_timestamp).max(),
         label: label.to_owned(),
         machine: provenance::machine(results),
         pixel_checksum: results.detail("/pixel_checksum").and_then(|v| v.as_str()).map(str::to_owned),
         rows,
     })
+}
+
+/// The time of the row that was measured last.
+fn last_timestamp(table: &Table) -> Option<String> {
+    let times = (0..table.rows()).filter_map(|row| table.str("timestamp", row));
+    times.max().map(str::to_owned)
 }
 
 /// Values of the keys, joined.
@@ -189,7 +219,7 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Adds a record at the end of the file, which is made if need be. The file is replaced as a whole, so that it never
+/// Adds a record at the end of the file, which is made if need be, unless one of the same run is there. The file is replaced as a whole, so that it never
 /// holds half a record; several that write at once wait for each other. Returns all records.
 ///
 /// # Errors
@@ -202,6 +232,9 @@ pub fn append(path: &Path, record: Record) -> Result<Vec<Record>> {
     let file = File::create(&lock).with_context(|| format!("cannot write {}", lock.display()))?;
     file.lock().with_context(|| format!("cannot lock {}", lock.display()))?;
     let mut records = if path.exists() { read(path)? } else { Vec::new() };
+    if records.iter().any(|known| known.is_same_run(&record)) {
+        return Ok(records);
+    }
     records.push(record);
     let mut text = String::new();
     for record in &records {
@@ -308,93 +341,4 @@ pub fn text(records: &[Record], all: &[Series]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(i: usize, value: f64, machine: &str) -> Record {
-        let row = |quantity: &str, value| Figure {
-            table: "dataset".into(),
-            name: "tiff random".into(),
-            quantity: quantity.into(),
-            value,
-            n: 7,
-            ..Figure::default()
-        };
-        Record {
-            wellread_history: 1,
-            timestamp: format!("2026-01-{:02}T00:00:00Z", i + 1),
-            label: format!("commit{i}"),
-            machine: machine.into(),
-            rows: vec![row("p50_s", value), row("samples_per_sec", 1.0 / value)],
-            ..Record::default()
-        }
-    }
-
-    #[test]
-    fn a_change_is_found_at_its_commit_on_its_machine() {
-        let wobble = |i: usize| 1.0 + 0.005 * (i * 7 % 5) as f64;
-        let mut records: Vec<Record> =
-            (0..24).map(|i| record(i, if i < 14 { 1.0 } else { 1.2 } * wobble(i), "fast")).collect();
-        records.extend((24..40).map(|i| record(i, 9.0 * wobble(i), "slow")));
-        let found = series(&records, 1);
-        assert_eq!(found.len(), 4);
-        for s in &found[..2] {
-            assert_eq!((s.changes.len(), s.changes[0].label.as_str()), (1, "commit14"), "{s:?}");
-            assert!((s.changes[0].ratio - 1.2).abs() < 0.01, "{s:?}");
-        }
-        assert!(found[2..].iter().all(|s| s.machine == "slow" && s.changes.is_empty()), "{found:?}");
-        let said = text(&records, &found);
-        assert!(said.contains("slower from commit14") && said.contains("2 machines"), "{said}");
-    }
-
-    /// Earlier records have no words, and are of the same series.
-    #[test]
-    fn a_series_goes_on_where_records_name_its_configuration_in_words() {
-        let mut records = [record(0, 1.0, "m"), record(1, 1.0, "m")];
-        assert_eq!(series(&records, 1)[0].title(), "dataset: tiff random");
-        records[1].rows[0].configuration = "tiff, random".into();
-        let all = series(&records, 1);
-        assert_eq!((all.len(), all[0].records.as_slice()), (2, [0, 1].as_slice()));
-        assert_eq!(all[0].title(), "dataset: tiff, random");
-        let key = [("format", "tiff"), ("workers", "2"), ("cache", "none")];
-        let key = key.map(|(column, value)| (column.to_owned(), value.to_owned()));
-        assert_eq!((values(&key), values(&[])), ("tiff 2 none".to_owned(), "all".to_owned()));
-        assert_eq!(verdict::name(&key), "tiff, workers 2, cache none");
-    }
-
-    #[test]
-    fn series_of_other_pixels_are_told_apart() {
-        let of = |pixels: &str| Record { pixel_checksum: Some(pixels.into()), ..record(0, 1.0, "m") };
-        let records = [of("aaaa"), of("bbbb")];
-        let all = series(&records, 1);
-        let told: Vec<_> =
-            all.iter().map(|s| serde_json::to_value(s).unwrap()["pixel_checksum"].clone()).collect();
-        assert_eq!(told, ["aaaa", "aaaa", "bbbb", "bbbb"]);
-        assert!(text(&records, &all).contains("The runs are of 2 sets of pixels, which are kept apart."));
-        assert!(!text(&records[..1], &series(&records[..1], 1)).contains("pixels"));
-    }
-
-    #[test]
-    fn a_history_grows_by_whole_lines_and_names_the_bad_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("new/history.jsonl");
-        std::thread::scope(|scope| {
-            for i in 0..8 {
-                let path = &path;
-                scope.spawn(move || append(path, record(i, 1.0, "m")).unwrap());
-            }
-        });
-        assert_eq!(read(&path).unwrap().len(), 8);
-        let mut text = std::fs::read_to_string(&path).unwrap();
-        text.push_str("{\"wellread_history\": 1, \"timesta");
-        std::fs::write(&path, &text).unwrap();
-        let error = format!("{:#}", append(&path, record(9, 1.0, "m")).unwrap_err());
-        assert!(error.contains("line 9") && error.contains("history.jsonl"), "{error}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-        std::fs::write(&path, "").unwrap();
-        assert!(read(&path).unwrap().is_empty());
-        let later = Record { wellread_history: 2, ..record(0, 1.0, "m") };
-        std::fs::write(&path, serde_json::to_string(&later).unwrap()).unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("later version"));
-    }
-}
+mod tests;

@@ -111,7 +111,11 @@ pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison
     if out.rows.is_empty() {
         let why = match options.quantities.as_slice() {
             [] => "no configuration that was measured is in both".to_owned(),
-            wanted => format!("no configuration that is in both has {}", wanted.join(" or ")),
+            wanted => format!(
+                "no configuration that is in both has {}; there are {}",
+                wanted.join(" or "),
+                series::names(a.tables.iter().filter(asked))
+            ),
         };
         bail!("nothing to compare: {why} ({} and {})", a.label, b.label);
     }

@@ -115,6 +115,13 @@ pub fn quantities(a: &Table, b: &Table, wanted: &[String]) -> Result<Vec<Quantit
     Ok(both.into_iter().filter(|q| wanted.contains(&q.column)).collect())
 }
 
+/// The names of the quantities of these tables that can be judged.
+pub fn names<'t>(tables: impl Iterator<Item = &'t Table>) -> String {
+    let judged = tables.flat_map(columns::quantities).filter(|q| q.better != Better::Neither);
+    let names: BTreeSet<String> = judged.map(|q| q.column).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+
 /// A configuration of one side: the texts of its keys, what was measured, and whether anything was.
 type OneSide = (Vec<String>, Measured, bool);
 
@@ -343,5 +350,6 @@ mod tests {
         assert_eq!(names(&["all"]).unwrap(), ["p50_s", "samples_per_sec", "jump"]);
         assert!(names(&["loss"]).unwrap_err().to_string().contains("cannot be judged"));
         assert!(names(&["other"]).unwrap().is_empty());
+        assert_eq!(super::names([&t].into_iter()), "jump, p50_s, samples_per_sec");
     }
 }

@@ -24,11 +24,13 @@ pub enum Severity {
     Bad,
 }
 
-/// The question that a [`Finding`] answers: a report shows one on the limit and one on the next step, and
-/// folds the others.
+/// The question that a [`Finding`] answers: a report shows one on the fastest format, one on the limit and one on the next
+/// step, and folds the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topic {
+    /// The fastest format.
+    Format,
     /// The limit.
     Limit,
     /// The next step.

@@ -331,7 +331,7 @@ pub(crate) fn mixed_folder(folder: &Path, own: (&Path, &Naming), other: (&Path, 
 /// The format of that name.
 ///
 /// # Errors
-/// No such format in this build; the hint names the nearest, and lists those there are.
+/// No such format in this build; the hint names the one whose files end so, or the nearest, and lists those there are.
 pub fn format_named(name: &str) -> Result<&'static Format> {
     if let Some(format) = formats().iter().find(|f| f.name == name) {
         return Ok(format);
@@ -340,6 +340,28 @@ pub fn format_named(name: &str) -> Result<&'static Format> {
         return Err(Error::new(name, "this format is not in this build").hint(absent.how_to_get));
     }
     let known: Vec<_> = formats().iter().map(|f| f.name).collect();
-    let hint = format!("{}there are: {}", suggested::question(name, &known), known.join(", "));
+    // Others call the formats by the endings of their files: `png`.
+    let ending = format!(".{name}");
+    let meant = match formats().iter().find(|f| f.has_ending(&ending)) {
+        Some(format) => format!("is it {:?}? ", format.name),
+        None => suggested::question(name, &known),
+    };
+    let hint = format!("{meant}there are: {}", known.join(", "));
     Err(Error::new(name, "is no storage format of this build").choice().hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_that_is_called_by_the_ending_of_its_files_is_suggested() {
+        let hint = |name: &str| format_named(name).unwrap_err().to_string();
+        for (name, meant) in
+            [("png", "image-folder"), ("JPEG", "image-folder"), ("tif", "tiff"), ("zarr", "ome-zarr")]
+        {
+            assert!(hint(name).contains(&format!("(hint: is it \"{meant}\"? there are: ")), "{}", hint(name));
+        }
+        assert!(hint("jpeg2000").contains("(hint: there are: "), "{}", hint("jpeg2000"));
+    }
 }

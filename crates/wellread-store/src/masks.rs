@@ -66,7 +66,7 @@ pub fn channels(source: &dyn Store) -> Vec<(usize, String)> {
 }
 
 /// Whether a channel is called a mask: `mask`, `labels`, `nuclei_mask`, `mask_nuclei`, `MaskNuclei`.
-fn is_channel(name: &str) -> bool {
+pub(crate) fn is_channel(name: &str) -> bool {
     let name = name.trim();
     let is_word = FOLDERS.iter().any(|mask| mask.eq_ignore_ascii_case(name));
     let first = name.split(SEPARATORS).next().unwrap_or_default();

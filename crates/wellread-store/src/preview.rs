@@ -1,11 +1,11 @@
 //! Thumbnails: one row as an RGB picture that a person can judge.
 //!
 //! The middle time point and the maximum over Z are shown. Each channel is stretched from its 0.5th to its
-//! 99.8th percentile and drawn in its own colour (metadata's, else a fixed order), added up. Never used for
-//! measurements. Places without a finite value are black, and count for no percentile.
+//! 99.8th percentile and drawn in its own colour (metadata's, else a fixed order), added up. Masks beside stains are outlines, which
+//! hide no stain. Never used for measurements. Places without a finite value are black, and count for no percentile.
 
 use crate::png_encoder::Picture;
-use crate::{Error, Result, Scratch, Store, place};
+use crate::{Error, Result, Scratch, Store, masks, place};
 use png::{BitDepth, ColorType, DeflateCompression};
 use std::path::Path;
 use wellread_image::{Channel, PixelType, Region};
@@ -32,7 +32,12 @@ pub fn preview(store: &dyn Store, row: usize, max_side: usize) -> Result<Preview
     let step = height.max(width).div_ceil(max_side.max(1)).max(1);
     let (out_h, out_w) = (height.div_ceil(step), width.div_ceil(step));
     let metadata = store.metadata(row)?;
-    let mut sum = vec![0f32; out_h * out_w * 3];
+    let own_mask = channels.checked_sub(1).filter(|_| store.hints().is_last_mask);
+    let is_mask = |c: usize| {
+        let is_called = metadata.channels.get(c).is_some_and(|channel| masks::is_channel(&channel.name));
+        channels > 1 && (own_mask == Some(c) || is_called)
+    };
+    let (mut sum, mut outlines) = (vec![0f32; out_h * out_w * 3], vec![]);
     let (mut scratch, mut pixels) = (Scratch::default(), Vec::new());
     for c in 0..channels {
         let mut plane = vec![f32::NEG_INFINITY; out_h * out_w];
@@ -41,9 +46,13 @@ pub fn preview(store: &dyn Store, row: usize, max_side: usize) -> Result<Preview
             crate::read_region(store, row, &region, &mut scratch, &mut pixels)?;
             shrink_max(&pixels, info.dtype, [height, width], step, &mut plane);
         }
+        let color = if channels == 1 { [1.0; 3] } else { channel_color(metadata.channels.get(c), c) };
+        if is_mask(c) {
+            outlines.push((outline(&plane, out_w, step == 1), color));
+            continue;
+        }
         let [low, high] = percentiles(&plane, [0.005, 0.998]);
         let range = if high > low { high - low } else { 1.0 };
-        let color = if channels == 1 { [1.0; 3] } else { channel_color(metadata.channels.get(c), c) };
         for (value, rgb) in plane.iter().zip(sum.chunks_exact_mut(3)) {
             let v = ((value - low) / range).clamp(0.0, 1.0);
             for (channel, weight) in rgb.iter_mut().zip(color) {
@@ -51,8 +60,30 @@ pub fn preview(store: &dyn Store, row: usize, max_side: usize) -> Result<Preview
             }
         }
     }
+    for (places, color) in outlines {
+        for place in places {
+            sum[3 * place..3 * place + 3].copy_from_slice(&color);
+        }
+    }
     let rgb = sum.iter().map(|v| (v.min(1.0) * 255.0).round() as u8).collect();
     Ok(Preview { width: out_w, height: out_h, rgb })
+}
+
+/// Places of objects in a mask beside the background; also beside another object, where each has a number of its own.
+fn outline(mask: &[f32], width: usize, are_numbers: bool) -> Vec<usize> {
+    let is_edge = |place: usize| {
+        let x = place % width;
+        let beside = [
+            (x > 0).then(|| place - 1),
+            (x + 1 < width).then_some(place + 1),
+            place.checked_sub(width),
+            Some(place + width).filter(|below| *below < mask.len()),
+        ];
+        let value = mask[place];
+        let ends = |other: usize| mask[other] <= 0.0 || are_numbers && mask[other] != value;
+        value > 0.0 && beside.into_iter().flatten().any(ends)
+    };
+    (0..mask.len()).filter(|&place| is_edge(place)).collect()
 }
 
 /// Draws the first `count` rows, each with a caption.
@@ -172,7 +203,7 @@ fn percentiles(values: &[f32], at: [f64; 2]) -> [f32; 2] {
 mod tests {
     use super::*;
     use crate::{ImageView, OpenOptions, WriteOptions, create, open};
-    use wellread_image::{ImageMetadata, Shape};
+    use wellread_image::{Channel, ImageMetadata, Shape};
 
     /// The grey levels of an image of one row of numbers.
     fn levels(values: &[f32]) -> Vec<u8> {
@@ -194,5 +225,40 @@ mod tests {
         assert_eq!(levels(&[f32::NAN, 1000.0, 1010.0, f32::NAN]), [0, 0, 255, 0]);
         assert_eq!(levels(&[-20.0, f32::NAN, -10.0, f32::INFINITY]), [0, 0, 255, 0]);
         assert_eq!(levels(&[f32::NAN; 3]), [0, 0, 0]);
+    }
+
+    /// It was painted over each nucleus, so that no stain could be seen.
+    #[test]
+    fn a_mask_beside_stains_is_an_outline() {
+        let draw = |second: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("one.parquet");
+            // The middle of 5 x 5 pixels is stained, and the mask is the 3 x 3 pixels around it.
+            let mut pixels = vec![0u8; 50];
+            pixels[12] = 10;
+            for place in [6, 7, 8, 11, 12, 13, 16, 17, 18] {
+                pixels[25 + place] = 1;
+            }
+            let channel = |name: &str| Channel { name: name.to_owned(), ..Channel::default() };
+            let channels = vec![channel("DNA"), channel(second)];
+            let metadata = ImageMetadata { channels, ..ImageMetadata::named("one") };
+            let (shape, dtype) = (Shape([1, 2, 1, 5, 5]), PixelType::U8);
+            let mut writer = create(&path, "parquet", &WriteOptions::default()).unwrap();
+            writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &pixels }).unwrap();
+            writer.finish().unwrap();
+            let store = open(&path, &OpenOptions::default()).unwrap();
+            preview(&*store, 0, 64).unwrap().rgb
+        };
+        let drawn = draw("mask");
+        let places = |is: &dyn Fn(&[u8]) -> bool| -> Vec<usize> {
+            drawn.chunks_exact(3).enumerate().filter(|(_, rgb)| is(rgb)).map(|(place, _)| place).collect()
+        };
+        assert_eq!(places(&|rgb| rgb[1] > 200), [6, 7, 8, 11, 13, 16, 17, 18]);
+        assert_eq!(places(&|rgb| rgb == [51, 115, 255]), [12], "the stain alone");
+        // What is no mask is added as before.
+        assert_ne!(draw("ER")[36..39], [51, 115, 255]);
+        // Two objects that touch.
+        assert_eq!(outline(&[1.0, 1.0, 2.0, 2.0, 0.0], 5, true), [1, 2, 3]);
+        assert_eq!(outline(&[1.0, 1.0, 0.5, 0.0, 0.0], 5, false), [2]);
     }
 }

@@ -48,6 +48,10 @@ pub struct Candidate {
     /// Where it is.
     #[serde(skip)]
     pub path: PathBuf,
+    /// Whether another candidate has the same codec and chunks: a format's own choice may be none, too. The name then says what was
+    /// asked for.
+    #[serde(skip)]
+    pub has_namesake: bool,
 }
 
 impl Candidate {
@@ -69,7 +73,9 @@ impl Candidate {
             Some(Compression::None) if self.codec.contains("deflate") => ", level 0".to_owned(),
             _ => String::new(),
         };
-        format!("{} ({}{level}{chunk})", self.format, self.codec)
+        let asked = self.compression.filter(|_| self.has_namesake);
+        let asked = asked.map_or(String::new(), |asked| format!(", --compression {asked}"));
+        format!("{} ({}{level}{chunk}{asked})", self.format, self.codec)
     }
 
     /// Opens it: the user's set as the user's options say, copies as what they were written.
@@ -255,7 +261,16 @@ pub(crate) fn write(
         }
     }
     progress(write_variants.len(), write_variants.len());
+    tell_apart(&mut candidates);
     Ok(WriteOutcome { candidates, untried, notes })
+}
+
+/// Gives candidates of one name names that differ.
+fn tell_apart(candidates: &mut [Candidate]) {
+    let names: Vec<String> = candidates.iter().map(Candidate::name).collect();
+    for (candidate, name) in candidates.iter_mut().zip(&names) {
+        candidate.has_namesake = names.iter().filter(|other| *other == name).count() > 1;
+    }
 }
 
 /// The note on so many ways that there was no room to write; `None` where no format has any of the rest.
@@ -309,6 +324,7 @@ fn write_one(images: &[InMemory], way: &WriteVariant, place: &Path) -> Result<Ca
         images: images.len(),
         bytes_per_image: store.bytes_on_disk()? as f64 / images.len() as f64,
         path,
+        has_namesake: false,
     })
 }
 
@@ -328,6 +344,7 @@ pub fn as_it_is(store: &dyn Store) -> Result<Candidate> {
         images: store.len(),
         bytes_per_image: store.bytes_on_disk()? as f64 / store.len().max(1) as f64,
         path: store.path().to_owned(),
+        has_namesake: false,
     })
 }
 
@@ -345,6 +362,7 @@ impl Candidate {
             images: 100,
             bytes_per_image: 100.0,
             path: "x".into(),
+            has_namesake: false,
         }
     }
 }

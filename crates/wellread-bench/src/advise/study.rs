@@ -237,24 +237,27 @@ fn predicted(
     })
 }
 
-/// The note about measured formats that may keep all decoded pixels of the sample in memory: a second read decodes nothing.
+/// The note about measured formats that may keep all decoded pixels of the set in memory: later epochs decode nothing. Here each
+/// batch is decoded, as of a larger set.
 fn kept_pages<'c>(
     measured: impl Iterator<Item = (usize, &'c Candidate)>,
     own: &Open<'_>,
     sample: &Sample,
 ) -> Option<String> {
-    let bytes = sample.image_bytes * sample.rows.len() as f64;
+    let bytes = sample.image_bytes * sample.of as f64;
     let mut formats: Vec<&str> = Vec::new();
     for (_, candidate) in measured {
-        let kept = candidate.open(own).map_or(0, |store| store.hints().page_cache());
+        // What cells are cut out of is larger than the cells.
+        let opened = candidate.open(own).ok().filter(|store| !store.hints().are_cut);
+        let kept = opened.map_or(0, |store| store.hints().page_cache());
         if kept as f64 >= bytes && kept > 0 && !formats.contains(&candidate.format) {
             formats.push(candidate.format);
         }
     }
     (!formats.is_empty()).then(|| {
         format!(
-            "{} can keep the whole sample decoded in memory ({} MB). Steady runs may then not decode it again, as those of other \
-             formats do. Compare formats by `wellread bench dataloader`, which opens them anew in each epoch",
+            "{} can keep the whole set decoded in memory ({} MB): epochs after the first then wait less than predicted. \
+             All figures here decode each image, as those of a larger set do",
             formats.join(" and "),
             number(bytes / 1e6)
         )
@@ -287,4 +290,26 @@ fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<Can
         })
     });
     tried.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_store::{Pages, TestStore};
+
+    /// That a sample fits says nothing of its set.
+    #[test]
+    fn decoded_pixels_of_a_whole_set_are_kept_or_of_no_set() {
+        static PAGES: Pages = Pages::new();
+        let open = || -> Result<Box<dyn Store>> {
+            Ok(Box::new(TestStore { pages: Some(&PAGES), ..TestStore::squares(24, 8)? }))
+        };
+        let limits = Limits { images: 8, bytes: 1 << 20 };
+        let sample = Sample::draw(&*open().unwrap(), limits, 4, 0, None).unwrap();
+        let measured = Candidate::sample("parquet", None);
+        let note = |sample: &Sample| kept_pages(std::iter::once((0, &measured)), &open, sample);
+        let found = note(&sample).unwrap();
+        assert!(found.starts_with("parquet can keep the whole set decoded in memory ("), "{found}");
+        assert_eq!(note(&Sample { of: 1_000_000, ..sample.clone() }), None);
+    }
 }

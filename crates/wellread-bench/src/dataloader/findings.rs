@@ -11,7 +11,7 @@ use wellread_store::words::counted;
 /// Findings of the table of the data loader.
 pub(super) fn all(table: &Table, judge: &Judge) -> Vec<Ranked> {
     let found = [
-        fastest_loader(table, judge),
+        fastest_loader(table, judge).map(|finding| finding.about(Topic::Format)),
         best_workers(table, judge),
         what_binds(table, judge),
         caching::finding(table, judge),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::series::telling_batch_size;
 use wellread_measure::compare::MIN_SAMPLES;
-use wellread_report::row;
+use wellread_report::{Topic, row};
 
 fn formats(rates: &[(&str, i64, [f64; 6])]) -> Table {
     loader_table(rates.iter().map(|(format, workers, rates)| {
@@ -80,6 +80,7 @@ fn what_binds_comes_before_the_fastest_format() {
         let found = all(&tables, &BTreeMap::new(), 1, Repeats::rounds(1));
         assert!(found[0].text.starts_with(binds), "{}", found[0].text);
         assert!(found[1].text.contains("tiff is the fastest format here"), "{}", found[1].text);
+        assert_eq!((found[0].topic, found[1].topic), (Topic::Limit, Topic::Format));
     }
 }
 

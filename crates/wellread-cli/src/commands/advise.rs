@@ -96,8 +96,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             ui.phase(what);
         }
     };
-    let advice = study(|| args.open.open_images_again(&args.path), &settings, &progress)
-        .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let advice = study(|| args.open.open_images_again(&args.path), &settings, &progress)?;
     bar.finish_and_clear();
     if args.price_per_1000_requests.is_some() && advice.link.is_none() {
         ui.hint("note: --price-per-1000-requests changes nothing: this set takes no requests over a network");

@@ -11,7 +11,7 @@ use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
 use crate::text_table::{UNAVAILABLE, text_table};
 use std::collections::HashSet;
 use wellread_bench::data::Source;
-use wellread_bench::{Config, RunObserver, WrongUsage, suite};
+use wellread_bench::{Config, RunObserver, suite};
 use wellread_measure::compare::MAX_DETECTABLE;
 use wellread_measure::to_stderr;
 use wellread_report::{ReportInput, Severity, Table, summary};
@@ -68,10 +68,7 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
     } else {
         suite::run(&config, watch)
     };
-    let outcome = outcome.map_err(|e| match e.downcast_ref::<WrongUsage>() {
-        Some(wrong) => Failure::Usage(wrong.to_string()),
-        None => Failure::Failed(format!("{e:#}")),
-    })?;
+    let outcome = outcome?;
     bar.finish_and_clear();
     if ui.json {
         ui.document(&outcome.report.to_summary())?;

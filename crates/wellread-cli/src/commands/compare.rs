@@ -168,7 +168,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             };
             let found = compare(&first, &second, &options).map_err(|e| failed(&e))?;
             let kept = match &args.history {
-                Some(path) => Some(keep(path, &second, &label(args, &second), &options)?),
+                Some(path) => Some(keep(path, &second, &label(args, &second), &options, ui)?),
                 None => None,
             };
             print(args, &found, kept.as_deref(), ui)?;
@@ -275,9 +275,20 @@ fn label(args: &Args, results: &Results) -> String {
     args.label.clone().or(commit).or_else(|| text("/wellread")).unwrap_or_else(|| results.label.clone())
 }
 
-fn keep(path: &Path, results: &Results, label: &str, options: &Options) -> Outcome<Vec<history::Record>> {
+/// Adds the results to a history, and says where they are in it already; all of its records.
+fn keep(
+    path: &Path,
+    results: &Results,
+    label: &str,
+    options: &Options,
+    ui: Ui,
+) -> Outcome<Vec<history::Record>> {
     let record = history::record(results, label, options).map_err(|e| failed(&e))?;
-    history::append(path, record).map_err(|e| failed(&e))
+    let records = history::append(path, record.clone()).map_err(|e| failed(&e))?;
+    if records.last() != Some(&record) {
+        ui.hint(format!("{} is in the history already: nothing was added", results.label));
+    }
+    Ok(records)
 }
 
 fn print(args: &Args, found: &Comparison, kept: Option<&[history::Record]>, ui: Ui) -> Outcome {
@@ -306,7 +317,7 @@ fn print(args: &Args, found: &Comparison, kept: Option<&[history::Record]>, ui: 
 /// Adds a record, where there is one, and says what the history shows.
 fn show_history(path: &Path, new: Option<(&Results, String)>, options: &Options, ui: Ui) -> Outcome {
     let records = match new {
-        Some((results, label)) => keep(path, results, &label, options)?,
+        Some((results, label)) => keep(path, results, &label, options, ui)?,
         None => history::read(path).map_err(|e| failed(&e))?,
     };
     if records.is_empty() {

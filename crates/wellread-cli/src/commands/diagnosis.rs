@@ -135,8 +135,7 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
             ui.phase(&format!("measuring: {done} of {}", counted(of, "turn")));
         }
     };
-    let found = diagnose(|| args.open.open_again(data), &settings, &progress)
-        .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let found = diagnose(|| args.open.open_again(data), &settings, &progress)?;
     bar.finish_and_clear();
     let link = args.open.open_again(data).and_then(|store| link::measure(&*store));
     let link = link.unwrap_or_else(|why| {

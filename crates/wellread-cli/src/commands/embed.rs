@@ -234,11 +234,19 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     if !others.is_empty() {
         ui.warn(format!("note: columns are left out: {}", left_out_in_words(&others)));
     }
-    if matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None)) {
-        ui.hint("note: the weights are drawn at random; --weights FILE.safetensors takes trained ones");
-    }
     let thing = store.hints().thing();
-    let print = |event: &Event<'_>, bar: &ProgressBar| print_event(event, bar, thing, ui);
+    let are_drawn = matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None));
+    let print = |event: &Event<'_>, bar: &ProgressBar| {
+        print_event(event, bar, thing, ui);
+        // No wrong usage has anything to do with it.
+        if are_drawn && matches!(event, Event::Opened(..)) {
+            bar.suspend(|| {
+                ui.hint(
+                    "note: the weights are drawn at random; --weights FILE.safetensors takes trained ones",
+                );
+            });
+        }
+    };
     if let Some(on) = args.nodes.on() {
         let (summary, cluster) = on_nodes::run(on, (&args.nodes, program), (store, &options), &print, ui)
             .map_err(|failure| with_kept(failure, args))?;
@@ -252,7 +260,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
         print(event, &bar);
     });
     bar.finish_and_clear();
-    let summary = done.map_err(|error| with_kept(on_nodes::failure_of(&error), args))?;
+    let summary = done.map_err(|error| with_kept(Failure::from(error), args))?;
     report(&summary, &others, None, thing, ui)
 }
 

@@ -57,8 +57,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     check_disk(&spec, formats.len(), &args.out)?;
     let bar = ui.progress(spec.images as u64, "generating");
     let written =
-        data::generate(&args.out, &spec, &formats, &args.write.options(), args.masks, &|| bar.inc(1))
-            .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+        data::generate(&args.out, &spec, &formats, &args.write.options(), args.masks, &|| bar.inc(1))?;
     bar.finish_and_clear();
     note_leftovers(&args.out, ui);
     ui.document(&serde_json::json!({ "out": text(&args.out), "images": spec.images, "written": written }))?;

@@ -234,11 +234,14 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         let missing = Missing::default();
         let run = wellread_infer::run(&config, &|event| print_event(event, &missing, &bar, ui));
         bar.finish_and_clear();
-        run.map_err(|e| Failure::Failed(format!("{e:#}")))?
+        run?
     };
     let ending = if has_measured(&run) { "Benchmark Suite Complete" } else { "Nothing was measured" };
     ui.say(format!("\n{RULE_LINE}\n{ending}\n{RULE_LINE}"));
-    ui.say(format!("Total configurations: {}", run.records.len()));
+    let missing = run.rows().filter(|row| row.status == Status::Failed).count();
+    let missing =
+        if missing == 0 { String::new() } else { format!(", {missing} of which could not be measured") };
+    ui.say(format!("Total configurations: {}{missing}", run.records.len()));
     ui.say(format!("Results saved to: {}", run.csv.display()));
     ui.hint(format!("All samples: {}", run.json.display()));
     if let Some(first) = run.unreadable.first() {

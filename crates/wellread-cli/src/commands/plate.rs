@@ -84,8 +84,7 @@ pub fn run(
     };
     check_disk(&images, 1, out)?;
     let bar = ui.progress(spec.sites() as u64, "generating");
-    let set = generate_plate(out, &spec, &write.options(), &|| bar.inc(1))
-        .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let set = generate_plate(out, &spec, &write.options(), &|| bar.inc(1))?;
     bar.finish_and_clear();
     ui.document(&serde_json::json!({
         "out": text(out),

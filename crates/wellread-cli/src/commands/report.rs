@@ -23,6 +23,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let failed = |e: wellread_report::Error| Failure::Failed(e.to_string());
     let dir = &folder_of(&args.dir);
     let input = ReportInput::from_dir(dir).map_err(|error| {
+        // A set of images among others: the error of the folder is that of the first of them.
+        let is_table = args.dir.is_file() && args.dir.extension().is_some_and(|ending| ending == "parquet");
+        let error = is_table.then(|| Table::read_parquet(&args.dir).err()).flatten().unwrap_or(error);
         let hint = results_within(dir).map(|inner| format!("; {} holds results", inner.display()));
         Failure::Failed(format!("{error}{}", hint.unwrap_or_default()))
     })?;

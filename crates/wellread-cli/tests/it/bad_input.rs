@@ -326,6 +326,39 @@ fn parquet_without_images_says_which_columns_it_has() {
     fails(&["info", arg(&path)], 1, &["numbers.parquet", "well", "area"]);
 }
 
+/// It was found with the second image, after notes on what the target leaves out.
+#[test]
+fn several_images_for_one_png_are_refused_before_anything_is_said_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let [set, profiles, joined, target] =
+        ["set", "profiles.csv", "joined.parquet", "plate.png"].map(|name| dir.path().join(name));
+    generate(&set, 2, &["--formats", "tiff"]);
+    fs::write(&profiles, "name,dose\ncells-000000,1.5\ncells-000001,2.5\n").unwrap();
+    let tiff = set.join("tiff");
+    let join = ["convert", arg(&tiff), arg(&joined), "--join", arg(&profiles), "--on", "name"];
+    assert_eq!(wellread(&join).code, 0);
+    let done = wellread(&["convert", arg(&joined), arg(&target)]);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("plate.png: a target ending in .png holds one image"), "{}", done.stderr);
+    assert!(!done.stderr.contains("note:") && !target.exists(), "{}", done.stderr);
+}
+
+/// A folder is read in the order of names, and its first set was the one that was named.
+#[test]
+fn a_report_of_a_set_names_the_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet"]);
+    let [first, asked] = ["back.parquet", "plate.parquet"].map(|name| dir.path().join(name));
+    for copy in [&first, &asked] {
+        fs::copy(set.join("images.parquet"), copy).unwrap();
+    }
+    let done = wellread(&["report", arg(&asked)]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let said = format!("{}: is no result table that can be read", asked.display());
+    assert!(done.stderr.contains(&said) && !done.stderr.contains("back.parquet"), "{}", done.stderr);
+}
+
 #[test]
 fn truncated_files_are_errors_not_panics() {
     let dir = tempfile::tempdir().unwrap();

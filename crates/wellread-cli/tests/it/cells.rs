@@ -245,6 +245,8 @@ fn stored_cells_are_compared_with_what_they_were_cut_out_of() {
         let verified = json(&[&["verify", arg(first), "--against", arg(other)], &cells[..]].concat());
         assert_eq!((&verified["passed"], &verified["images"]), (&true.into(), &12.into()), "{verified}");
     }
+    let read = wellread(&["verify", arg(&stored)]);
+    assert!(read.code == 0 && read.stdout.starts_with("12 cells ("), "{}", read.stdout);
     let smaller = ["--cells", arg(&table), "--cells-size", "8x8"];
     let differs = wellread(&[&["verify", arg(&stored), "--against", arg(&tiff)], &smaller[..]].concat());
     assert_eq!(differs.code, 1, "{}", differs.stderr);

@@ -128,6 +128,8 @@ fn features_are_those_of_the_model_and_stand_beside_the_columns_of_the_set() {
     // A table that is there is kept, and known as what this command would write.
     let there = wellread(&["embed", arg(&set), "--out", arg(&out), "--model", "resnet50"]);
     assert!(there.code == 1 && there.stderr.contains("already exists"), "{}", there.stderr);
+    // No model was opened yet.
+    assert!(!there.stderr.contains("drawn at random"), "{}", there.stderr);
     let mut again = vec!["embed", arg(&set), "--out", arg(&out), "--model-dir", arg(dir.path()), "--resume"];
     again.extend(SMALL);
     again.extend(["--part-rows", "3", "--columns", "Metadata_Well,dose"]);

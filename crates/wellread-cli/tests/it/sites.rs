@@ -83,7 +83,10 @@ fn bench_and_infer_open_files_as_they_are_told() {
     // A site without one of its files is an error, unless it is said what to do.
     let refused =
         wellread(&["bench", "dataset", "--input", arg(&plate), "--out", arg(&dir.path().join("no"))]);
-    assert!(refused.code != 0 && refused.stderr.contains("has no ch2"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("has no ch2"), "{}", refused.stderr);
+    // It is one error in all commands, with one code.
+    let converted = wellread(&["convert", arg(&plate), arg(&dir.path().join("no.parquet"))]);
+    assert_eq!([refused.code, converted.code], [2, 2], "{}", converted.stderr);
     let text = measured("zero", &["--missing", "zero", "--formats", "tiff"]).to_string();
     assert!(text.contains("\"missing\":\"zero\"") && text.contains("3 images"), "{text}");
     // Copies of single files have the names of a plate, and are an image each all the same.

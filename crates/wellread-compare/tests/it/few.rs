@@ -45,6 +45,16 @@ fn a_summary_beside_two_runs_gives_no_verdict() {
     assert_eq!(only_row(&summary, &of_runs(0..6, 2.0), &options).verdict, RowVerdict::Slower);
 }
 
+#[test]
+fn a_quantity_that_is_not_there_is_an_error_with_those_that_are() {
+    let options = Options { quantities: vec!["throughpt".into()], ..Options::default() };
+    let [a, b] = [1.0, 2.0].map(|level| of_runs(0..6, level));
+    let found = compare(&a, &b, &options).unwrap_err().to_string();
+    assert!(found.contains("in both has throughpt; there are p50_s (x and x)"), "{found}");
+    let kept = history::record(&a, "x", &options).unwrap_err().to_string();
+    assert_eq!(kept, "x: holds no throughpt to keep; there are p50_s");
+}
+
 /// Its chart says that whiskers are 95 % intervals.
 #[test]
 fn a_history_keeps_intervals_of_enough_runs_alone() {

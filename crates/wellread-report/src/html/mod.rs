@@ -92,17 +92,21 @@ fn paragraph(class: &str, text: &str) -> String {
     }
 }
 
-/// The findings that are seen at once, and those that are folded. Seen are problems, the first on the limit (else the
-/// first of all) and the first on the next step. Where none says either, all are.
+/// The findings that are seen at once, and those that are folded. Seen are problems, the first on the fastest format, the first on
+/// the limit (without either the first of all) and the first on the next step. Where none says any of these, all are.
 fn seen_and_folded(all: &[Finding]) -> (Vec<&Finding>, Vec<&Finding>) {
     if all.iter().all(|finding| finding.topic == Topic::Other) {
         return (all.iter().collect(), vec![]);
     }
     let first = |topic: Topic| all.iter().position(|finding| finding.topic == topic);
-    let (limit, next) = (first(Topic::Limit).or(first(Topic::Other)), first(Topic::Next));
+    let answers = [Topic::Format, Topic::Limit].map(first);
+    let told = match answers {
+        [None, None] => [first(Topic::Other), first(Topic::Next), None],
+        [format, limit] => [format, limit, first(Topic::Next)],
+    };
     let is_seen = |at: usize| {
         let is_problem = all[at].severity == Severity::Bad && all[at].topic == Topic::Other;
-        is_problem || Some(at) == limit || Some(at) == next
+        is_problem || told.contains(&Some(at))
     };
     let (seen, folded): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(|&at| is_seen(at));
     let of = |places: Vec<usize>| places.into_iter().map(|at| &all[at]).collect();
@@ -134,7 +138,7 @@ fn list(findings: &[&Finding]) -> String {
     format!("<ul class=\"findings\">\n{}</ul>\n", items.collect::<String>())
 }
 
-/// The chart that decides, a sentence on what binds and one on what to do, then the other findings, folded.
+/// The chart that decides, a sentence on the fastest format, one on what binds and one on what to do, then the other findings, folded.
 fn answer(input: &ReportInput) -> String {
     let (seen, folded) = seen_and_folded(&input.findings);
     let mut body = if seen.is_empty() {

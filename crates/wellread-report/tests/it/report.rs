@@ -149,6 +149,12 @@ fn what_binds_and_what_to_do_are_seen_and_the_rest_is_folded() {
     for text in ["tiff is fastest", "loading binds in inference", "not measured: lance"] {
         assert!(folded.contains(text) && !seen.contains(text), "{text}");
     }
+    // The title asks for the fastest format.
+    input.findings[1].topic = Topic::Format;
+    let page = html::page(&input);
+    let (seen, folded) = page.split_once("<summary>2 more findings</summary>").unwrap();
+    assert!(seen.contains("tiff is fastest") && !folded.contains("tiff is fastest"));
+    assert!(seen.contains("the model binds") && folded.contains("not measured: lance"));
     // Results of earlier versions do not say what a finding answers.
     for finding in &mut input.findings {
         finding.topic = Topic::Other;

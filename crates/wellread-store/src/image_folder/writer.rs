@@ -79,6 +79,9 @@ impl PngWriter {
             )));
         }
         let single = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
+        if single && options.images > 1 {
+            return Err(holds_one(path));
+        }
         let staged = Staged::folder(path, options, single)?;
         if !single {
             staged.create_dir()?;
@@ -105,6 +108,13 @@ impl PngWriter {
         let folder = if class.is_empty() { "" } else { self.classes.folder(class) };
         self.names.next(root, folder, stem, name)
     }
+}
+
+/// The error of several images for one file.
+fn holds_one(target: &Path) -> Error {
+    Error::new(target, "a target ending in .png holds one image")
+        .choice()
+        .hint("give a folder name to write several images")
 }
 
 /// Folders of classes: each its own, in any case of letters.
@@ -218,8 +228,7 @@ impl StoreWriter for PngWriter {
         } else if row == 0 {
             root
         } else {
-            return Err(wrong(&self.target, "a target ending in .png holds one image".to_owned())
-                .hint("give a folder name to write several images"));
+            return Err(holds_one(&self.target).row(row));
         };
         self.count += 1;
         self.writers.write(row, image, path)
@@ -237,8 +246,7 @@ impl StoreWriter for PngWriter {
 
     fn adopt(&mut self, metadata: &ImageMetadata, from: &Path) -> Result<()> {
         if self.single {
-            return Err(Error::new(&self.target, "a target ending in .png holds one image")
-                .hint("give a folder name to write several images"));
+            return Err(holds_one(&self.target));
         }
         let Some(root) = self.staged.as_ref().map(|s| s.path().to_owned()) else {
             return Err(Error::new(&self.target, "the writer is finished"));

@@ -63,6 +63,22 @@ fn two_levels_of_a_codec_have_two_names() {
     assert_eq!(name(None, "zstd"), "as it is (ome-zarr, zstd)");
 }
 
+/// Vortex keeps small crops as they are by its own choice, too.
+#[test]
+fn two_ways_that_come_out_with_one_codec_have_two_names() {
+    let of = |compression, codec: &str| Candidate {
+        codec: codec.to_owned(),
+        ..Candidate::sample("vortex", Some(compression))
+    };
+    let mut all =
+        [of(Compression::Default, "none"), of(Compression::None, "none"), of(Compression::Lz4, "lz4")];
+    tell_apart(&mut all);
+    assert_eq!(
+        all.map(|one| one.name()),
+        ["vortex (none, --compression default)", "vortex (none, --compression none)", "vortex (lz4)"]
+    );
+}
+
 #[test]
 fn second_readers_are_no_target() {
     let all = formats(&["all".to_owned()]).unwrap();

@@ -5,6 +5,7 @@ use crate::output::Ui;
 use crate::text_table::plain_table;
 use std::path::Path;
 use wellread_bench::advise::choose::{is_never, no_wait};
+use wellread_bench::advise::predict::Checked;
 use wellread_bench::advise::{Advice, CandidateResult, CropAdvice, LinkAdvice, SettingResult};
 use wellread_bench::model_loop::utilisation_mark;
 use wellread_bench::stages::Figure;
@@ -123,7 +124,8 @@ pub(super) fn print(advice: &Advice, path: &Path, has_step: bool, commands: &[St
     }
     let enough = &advice.no_wait_from_ms;
     if enough.value.is_finite() {
-        ui.say(format!("  {}, with everything that is recommended", no_wait(enough)));
+        let doubt = doubt(advice.predictions.iter().filter_map(|p| p.checked.as_ref()));
+        ui.say(format!("  {}, with everything that is recommended{doubt}", no_wait(enough)));
     }
     if let Some(first) = &advice.first_epoch_images_per_s {
         ui.say(format!("  first epoch, from cold files: {} {things}/s at most", rate(first)));
@@ -200,6 +202,16 @@ fn agreement(agrees: Option<bool>) -> &'static str {
     }
 }
 
+/// What the shortest step without wait is worth, where the equation that it follows from failed in a real loop.
+fn doubt<'c>(mut checked: impl Iterator<Item = &'c Checked>) -> &'static str {
+    let has_failed = checked.any(|checked| checked.agrees != Some(true));
+    if has_failed {
+        "; the real loop did not confirm this: study the set again before you rely on it"
+    } else {
+        ""
+    }
+}
+
 /// A ratio to the time of the fastest, in words.
 fn times_the_time(ratio: &Figure) -> String {
     format!("{} times the time", with_interval(ratio, two_digits))
@@ -257,5 +269,21 @@ mod tests {
         assert_eq!(agreement(Some(true)), "so the times of a step agree within 20 %");
         assert!(agreement(Some(false)).starts_with("so the times of a step DIFFER by more than 20 %"));
         assert!(agreement(None).contains("too few"));
+    }
+
+    /// A step of 40 ms waited for a third of its time, and "no wait for steps from 30 ms" stood below that.
+    #[test]
+    fn what_a_real_loop_contradicts_is_no_answer() {
+        let figure = |value| Figure { value, low: None, high: None };
+        let of = |agrees| Checked {
+            data_wait_fraction: figure(0.361),
+            whole_step_ms: figure(62.6),
+            ratio: figure(0.64),
+            agrees,
+        };
+        for agrees in [None, Some(false)] {
+            assert!(doubt([of(Some(true)), of(agrees)].iter()).contains("did not confirm"), "{agrees:?}");
+        }
+        assert_eq!((doubt([of(Some(true))].iter()), doubt([].iter())), ("", ""));
     }
 }

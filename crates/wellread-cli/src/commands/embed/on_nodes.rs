@@ -158,14 +158,6 @@ fn command_of(program: &[OsString], mut words: Vec<String>) -> Outcome<Vec<Strin
     Ok(line)
 }
 
-/// Where it failed, as the command says it.
-pub fn failure_of(error: &anyhow::Error) -> Failure {
-    match error.downcast_ref::<wellread_store::Error>() {
-        Some(error) if error.is_choice() => Failure::Usage(error.to_string()),
-        _ => Failure::Failed(format!("{error:#}")),
-    }
-}
-
 /// Has a cluster compute the parts, and puts them together; what came of it, and what the nodes did.
 ///
 /// # Errors
@@ -198,17 +190,17 @@ pub fn run(
     request.insert("cpus".to_owned(), nodes.cpus().into());
     request.insert("gpus".to_owned(), nodes.gpus_per_actor.unwrap_or(0.0).into());
     request.insert("most_parts".to_owned(), store.len().div_ceil(options.part_rows).into());
-    let mut gatherer = Gatherer::new(store, options).map_err(|error| failure_of(&error))?;
+    let mut gatherer = Gatherer::new(store, options)?;
     let mut complete = None;
     let mut reply = |told: &Value, bar: &ProgressBar| -> Outcome<Option<Value>> {
         if let Some(part) = told.get("part").and_then(Value::as_u64) {
-            gatherer.completed(part as usize).map_err(|error| failure_of(&error))?;
+            gatherer.completed(part as usize)?;
             return Ok(None);
         }
         let Some(opened) = told.get("opened") else { return Ok(None) };
         let opened: Described = serde_json::from_value(opened.clone())
             .map_err(|e| Failure::Failed(format!("--on ray: the answer of a node is damaged: {e}")))?;
-        let left = gatherer.begin(&opened, &|event| print(event, bar)).map_err(|error| failure_of(&error))?;
+        let left = gatherer.begin(&opened, &|event| print(event, bar))?;
         Ok(Some(match left {
             RemainingWork::Nothing(summary) => {
                 complete = Some(summary);
@@ -231,7 +223,7 @@ pub fn run(
         return Ok((summary, found.cluster));
     }
     let bar = ProgressBar::hidden();
-    let summary = gatherer.finish(&|event| print(event, &bar)).map_err(|error| failure_of(&error))?;
+    let summary = gatherer.finish(&|event| print(event, &bar))?;
     Ok((summary, found.cluster))
 }
 

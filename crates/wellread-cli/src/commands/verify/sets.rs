@@ -73,7 +73,7 @@ fn open_fitting(options: &OpenArgs, path: &Path, ui: Ui) -> Outcome<Opened> {
 }
 
 /// Whether images are cells that were cut out before, by the name of the first one.
-fn are_cells(images: &dyn Store) -> bool {
+pub(super) fn are_cells(images: &dyn Store) -> bool {
     let name = if images.is_empty() { None } else { images.name(0).ok() };
     name.is_some_and(|name| name.rsplit('/').next().is_some_and(|last| last.starts_with("cell-")))
 }
