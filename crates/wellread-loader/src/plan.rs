@@ -97,7 +97,7 @@ impl Plan {
             // All names would have to be read; these tell sets apart that are as large.
             let names = FINGERPRINT_NAMES.min(store.len());
             for i in 0..names {
-                // Of few rows each, the last one included.
+                // All of a few rows, and the last one in any case.
                 let row = (i as u128 * (store.len() - 1) as u128 / (names - 1).max(1) as u128) as usize;
                 digest.text(&store.name(row).unwrap_or_default());
             }

@@ -163,7 +163,7 @@ impl PostProcess {
     }
 }
 
-/// What values are multiplied by where they are too close for a factor of single precision: 2 to the power of 100.
+/// The factor of values that are too close for a factor of single precision: 2 to the power of 100.
 const RAISE: f64 = (1u128 << 100) as f64;
 
 /// Whether the reciprocal of a difference of values is infinite in single precision.

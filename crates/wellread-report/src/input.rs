@@ -24,7 +24,7 @@ pub enum Severity {
     Bad,
 }
 
-/// The question that a [`Finding`] answers: a report shows one on the fastest format, one on the limit and one on the next
+/// The question that a [`Finding`] answers. A report shows one on the fastest format, one on the limit and one on the next
 /// step, and folds the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

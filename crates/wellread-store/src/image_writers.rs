@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use crate::staged::Existing;
 
-    /// What becomes of an image, by its row.
+    /// A writer whose result follows from an image's row.
     struct Broken(fn(usize) -> Result<()>);
 
     impl WriteImage for Broken {
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// What is said of three images that are written with so many jobs, each, and of the whole.
+    /// The results of three images that are written with so many jobs, and the error of the whole.
     fn said(jobs: usize, what: fn(usize) -> Result<()>) -> (Vec<Result<()>>, String) {
         let dir = tempfile::tempdir().unwrap();
         let staged = Staged::new(&dir.path().join("set"), Existing::Kept).unwrap();

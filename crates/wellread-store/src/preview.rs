@@ -255,7 +255,7 @@ mod tests {
         };
         assert_eq!(places(&|rgb| rgb[1] > 200), [6, 7, 8, 11, 13, 16, 17, 18]);
         assert_eq!(places(&|rgb| rgb == [51, 115, 255]), [12], "the stain alone");
-        // What is no mask is added as before.
+        // A stain is added as before.
         assert_ne!(draw("ER")[36..39], [51, 115, 255]);
         // Two objects that touch.
         assert_eq!(outline(&[1.0, 1.0, 2.0, 2.0, 0.0], 5, true), [1, 2, 3]);

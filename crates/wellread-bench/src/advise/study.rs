@@ -247,7 +247,7 @@ fn kept_pages<'c>(
     let bytes = sample.image_bytes * sample.of as f64;
     let mut formats: Vec<&str> = Vec::new();
     for (_, candidate) in measured {
-        // What cells are cut out of is larger than the cells.
+        // Images are larger than the cells that are cut out of them.
         let opened = candidate.open(own).ok().filter(|store| !store.hints().are_cut);
         let kept = opened.map_or(0, |store| store.hints().page_cache());
         if kept as f64 >= bytes && kept > 0 && !formats.contains(&candidate.format) {

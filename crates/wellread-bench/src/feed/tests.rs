@@ -1,4 +1,4 @@
-//! What each source delivers, and what it leaves in memory.
+//! Batches of each source, and the memory that it leaves taken.
 
 use super::*;
 use crate::test_store::{Pages, TestStore};
@@ -100,7 +100,7 @@ fn a_stand_in_takes_its_time_and_a_step_that_fails_ends_the_run() {
     assert_eq!(error.to_string(), "out of memory");
 }
 
-/// The rows of a sample come again and again, as those of a large set do not: what was decoded of them must not be kept. A run of
+/// The rows of a sample come again and again, unlike those of a large set. So their decoded pixels must not be kept. A run of
 /// few steps decoded its images, and one of many steps did not, so that predictions and loops contradicted each other.
 #[test]
 fn a_steady_run_decodes_the_images_of_every_batch() {

@@ -9,6 +9,7 @@ mod job;
 mod labels;
 mod read;
 mod sample;
+mod set_transform;
 
 pub(crate) use job::{Job, PairedImages, Reference};
 
@@ -27,7 +28,7 @@ use crate::row_fields::LastFields;
 use crate::sink::{PixelDestination, Target};
 use crate::traffic::Traffic;
 use crate::transform::Placement;
-use sample::TransformOfSet;
+use set_transform::TransformOfSet;
 use std::ops::Range;
 use wellread_store::cover::{Cover, Rectangle};
 use wellread_store::{Error, Request, Result, RowHints, RowInfo, Scratch};

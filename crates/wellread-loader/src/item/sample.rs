@@ -3,6 +3,7 @@
 use super::ItemContext;
 use super::job::Job;
 use super::read::grow_for;
+use super::set_transform::TransformOfSet;
 use crate::compiled_transform::{ArrayPlan, CompiledTransform, check_output};
 use crate::dataset::Dataset;
 use crate::dtype::{DType, Output};
@@ -11,26 +12,6 @@ use crate::pool::{ArrayLayout, RowMemory};
 use crate::transform::Transform;
 use wellread_image::Shape;
 use wellread_store::{Error, Result, RowInfo};
-
-/// A transform as it is for a set. Statistics by name follow the metadata of its first image, which is not read again for each item.
-#[derive(Debug)]
-pub(super) struct TransformOfSet {
-    dataset: Dataset,
-    asked: Transform,
-    placed: Transform,
-}
-
-impl TransformOfSet {
-    fn new(dataset: &Dataset, asked: &Transform) -> Result<Self> {
-        let placed = dataset.transform_of_set(asked.clone())?;
-        Ok(Self { dataset: dataset.clone(), asked: asked.clone(), placed })
-    }
-
-    /// Whether it is of these, and no later read of metadata could tell more.
-    fn is_of(&self, dataset: &Dataset, asked: &Transform) -> bool {
-        self.dataset.is_same(dataset) && self.asked == *asked && !self.placed.has_named_statistics()
-    }
-}
 
 impl Dataset {
     /// Reads and transforms one image into `out`, which is resized to fit, and returns its shape (TCZYX).

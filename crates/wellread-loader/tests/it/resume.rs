@@ -138,7 +138,7 @@ fn states_of_other_sets_are_refused() {
     }
     let renamed = TestStore::new(renamed).dataset();
     assert!(refusal(Loader::builder(&renamed).shuffle(5)).contains("other images"));
-    // Of few images each name counts.
+    // Each name of a few images counts.
     let three = |last: &str| {
         let mut store = images(0, Shape::plane(6, 6), PixelType::U8);
         for name in ["a", "b", last] {

@@ -92,8 +92,9 @@ fn paragraph(class: &str, text: &str) -> String {
     }
 }
 
-/// The findings that are seen at once, and those that are folded. Seen are problems, the first on the fastest format, the first on
-/// the limit (without either the first of all) and the first on the next step. Where none says any of these, all are.
+/// The findings that are seen at once, and those that are folded. Problems are seen. So are the first on the fastest format, on
+/// the limit and on the next step. The first of all stands for the format and the limit where none is on either. Where none says
+/// any of these, all are seen.
 fn seen_and_folded(all: &[Finding]) -> (Vec<&Finding>, Vec<&Finding>) {
     if all.iter().all(|finding| finding.topic == Topic::Other) {
         return (all.iter().collect(), vec![]);

@@ -202,7 +202,7 @@ fn agreement(agrees: Option<bool>) -> &'static str {
     }
 }
 
-/// What the shortest step without wait is worth, where the equation that it follows from failed in a real loop.
+/// Doubt about the shortest step without wait, where the equation that it follows from failed in a real loop.
 fn doubt<'c>(mut checked: impl Iterator<Item = &'c Checked>) -> &'static str {
     let has_failed = checked.any(|checked| checked.agrees != Some(true));
     if has_failed {

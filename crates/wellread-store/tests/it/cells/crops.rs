@@ -1,12 +1,12 @@
-//! Crops against slices of their images, and pieces that are decoded once.
+//! Crops against slices of their images, units of positions, and pieces that are decoded once.
 
 use super::{Image, below, documented, part, read, sliced, table, write};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use wellread_image::{PixelType, Shape};
-use wellread_store::cells::{CellOptions, CellsStore, Edge};
+use wellread_image::{PhysicalSize, PixelType, Shape};
+use wellread_store::cells::{CellOptions, CellsStore, Edge, Unit};
 use wellread_store::place::bytes_read;
-use wellread_store::{Compression, OpenOptions, Request, Scratch, Store, WriteOptions, open};
+use wellread_store::{Compression, OpenOptions, Request, Scratch, Store, WriteOptions, open, read_image};
 
 /// Thousands of crops of every built-in format, of every edge, several of an image in one read, whole and in part.
 #[test]
@@ -159,4 +159,28 @@ fn rows_between_cells_are_not_read() {
     let before = bytes_read();
     assert!(read(&store, &requests, &mut scratch).unwrap() == apart);
     assert_eq!(bytes_read() - before, (2 * 16 * side * 2) as u64);
+}
+
+/// Positions in micrometres are those in pixels of each image's own size.
+#[test]
+fn micrometres_are_pixels_of_the_images_size() {
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let mut image = Image::noise("a", Shape::plane(50, 60), PixelType::U8, &mut random);
+    let size = |value: f64, unit: &str| Some(PhysicalSize { value, unit: unit.to_owned() });
+    image.metadata.physical_size_x = size(0.5, "µm");
+    image.metadata.physical_size_y = size(250.0, "nm");
+    let dir = tempfile::tempdir().unwrap();
+    let table = table(dir.path(), &[("a".to_owned(), 15.0, 5.0)]);
+    let set = write(
+        &dir.path().join("set.parquet"),
+        "parquet",
+        &WriteOptions::default(),
+        std::slice::from_ref(&image),
+    );
+    let options = CellOptions { size: [5, 5], unit: Unit::Um, ..CellOptions::default() };
+    let store = CellsStore::open(set, &table, &options).unwrap();
+    // Column 30, row 20.
+    let (info, pixels) = read_image(&store, 0).unwrap();
+    assert_eq!(pixels, sliced(&image, [18, 28], [5, 5], &info.shape.full()));
+    assert_eq!(store.metadata(0).unwrap().physical_size_x, size(0.5, "µm"));
 }

@@ -1,12 +1,12 @@
-//! Tables of cells: their errors, the image of a cell, units.
+//! Tables of cells: their errors, the image of a cell.
 
 use super::{Image, sliced, table, write};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::fmt::Write;
 use std::sync::Arc;
-use wellread_image::{PhysicalSize, PixelType, Shape};
-use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched};
+use wellread_image::{PixelType, Shape};
+use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unmatched};
 use wellread_store::{OpenOptions, Renamed, Store, WriteOptions, open, read_image};
 
 /// The error of a table names the file, and the row where it is one.
@@ -346,30 +346,6 @@ fn images_without_cells_need_not_be_readable() {
             assert!(error.hint_text().unwrap().ends_with(hint), "{error}");
         }
     }
-}
-
-/// Positions in micrometres are those in pixels of each image's own size.
-#[test]
-fn micrometres_are_pixels_of_the_images_size() {
-    let mut random = ChaCha8Rng::seed_from_u64(9);
-    let mut image = Image::noise("a", Shape::plane(50, 60), PixelType::U8, &mut random);
-    let size = |value: f64, unit: &str| Some(PhysicalSize { value, unit: unit.to_owned() });
-    image.metadata.physical_size_x = size(0.5, "µm");
-    image.metadata.physical_size_y = size(250.0, "nm");
-    let dir = tempfile::tempdir().unwrap();
-    let table = table(dir.path(), &[("a".to_owned(), 15.0, 5.0)]);
-    let set = write(
-        &dir.path().join("set.parquet"),
-        "parquet",
-        &WriteOptions::default(),
-        std::slice::from_ref(&image),
-    );
-    let options = CellOptions { size: [5, 5], unit: Unit::Um, ..CellOptions::default() };
-    let store = CellsStore::open(set, &table, &options).unwrap();
-    // Column 30, row 20.
-    let (info, pixels) = read_image(&store, 0).unwrap();
-    assert_eq!(pixels, sliced(&image, [18, 28], [5, 5], &info.shape.full()));
-    assert_eq!(store.metadata(0).unwrap().physical_size_x, size(0.5, "µm"));
 }
 
 /// Where several columns of a table of cells have one name, each has a name of its own here, and the set says which.
