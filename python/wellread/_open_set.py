@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _arrays, _check, _options, _rows, _views
+from . import _arrays, _check, _native, _options, _rows
 from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ class OpenSet:
         _options.check_keys("by", keys, self)
         missing = [] if columns is None else sorted(set(columns).difference(self.columns))
         if missing:
-            raise KeyError(_views.no_column(missing[0], self.columns))
+            raise KeyError(_native.missing_column(missing[0], self.columns))
         parts = self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
         empty = [i for i, part in enumerate(parts) if not part]
         if empty and self._length:
