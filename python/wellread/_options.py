@@ -134,6 +134,8 @@ def order(
         if shuffle and kind != "shuffle":
             raise ValueError(f"shuffle=True and order={kind!r} contradict each other")
     elif weights is not None:
+        if shuffle:
+            raise ValueError("shuffle=True takes every row once, and weights draw rows anew: leave shuffle out")
         kind = "weighted"
     if (weights is not None) != (kind == "weighted"):
         raise ValueError('weights belong to order="weighted", which needs them')
