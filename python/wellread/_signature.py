@@ -1,5 +1,5 @@
-"""Signatures that name what is handed on, for :func:`help` and editors that ask a running Python; and errors of
-arguments that a call does not have."""
+"""Signatures that name what is handed on, for :func:`help` and editors that ask a running Python. Errors of arguments
+that a call does not have."""
 
 from __future__ import annotations
 

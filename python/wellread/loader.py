@@ -86,8 +86,8 @@ class DataLoader(LoaderBase[B_co]):
         crop, random_crop: (height, width) or one number: the centre, or a random part.
         crop_square: the square in the middle whose side is this share of the shorter side, from 0 to 1.
         random_resized_crop: (height, width): a part of 8 to 100 % of the area, with sides of 3:4 to 4:3, resized.
-        flip: probability, or (left to right, top to bottom), or "both" (or True) for one half each, or "horizontal",
-            "vertical" for one half of that alone.
+        flip: probability, or (left to right, top to bottom), or "both" or True for one half each. "horizontal" and
+            "vertical" are one half of that alone.
         turns: "none", "half" (0 or 180 degrees), "quarter", or "fitting" (quarter where the images are square).
         rotate: rotation by a random angle up to so many degrees either way, bilinear, the edge mirrored.
         resize: (height, width) of all planes; ``resize_filter`` is "area" (the default), "bilinear" or "antialias".
