@@ -74,5 +74,4 @@ pub use numbers::{ByNumbers, by_numbers};
 pub use options::{CellOptions, Edge, Mask, Unit, Unmatched};
 pub use pairs::{agree_in_order, pair};
 pub use store::CellsStore;
-pub(crate) use table::SQLITE;
 pub use table::file_and_table;

@@ -9,6 +9,7 @@
 //!
 //! A table of single cells has thousands of columns and may have gigabytes, of which positions and keys are a small part.
 
+use crate::probe::SQLITE;
 use crate::words::counted;
 use crate::{
     Error, LeftOut, OpenOptions, Renamed, Result, Store, concat, parquet, place, suggested, text_columns,
@@ -51,9 +52,6 @@ enum Columns {
     #[cfg(feature = "sqlite")]
     Sqlite(Box<super::sqlite::Database>),
 }
-
-/// First bytes of a SQLite database.
-pub(crate) const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// A path of cells as the file, and the table of it that `FILE:TABLE` names. A file of that whole name is a file.
 pub fn file_and_table(path: &Path) -> (&Path, Option<&str>) {

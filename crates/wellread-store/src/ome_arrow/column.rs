@@ -47,16 +47,12 @@ pub(crate) fn no_image_column(path: &Path, names: &[&str], close: Option<(&str, 
     let built = format!(
         "an image column is an OME-Arrow struct such as {COLUMN:?}, with pixels_meta and chunks or planes"
     );
-    match close {
-        Some((name, why)) => {
-            Error::new(path, format_args!("column {name:?} holds no images: {why}")).hint(built)
-        }
-        None => {
-            let listed = first_few(names, MAX_LISTED);
-            Error::new(path, format_args!("has no image column; its columns are: {listed}"))
-                .hint(format_args!("{built}. {}", for_cells()))
-        }
-    }
+    let Some((name, why)) = close else {
+        let listed = first_few(names, MAX_LISTED);
+        let cause = format_args!("has no image column; its columns are: {listed}");
+        return Error::new(path, cause).hint(format_args!("{built}. {}", for_cells()));
+    };
+    Error::new(path, format_args!("column {name:?} holds no images: {why}")).hint(built)
 }
 
 impl ImageColumn {
