@@ -116,7 +116,7 @@ fn of_pattern(path: &Path, paths: &mut Vec<PathBuf>, files: &mut HashSet<PathBuf
 fn nothing_fits(pattern: &Path) -> Error {
     let error = Error::new(pattern, "no file or folder fits the pattern").missing();
     let root = glob::root(pattern);
-    let folder = if root.as_os_str().is_empty() { Path::new(".") } else { &root };
+    let folder: &Path = if root.as_os_str().is_empty() { Path::new(".") } else { &root };
     let there = folder.display();
     match Probe::new(folder) {
         Ok(probe) if probe.entries.is_empty() => {
