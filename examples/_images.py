@@ -1,5 +1,7 @@
-"""Images for the examples: cells and plates that ``wellread generate`` draws."""
+"""Images for the examples: cells and plates that ``wellread generate`` draws, there until the program ends."""
 
+import atexit
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,9 @@ import wellread
 
 def generated(*options: str) -> Path:
     """A new folder that ``wellread generate`` fills."""
-    folder = Path(tempfile.mkdtemp(prefix="wellread-example-")) / "set"
+    made = tempfile.mkdtemp(prefix="wellread-example-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    folder = Path(made) / "set"
     command = [sys.executable, "-m", "wellread", "--quiet", "generate", folder, *options]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return folder

@@ -16,6 +16,9 @@ def is_address(path: str) -> bool:
 def misspelt_fields(pattern: str) -> list[tuple[str, str]]:
     """Fields of a pattern that are columns of their own, and nearly called like a known one: each with that one."""
 
+def missing_column(name: str, there: list[str]) -> str:
+    """The message about a column that is not beside the images, with those that may have been meant."""
+
 def parse_bytes(text: str) -> int:
     """Bytes of an amount of memory, such as "512MiB"."""
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _arrays, _check, _options, _rows, _views
+from . import _arrays, _check, _native, _options, _rows
 from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
@@ -337,23 +337,31 @@ class OpenSet:
         shares = [
             _check.real(f"fractions[{i}]", part) for i, part in enumerate(_check.several("fractions", fractions))
         ]
-        columns, keys = _options.grouping("by", by)
-        _options.check_keys("by", keys, self)
+        parts = self._split(shares, "by", by, seed)
+        self._tell_empty([(str(i), share) for i, share in enumerate(shares)], parts, "by", by)
+        return parts
+
+    def _split(self, shares: list[float], name: str, by: Any, seed: int) -> list[list[int]]:
+        """The rows of each part; `name` is what the caller's argument `by` is called."""
+        columns, keys = _options.grouping(name, by)
+        _options.check_keys(name, keys, self)
         missing = [] if columns is None else sorted(set(columns).difference(self.columns))
         if missing:
-            raise KeyError(_views.no_column(missing[0], self.columns))
-        parts = self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
-        empty = [i for i, part in enumerate(parts) if not part]
-        if empty and self._length:
-            shown = ", ".join(f"{i} (share {shares[i]:g})" for i in empty)
-            alike = "by= where images are alike in name"
-            advice = alike if by is None else "by= with more values: rows with equal values are in one part"
+            raise KeyError(_native.missing_column(missing[0], self.columns))
+        return self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
+
+    def _tell_empty(self, shares: list[tuple[str, float]], parts: list[list[int]], name: str, by: Any) -> None:
+        """Warns the caller's caller of parts without rows, by the names and shares of all parts."""
+        empty = (of for of, rows in zip(shares, parts, strict=True) if not rows)
+        shown = ", ".join(f"{of} (share {share:g})" for of, share in empty)
+        if shown and self._length:
+            alike = f"{name}= where images are alike in name"
+            advice = alike if by is None else f"{name}= with more values: rows with equal values are in one part"
             warnings.warn(
                 f"{self._label()}: of {self._images()} none is in part {shown} of the split: give it a greater share "
                 f"or {advice}",
-                stacklevel=2,
+                stacklevel=3,
             )
-        return parts
 
     def metadata(self, index: int) -> dict[str, Any]:
         """The metadata of an image.

@@ -40,6 +40,10 @@ _ROWS_LOOKED_AT = 16
 # What is wrong with one image alone, unless the link to it failed: each row would wait for the same server.
 _OF_ONE_IMAGE = (errors.CorruptImageError, errors.UnsupportedImageError, errors.MissingError)
 
+# Frames from a warning of this module to the caller of a loader: between them are the constructor, and what looks at
+# the names of its arguments.
+_CALLER = 4
+
 # What computes with values, which therefore cannot stay as they are stored, where it is asked for.
 COMPUTING = (
     *("percentiles", "normalize", "illumination", "resize", "random_resized_crop", "rotate"),
@@ -134,6 +138,8 @@ def order(
         if shuffle and kind != "shuffle":
             raise ValueError(f"shuffle=True and order={kind!r} contradict each other")
     elif weights is not None:
+        if shuffle:
+            raise ValueError("shuffle=True takes every row once, and weights draw rows anew: leave shuffle out")
         kind = "weighted"
     if (weights is not None) != (kind == "weighted"):
         raise ValueError('weights belong to order="weighted", which needs them')
@@ -320,7 +326,7 @@ def tell_mixed(
     warnings.warn(
         f"channels{of} go by number, and are {own} in {one}, {there} in {other}: batches mix them; "
         f"{what}=[names] takes each image's own",
-        stacklevel=3,
+        stacklevel=_CALLER,
     )
 
 
@@ -350,7 +356,7 @@ def tell_drawn_once(what: str, given: Any, rows: list[int] | None, order: str) -
         f"{what} is a {type(given).__name__}, which is asked for its rows once, when the loader is made: every epoch "
         f'has those. To draw anew in each epoch, give shuffle=True, weights= or order="balanced", with rows= for a '
         f"part of the rows. If one draw is meant, {what}=list({what}) says so",
-        stacklevel=3,
+        stacklevel=_CALLER,
     )
 
 
@@ -368,7 +374,7 @@ def tell_scaled_masks(dataset: Dataset, transform: Mapping[str, Any], scales_lat
             warnings.warn(
                 f"channel {number} is called {name!r} and holds whole numbers: it is scaled or normalised like a "
                 f"stain; {out}targets=dataset, target_channels=[{name!r}] delivers it as it is stored",
-                stacklevel=3,
+                stacklevel=_CALLER,
             )
             return
 

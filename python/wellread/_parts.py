@@ -178,6 +178,7 @@ def given_labels(dataset: Dataset, labels: Any, exact: bool = False) -> Any:
     told apart as they are given."""
     import numpy
 
+    is_iterator = isinstance(labels, Iterator)
     labels = _arrays.with_missing(_arrays.gone_through(labels), exact)
     try:
         # A copy: what the caller does with theirs afterwards changes no batch. In two steps, since torch's
@@ -196,9 +197,10 @@ def given_labels(dataset: Dataset, labels: Any, exact: bool = False) -> Any:
     if values.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
         _check_kinds(labels)
     if values.shape[:1] != (len(dataset),):
+        is_used_up = is_iterator and values.shape == (0,)
+        found = "an iterator that was gone through before" if is_used_up else f"of shape {values.shape}"
         raise ValueError(
-            f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
-            f"not of shape {values.shape}"
+            f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, not {found}"
         )
     return values
 

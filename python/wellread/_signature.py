@@ -1,12 +1,53 @@
-"""Signatures that name what is handed on, for :func:`help` and editors that ask a running Python."""
+"""Signatures that name what is handed on, for :func:`help` and editors that ask a running Python. Errors of arguments
+that a call does not have."""
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+# Arguments of torch's loader, and what serves in their place.
+_OF_TORCH = {
+    "batch_sampler": "batch_size= makes the batches, of rows= or sampler=",
+    "collate_fn": "batches are arrays already, and batch_transform= takes each of them",
+    "generator": "seed= seeds the order and all random draws",
+    "in_order": "batches come in order: leave it out",
+    "multiprocessing_context": "num_workers= are threads, and no processes: leave it out",
+    "persistent_workers": "num_workers= are threads, and no processes: leave it out",
+    "pin_memory_device": "device= is where batches go",
+    "prefetch_factor": "prefetch= is how many batches are read ahead",
+    "timeout": "num_workers= are threads, and no processes: leave it out",
+    "worker_init_fn": "num_workers= are threads, and no processes: leave it out",
+}
+
+
+def unexpected(of: str, name: str, known: Iterable[str]) -> TypeError:
+    """The error of an argument that a call does not have, with the one that may be meant or what serves here."""
+    import difflib
+
+    advice = _OF_TORCH.get(name, "")
+    near = difflib.get_close_matches(name, known, 1, 0.75)
+    if not advice and near:
+        advice = f"is it {near[0]}=?"
+    return TypeError(f"{of}() got an unexpected keyword argument {name!r}{advice and ': '}{advice}")
+
+
+def telling(call: F) -> F:
+    """Has a loader's constructor say of an argument that it lacks which one is meant."""
+    known = inspect.signature(call).parameters
+
+    @functools.wraps(call)
+    def told(self: Any, *given: Any, **choices: Any) -> None:
+        for name in choices:
+            if name not in known:
+                raise unexpected("DataLoader", name, known)
+        call(self, *given, **choices)
+
+    return told  # type: ignore[return-value]
 
 
 def showing(choices: type, of: Callable[..., Any]) -> Callable[[F], F]:

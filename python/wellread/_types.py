@@ -67,6 +67,17 @@ class Observed(Protocol):
     def obs(self) -> Any: ...
 
 
+class Listed(Protocol):
+    """An array or a tensor, which makes a list of itself."""
+
+    def tolist(self) -> Any: ...
+
+
+# Rows by number or truth value, and a weight for each.
+Rows = Union[Iterable[int], Listed]  # noqa: UP007
+Weights = Union[Iterable[float], Listed]  # noqa: UP007
+
+
 class OpenOptions(TypedDict, total=False):
     """Options of :class:`wellread.Dataset`."""
 
@@ -177,11 +188,11 @@ class OrderChoices(TypedDict, total=False):
 
     order: Order | None
     by: str | Sequence[Any] | None
-    weights: Iterable[float] | None
+    weights: Weights | None
     block: int | Sequence[int] | None
     images_per_epoch: int | None
-    rows: Iterable[int] | None
-    sampler: Iterable[int] | None
+    rows: Rows | None
+    sampler: Rows | None
     shard: Shard
     rank: int | None
     world_size: int | None

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _check, _parts
+from . import _check, _native, _parts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dataset import Dataset
-
-
-def no_column(name: str, names: Sequence[str]) -> str:
-    """The message about a missing column, with the first of those that are there."""
-    there = f"there are {_check.some(names)}" if names else "there is none"
-    return f"no column {name!r} stands beside the images; {there}"
 
 
 class Columns(Mapping[str, Any]):
@@ -30,7 +24,7 @@ class Columns(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._names:
-            raise KeyError(no_column(name, self._names))
+            raise KeyError(_native.missing_column(name, self._names))
         return self._dataset.column(name)
 
     def exact(self, name: str) -> NDArray[Any]:

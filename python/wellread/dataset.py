@@ -39,7 +39,8 @@ class Dataset(OpenSet):
             "compressed-lru:SIZE", "file[:SIZE]" (shared by all processes), "preload[:SIZE]" or "chunked:ROWS[:SIZE]",
             with SIZE as "2GiB". "file" also serves later runs: it knows files by path, size and modification time. If
             a file is replaced and both stay the same, it delivers the old images. For sets in a bucket also
-            "disk:FOLDER:SIZE": it keeps bytes as they were fetched, and all processes and later runs share it.
+            "disk:FOLDER:SIZE": it keeps bytes as they were fetched, and all processes and later runs share it. Within
+            a process all sets behind a network use the folder that was named last, whatever ``cache`` they have.
         layout: how files of a folder make images: "harmony", "imagexpress", "cellvoyager", "cv1000", "columbus",
             "incell", "cellomics", or "files" for an image a file. By default the names decide, if all of them fit one
             layout. "cellprofiler" reads the folder's ``load_data.csv``, wherever its files lie. "ome-companion" takes

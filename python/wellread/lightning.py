@@ -6,14 +6,14 @@ Works with ``lightning`` and with the older package ``pytorch_lightning``, which
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _check, _ranks, _rows
-from ._signature import showing
+from ._signature import showing, unexpected
 from ._tasks import phases
 from ._tasks.callback import PhaseTimer, pl
-from ._types import ImageChoices, OrderChoices, Paths, TrainChoices
+from ._types import ImageChoices, OrderChoices, Paths, Rows, TrainChoices
 from .dataset import Dataset
 from .errors import Error
 from .torch import DataLoader
@@ -65,8 +65,8 @@ class WellreadDataModule(pl.LightningDataModule):
 
     Raises:
         TypeError: choices of the order outside of `train_choices`, or choices that a loader does not have.
-        ValueError: invalid shares, rows of training in another part, an empty part for training, or fewer rows than
-            ranks.
+        ValueError: invalid shares, an ``as_`` that is not "torch", rows of training in another part, an empty part
+            for training, or fewer rows than ranks.
     """
 
     @showing(ImageChoices, of=DataLoader.__init__)
@@ -78,9 +78,9 @@ class WellreadDataModule(pl.LightningDataModule):
         split: Sequence[float] = (0.8, 0.1, 0.1),
         split_by: str | Sequence[Any] | None = None,
         split_seed: int = 0,
-        train: Iterable[int] | None = None,
-        val: Iterable[int] | None = None,
-        test: Iterable[int] | None = None,
+        train: Rows | None = None,
+        val: Rows | None = None,
+        test: Rows | None = None,
         labels: Any = None,
         train_choices: TrainChoices | None = None,
         **choices: Unpack[ImageChoices],
@@ -101,7 +101,7 @@ class WellreadDataModule(pl.LightningDataModule):
         }
         unknown = [name for name in choices if name not in _KNOWN]
         if unknown:
-            raise TypeError(f"WellreadDataModule() got an unexpected keyword argument {unknown[0]!r}")
+            raise unexpected("WellreadDataModule", unknown[0], _KNOWN)
         of_order = sorted(_ORDER.intersection(choices))
         if of_order:
             raise TypeError(f"{', '.join(of_order)}: choices of the order belong in train_choices")
@@ -109,6 +109,10 @@ class WellreadDataModule(pl.LightningDataModule):
         unknown = [name for name in self._train_choices if name not in _KNOWN]
         if unknown:
             raise TypeError(f"train_choices has {unknown[0]!r}, which wellread.DataLoader does not take")
+        for given in (dict(choices), self._train_choices):
+            library = given.get("as_", "torch")
+            if library != "torch":
+                raise ValueError(f'as_ must be "torch" here, not {library!r}')
         self._choices = {**choices, "labels": labels}
         self._rows: dict[str, list[int]] | None = None
         self._train: DataLoader[Any] | None = None
@@ -144,7 +148,8 @@ class WellreadDataModule(pl.LightningDataModule):
         total = sum(self._shares)
         scale = 1 if abs(total - 1) < 1e-9 else 1 / total
         named = [(part, share * scale) for part, share in zip(_PARTS, self._shares, strict=True) if share > 0]
-        rows = dataset.split([share for _, share in named], by=by, seed=self._split_seed)
+        rows = dataset._split([share for _, share in named], "split_by", by, self._split_seed)
+        dataset._tell_empty([(repr(part), share) for part, share in named], rows, "split_by", by)
         found = {part: of for (part, _), of in zip(named, rows, strict=True)}
         return {part: found.get(part, []) for part in _PARTS}
 

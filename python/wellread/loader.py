@@ -8,12 +8,13 @@ from __future__ import annotations
 import copy
 import os
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _check, _choices, _native, _nodes, _options, _parts, _ranks, _targets
 from ._iteration import B_co
 from ._loader_base import LoaderBase
+from ._signature import telling
 from ._types import (
     ArrayChoices,
     As,
@@ -29,6 +30,7 @@ from ._types import (
     Order,
     Pairing,
     Paths,
+    Rows,
     Scale,
     Shard,
     Size,
@@ -37,6 +39,7 @@ from ._types import (
     Turns,
     Uneven,
     Views,
+    Weights,
 )
 from .dataset import Dataset
 
@@ -60,7 +63,7 @@ class DataLoader(LoaderBase[B_co]):
     Args:
         dataset: a :class:`Dataset`, or the path of one, or a list of paths.
         batch_size: images per batch.
-        shuffle: every row once, in a random order that differs from epoch to epoch.
+        shuffle: every row once, in a random order that differs from epoch to epoch. It contradicts ``weights``.
         seed: seed of the order and of all random draws: a whole number from 0 to 2**64 - 1.
         num_workers: threads that read ahead. 0 reads each batch when it is asked for. The default is one per core,
             eight at most.
@@ -83,7 +86,8 @@ class DataLoader(LoaderBase[B_co]):
         crop, random_crop: (height, width) or one number: the centre, or a random part.
         crop_square: the square in the middle whose side is this share of the shorter side, from 0 to 1.
         random_resized_crop: (height, width): a part of 8 to 100 % of the area, with sides of 3:4 to 4:3, resized.
-        flip: probability, or (left to right, top to bottom), or True for one half each, or "horizontal", "vertical".
+        flip: probability, or (left to right, top to bottom), or "both" or True for one half each. "horizontal" and
+            "vertical" are one half of that alone.
         turns: "none", "half" (0 or 180 degrees), "quarter", or "fitting" (quarter where the images are square).
         rotate: rotation by a random angle up to so many degrees either way, bilinear, the edge mirrored.
         resize: (height, width) of all planes; ``resize_filter`` is "area" (the default), "bilinear" or "antialias".
@@ -117,7 +121,7 @@ class DataLoader(LoaderBase[B_co]):
             A row without a value is of no class, and an error for "balanced". For "block": the groups that are
             blocks, if they differ in size; for :meth:`wellread.Dataset.cells` those of an image unless said
             otherwise.
-        weights: for "weighted": one number per row of the dataset.
+        weights: for "weighted": one number per row of the dataset. A row may come several times or never.
         block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
         images_per_epoch: for "weighted" and "balanced"; the default is the number of rows, also those of weight 0.
         rows: only these rows of the dataset, in this order if the order is sequential. They are numbers, of which
@@ -295,6 +299,7 @@ class DataLoader(LoaderBase[B_co]):
         as_: As = "numpy",
         **choices: Unpack[LoaderChoices],
     ) -> None: ...
+    @telling
     def __init__(
         self,
         dataset: Dataset | Paths,
@@ -337,11 +342,11 @@ class DataLoader(LoaderBase[B_co]):
         views: Views = None,
         order: Order | None = None,
         by: str | Sequence[Any] | None = None,
-        weights: Iterable[float] | None = None,
+        weights: Weights | None = None,
         block: int | Sequence[int] | None = None,
         images_per_epoch: int | None = None,
-        rows: Iterable[int] | None = None,
-        sampler: Iterable[int] | None = None,
+        rows: Rows | None = None,
+        sampler: Rows | None = None,
         shard: Shard = "auto",
         rank: int | None = None,
         world_size: int | None = None,

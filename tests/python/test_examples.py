@@ -58,6 +58,7 @@ def run(name, tmp_path, *arguments):
 def test_example(name, tmp_path):
     said = run(name, tmp_path)
     assert re.search(SAYS[name], said), said
+    assert not list(tmp_path.glob("wellread-example-*"))
     if name in TRAIN:
         assert losses(said)[-1] < losses(said)[0], "it learned nothing"
 

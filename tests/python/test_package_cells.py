@@ -765,6 +765,8 @@ def test_sites_that_may_be_counted_from_another_number_are_told(tmp_path):
         next(iter(wr.DataLoader(images, 1, labels="Well")))
     with pytest.raises(wr.ChoiceError, match='has no column "Sit" .hint: is it "Metadata_Site"'):
         images.cells(table(0), size=8, by="Sit")
+    with pytest.raises(wr.ChoiceError, match='which column "Well_x" was compared with, as the images have no column'):
+        images.cells({**table(0), "Well_x": ["none"]}, size=8, by="Well_x")
     # Wells that the images have by no spelling are of no image, and the error says how the images have theirs.
     others = {**table(1), "Metadata_Well": ["B2"]}
     said = (

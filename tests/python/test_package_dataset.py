@@ -417,6 +417,8 @@ def test_a_part_without_images_is_warned_of(tmp_path):
     assert "alike in name" not in str(told[0].message)
     with pytest.raises(wr.Error, match="empty list of rows .*a split or a filter may have left none"):
         wr.DataLoader(ds, rows=parts[1])
+    with pytest.raises(wr.Error, match="no images to load .*a split or a filter left none: look at the values"):
+        wr.DataLoader(ds.filter([False, False]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ds.split([1.0]) == [[0, 1]]

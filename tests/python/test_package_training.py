@@ -104,6 +104,8 @@ def test_a_split_follows_from_names_alone(parquet, labelled, cells):
         ({"split_by": "nothing"}, KeyError, "nothing"),
         ({"drop_last": True}, TypeError, "train_choices"),
         ({"nonsense": 1}, TypeError, "unexpected keyword argument 'nonsense'"),
+        ({"as_": "numpy"}, ValueError, 'as_ must be "torch" here, not .numpy.'),
+        ({"train_choices": {"as_": "jax"}}, ValueError, 'as_ must be "torch" here, not .jax.'),
         ({"train_choices": {"nonsense": 1}}, TypeError, "train_choices has 'nonsense'"),
         ({"train": [99]}, ValueError, "99"),
         ({"train": range(30), "val": [29, 31, 7, 7]}, ValueError, "2 rows are in both train and val, .* row 7"),
@@ -117,6 +119,9 @@ def test_a_split_follows_from_names_alone(parquet, labelled, cells):
     for choices in ({"nonsense": 1}, {"train_choices": {"nonsense": 1}}):
         with pytest.raises(TypeError, match="nonsense"):
             WellreadDataModule("no such set", 4, **choices)
+    said = r"in part 'val' \(share 0.2\), 'test' \(share 0.2\) of the split: .* or split_by= with more values"
+    with pytest.warns(UserWarning, match=said):
+        assert len(data(parquet, split_by=["same"] * 40).rows("train")) == 40
     with pytest.raises(ValueError, match="no image is in the part for training"):
         data(parquet, split_by=["same"] * 40, split=(0, 0.5, 0.5)).train_dataloader()
 

@@ -115,9 +115,18 @@ pub(crate) fn columns<'py>(
 /// Most names that the error of a missing column lists.
 const MAX_LISTED: usize = 12;
 
+/// The message about a column that is not beside the images, with those that may have been meant and some that are there.
+#[pyfunction]
+pub(crate) fn missing_column(name: &str, there: Vec<String>) -> String {
+    missing_column_of(name, &there)
+}
+
+fn missing_column_of(name: &str, there: &[String]) -> String {
+    format!("no column {name:?} stands beside the images; {}", suggested::hint(name, there, MAX_LISTED))
+}
+
 fn no_column(name: &str, there: &[String]) -> PyErr {
-    let there = suggested::hint(name, there, MAX_LISTED);
-    PyKeyError::new_err(format!("no column {name:?} stands beside the images; {there}"))
+    PyKeyError::new_err(missing_column_of(name, there))
 }
 
 /// Name of the capsule of a stream.

@@ -60,6 +60,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(formats::is_address, module)?)?;
     module.add_function(wrap_pyfunction!(formats::parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(formats::misspelt_fields, module)?)?;
+    module.add_function(wrap_pyfunction!(arrow::missing_column, module)?)?;
     module.add_class::<whole_set::StatsSum>()?;
     module.add_class::<writing::Parts>()?;
     module.add_function(wrap_pyfunction!(whole_set::row_group, module)?)?;

@@ -14,12 +14,12 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let unit = unit.trim().to_ascii_lowercase();
-    let shift = match unit.trim_end_matches('b').trim_end_matches('i') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
+    let shift = match unit.as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "ki" | "kib" => 10,
+        "m" | "mb" | "mi" | "mib" => 20,
+        "g" | "gb" | "gi" | "gib" => 30,
+        "t" | "tb" | "ti" | "tib" => 40,
         _ if !number.is_empty() => return Err(format!("{text:?}: unknown unit; use KiB, MiB or GiB")),
         _ => 0,
     };
@@ -46,8 +46,11 @@ mod tests {
         for (bytes, text) in [(1, "1"), (1536, "1536"), (2 << 20, "2MiB"), (3 << 40, "3TiB")] {
             assert_eq!((parse_bytes(text), bytes_text(bytes)), (Ok(bytes), text.to_owned()));
         }
+        for same in ["2M", "2mb", "2 Mi", "2MiB", "2048k", "2097152B"] {
+            assert_eq!(parse_bytes(same), Ok(2 << 20), "{same}");
+        }
         assert_eq!(bytes_text(0), "0");
-        for wrong in ["", "0", "x", "5x", "9999999999TiB"] {
+        for wrong in ["", "0", "x", "5x", "5MBB", "5MiiB", "5i", "9999999999TiB"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
     }

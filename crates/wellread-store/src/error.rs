@@ -240,6 +240,12 @@ impl Error {
         self.may_pass() && place::is_remote(self.path())
     }
 
+    /// States that the file or folder does not exist.
+    pub(crate) fn missing(mut self) -> Self {
+        self.0.missing = true;
+        self
+    }
+
     /// States that another attempt may succeed, as the process found that handed the error on in words.
     pub(crate) fn passing(mut self) -> Self {
         self.0.passing = true;

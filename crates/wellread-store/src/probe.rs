@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// How many levels below a folder images are looked for.
 pub(crate) const DEPTH: usize = 16;
+/// First bytes of a SQLite database.
+pub(crate) const SQLITE: &[u8] = b"SQLite format 3\0";
 /// Bytes of a file's beginning and end that are looked at.
 const HEAD: u64 = 64;
 const TAIL: u64 = 8;

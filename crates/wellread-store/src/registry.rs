@@ -16,8 +16,10 @@ pub use crate::format::{
 pub use crate::probe::Probe;
 
 use crate::format::BuiltIn;
+use crate::probe::SQLITE;
+use crate::surface::for_cells;
 use crate::words::first_and_more;
-use crate::{Error, Result, Store, StoreWriter, WriteOptions, features, place, sites};
+use crate::{Error, Result, Store, StoreWriter, WriteOptions, features, place, sites, text_columns};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -255,6 +257,9 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
     }
     if let Some(hint) = by_content(&probe) {
         return Err(error.hint(hint));
+    }
+    if !probe.is_dir && (text_columns::is_text(path) || probe.head.starts_with(SQLITE)) {
+        return Err(error.hint(format_args!("open the images. {}", for_cells())));
     }
     Err(error.hint(format_args!("this build reads {}", known.join(", "))))
 }

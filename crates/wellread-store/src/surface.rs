@@ -67,6 +67,11 @@ pub fn option_as<'a>(path: &'static str, value: &'a str) -> NamedOption<'a> {
     NamedOption { path, value: Some(value) }
 }
 
+/// The sentence for those who give a table of cells where one of images belongs.
+pub(crate) fn for_cells() -> String {
+    format!("A table with a row for each cell goes to {}", option("cells"))
+}
+
 impl fmt::Display for NamedOption<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, current())

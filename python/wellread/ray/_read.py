@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from .. import _check, _native, _views
+from .. import _check, _native
 from .._types import Path
 from ..dataset import Dataset
 from ..errors import Error
@@ -113,7 +113,7 @@ def read(
     dataset = _sets.of(path)
     for name in names:
         if name not in dataset.columns:
-            raise KeyError(_views.no_column(name, dataset.columns))
+            raise KeyError(_native.missing_column(name, dataset.columns))
     remote = dict(ray_remote_args or {})
     threads = max(1, int(remote.get("num_cpus", 1)))
     if num_workers is not None:

@@ -220,7 +220,7 @@ def test_a_later_job_sees_what_was_written_since(wellread, parquet, tmp_path):
 def test_choices_without_sense_are_refused(in_order, parquet):
     with pytest.raises(TypeError, match="shuffle is no choice"):
         wray.read(parquet, shuffle=True)
-    with pytest.raises(KeyError, match="no column 'well' stands beside the images"):
+    with pytest.raises(KeyError, match='no column "well" stands beside the images'):
         wray.read(parquet, columns="well")
     with pytest.raises(ValueError, match="'row', which every block has"):
         wray.read(parquet, columns=["row"])

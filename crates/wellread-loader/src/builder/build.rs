@@ -133,9 +133,12 @@ impl LoaderBuilder {
     /// The rows that are loaded. Choices that make no sense are refused, as far as that shows without a look at the rows.
     fn checked_rows(&self) -> Result<Rows> {
         if self.dataset.is_empty() {
-            return Err(self
-                .refusal("there are no images to load")
-                .hint("check that this is the right file or folder"));
+            let hint = if self.dataset.is_of_rows() {
+                "a selection, a split or a filter left none: look at the values of its columns"
+            } else {
+                "check that this is the right file or folder"
+            };
+            return Err(self.refusal("there are no images to load").hint(hint));
         }
         if self.batch_size == 0 {
             return Err(self.refusal("the batch size is 0").hint("give at least 1"));

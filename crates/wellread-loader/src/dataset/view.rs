@@ -158,6 +158,11 @@ impl Dataset {
         Ok(Self::of_rows(self.clone(), rows))
     }
 
+    /// Whether it is some rows of a set, as a filter leaves them.
+    pub(crate) fn is_of_rows(&self) -> bool {
+        self.view.as_deref().is_some_and(|view| matches!(view, View::Rows(..)))
+    }
+
     /// The rows that hold an image, as a set: a table may have nulls in their place. Looks at every row's shape.
     ///
     /// # Errors

@@ -171,7 +171,13 @@ pub(super) fn image_of(
             let is_wrong = found.iter().all(Option::is_none);
             let other = if is_wrong { usable::known(images, table) } else { None };
             let other = other.map_or_else(String::new, |other| format!("; {other}"));
-            let first = images.name(0).ok().map(|first| format!("the name {first}{other}"));
+            // A column that was named may have been meant for one of the images.
+            let lacks = resolved(name, &images.hints().feature_names()).is_none();
+            let why = if lacks { ", as the images have no column of that name" } else { "" };
+            let told = |first: String| {
+                format!("the name {first}, which column {name:?} was compared with{why}{other}")
+            };
+            let first = images.name(0).ok().map(told);
             Ok(ImageOf { images: found, doubt: None, first, keys: columns, names: vec![name.clone()] })
         }
     }

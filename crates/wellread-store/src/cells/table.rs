@@ -9,6 +9,7 @@
 //!
 //! A table of single cells has thousands of columns and may have gigabytes, of which positions and keys are a small part.
 
+use crate::probe::SQLITE;
 use crate::words::counted;
 use crate::{
     Error, LeftOut, OpenOptions, Renamed, Result, Store, concat, parquet, place, suggested, text_columns,
@@ -51,9 +52,6 @@ enum Columns {
     #[cfg(feature = "sqlite")]
     Sqlite(Box<super::sqlite::Database>),
 }
-
-/// First bytes of a SQLite database.
-const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// A path of cells as the file, and the table of it that `FILE:TABLE` names. A file of that whole name is a file.
 pub fn file_and_table(path: &Path) -> (&Path, Option<&str>) {
@@ -239,6 +237,19 @@ mod tests {
         assert!(damaged.contains("cells.parquet"), "{damaged}");
         let dir = tempfile::tempdir().unwrap();
         assert!(open(&dir.path().join("none.csv"), &[]).is_err_and(|error| error.is_missing()));
+    }
+
+    /// For a set of images.
+    #[test]
+    fn tables_in_the_place_of_images_are_told_where_they_belong() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, bytes) in [("cells.csv", &b"Metadata_Well,x,y\nA01,1,2\n"[..]), ("cells.sqlite", SQLITE)] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let Err(error) = concat::open(&path, &OpenOptions::default()) else { panic!("{name}") };
+            let hint = "open the images. A table with a row for each cell goes to Dataset.cells";
+            assert_eq!(error.hint_text(), Some(hint), "{error}");
+        }
     }
 
     #[test]

@@ -17,10 +17,9 @@ use crate::format::{Format, OpenOptions, format_named};
 use crate::part_list::PartList;
 use crate::place::Ticket;
 use crate::probe::Probe;
-use crate::words::counted;
+use crate::words::{counted, first_and_more};
 use crate::{Error, Result, Store, fd_table, place, registry, threads};
 use std::collections::HashSet;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -102,7 +101,7 @@ fn is_unreadable_address(path: &Path) -> bool {
 fn of_pattern(path: &Path, paths: &mut Vec<PathBuf>, files: &mut HashSet<PathBuf>) -> Result<()> {
     let found = glob::paths(path)?;
     if found.is_empty() {
-        return Err(Error::io(path, "no file or folder is called so", &ErrorKind::NotFound.into()));
+        return Err(nothing_fits(path));
     }
     for Match { path, is_file } in found {
         if is_file {
@@ -111,6 +110,24 @@ fn of_pattern(path: &Path, paths: &mut Vec<PathBuf>, files: &mut HashSet<PathBuf
         paths.push(path);
     }
     Ok(())
+}
+
+/// The error of a pattern that fits nothing, which says what lies in its folder.
+fn nothing_fits(pattern: &Path) -> Error {
+    let error = Error::new(pattern, "no file or folder fits the pattern").missing();
+    let root = glob::root(pattern);
+    let folder: &Path = if root.as_os_str().is_empty() { Path::new(".") } else { &root };
+    let there = folder.display();
+    match Probe::new(folder) {
+        Ok(probe) if probe.entries.is_empty() => {
+            error.hint(format_args!("{there} holds nothing, hidden names aside"))
+        }
+        Ok(probe) => {
+            let some = first_and_more(&probe.entries, 4, [", ", " and"]);
+            error.hint(format_args!("{there} holds {some}"))
+        }
+        Err(_) => error.hint(format_args!("{there} cannot be listed: check the path")),
+    }
 }
 
 /// The plates in a folder of OME-Zarr plates.

@@ -1,11 +1,15 @@
 //! Which column of an Arrow schema holds images, and which stand beside it.
 
 use super::boxes::AXES;
+use crate::surface::for_cells;
 use crate::words::first_few;
 use crate::{Error, LeftOut, Result, features};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use std::path::Path;
 use wellread_image::ome_arrow::{COLUMN, Pieces, Variant, field};
+
+/// Names of columns that an error lists, at most.
+pub(crate) const MAX_LISTED: usize = 20;
 
 /// The image column of a table.
 #[derive(Clone, Debug)]
@@ -37,6 +41,20 @@ pub(crate) const PLANES: usize = 1;
 /// The two lists of pixels by their indices.
 pub(crate) const LISTS: [&str; 2] = [field::CHUNKS, field::PLANES];
 
+/// The error of a table of these columns, none of which holds images. `close` is the one that comes close or was asked for, and
+/// why it is none.
+pub(crate) fn no_image_column(path: &Path, names: &[&str], close: Option<(&str, &str)>) -> Error {
+    let built = format!(
+        "an image column is an OME-Arrow struct such as {COLUMN:?}, with pixels_meta and chunks or planes"
+    );
+    let Some((name, why)) = close else {
+        let listed = first_few(names, MAX_LISTED);
+        let cause = format_args!("has no image column; its columns are: {listed}");
+        return Error::new(path, cause).hint(format_args!("{built}. {}", for_cells()));
+    };
+    Error::new(path, format_args!("column {name:?} holds no images: {why}")).hint(built)
+}
+
 impl ImageColumn {
     /// Finds it: the column called `wanted`, or the first that is built like one.
     ///
@@ -44,11 +62,10 @@ impl ImageColumn {
     /// There is none; the message lists the columns there are.
     pub fn find(path: &Path, schema: &Schema, wanted: Option<&str>) -> Result<Self> {
         let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-        let listed = || first_few(&names, 20);
         if let Some(wanted) = wanted.filter(|w| !names.contains(w)) {
             return Err(Error::new(path, format_args!("has no column {wanted:?}"))
                 .choice()
-                .hint(format_args!("its columns are: {}", listed())));
+                .hint(format_args!("its columns are: {}", first_few(&names, MAX_LISTED))));
         }
         let mut reason = None;
         for column in schema.fields().iter().filter(|f| wanted.is_none_or(|w| f.name() == w)) {
@@ -65,13 +82,7 @@ impl ImageColumn {
                 }
             }
         }
-        let error = match reason {
-            Some((name, why)) => Error::new(path, format_args!("column {name:?} holds no images: {why}")),
-            None => Error::new(path, format_args!("has no image column; its columns are: {}", listed())),
-        };
-        Err(error.hint(format_args!(
-            "an image column is an OME-Arrow struct such as {COLUMN:?}, with pixels_meta and chunks or planes"
-        )))
+        Err(no_image_column(path, &names, reason.as_ref().map(|(name, why)| (name.as_str(), why.as_str()))))
     }
 
     /// The column as one of images, or why it is none and whether it comes close.

@@ -5,13 +5,13 @@
 //! offsets) are one shape there.
 
 use crate::numbers::LeafType;
-use crate::ome_arrow::{CHUNKS, PLANES};
+use crate::ome_arrow::{CHUNKS, MAX_LISTED, PLANES, no_image_column};
 use crate::words::first_few;
 use crate::{Error, Result};
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 use std::path::Path;
-use wellread_image::ome_arrow::{COLUMN, Pieces, Variant, field};
+use wellread_image::ome_arrow::{Pieces, Variant, field};
 
 /// The image column and its leaves.
 #[derive(Clone, Debug)]
@@ -90,12 +90,11 @@ impl ImageColumn {
         let root = Node { ty: schema.root_schema(), first: 0 };
         let columns = root.children();
         let names: Vec<_> = columns.iter().map(|c| c.ty.name()).collect();
-        let listed = || first_few(&names, 20);
         let mut candidates = columns.iter().filter(|c| wanted.is_none_or(|w| c.ty.name() == w)).peekable();
         if let (Some(wanted), None) = (wanted, candidates.peek()) {
             return Err(Error::new(path, format_args!("has no column {wanted:?}"))
                 .choice()
-                .hint(format_args!("its columns are: {}", listed())));
+                .hint(format_args!("its columns are: {}", first_few(&names, MAX_LISTED))));
         }
         let mut reasons = vec![];
         for candidate in candidates {
@@ -106,15 +105,7 @@ impl ImageColumn {
         }
         // A column that comes close deserves its reason; otherwise the list of columns says most.
         let close = reasons.iter().find(|(_, reason)| wanted.is_some() || reason.is_close);
-        let error = match close {
-            Some((name, reason)) => {
-                Error::new(path, format_args!("column {name:?} holds no images: {}", reason.text))
-            }
-            None => Error::new(path, format_args!("has no image column; its columns are: {}", listed())),
-        };
-        Err(error.hint(format_args!(
-            "an image column is an OME-Arrow struct such as {COLUMN:?}, with pixels_meta and chunks or planes"
-        )))
+        Err(no_image_column(path, &names, close.map(|(name, reason)| (*name, reason.text.as_str()))))
     }
 
     fn of(node: Node<'_>, schema: &SchemaDescriptor) -> std::result::Result<Self, Reason> {
@@ -333,6 +324,7 @@ mod tests {
     fn what_is_missing_is_said() {
         let none = find("message m { optional int64 a; optional binary b; }", None).unwrap_err().to_string();
         assert!(none.contains("no image column; its columns are: a, b"), "{none}");
+        assert!(none.contains("A table with a row for each cell goes to Dataset.cells"), "{none}");
         let wrong = find("message m { optional int64 a; }", Some("img")).unwrap_err().to_string();
         assert!(wrong.contains("no column \"img\"") && wrong.contains("its columns are: a"), "{wrong}");
         let close = find(&format!("message m {{ optional group b {{ {SIZES} }} }}"), None);

@@ -12,7 +12,7 @@ use super::names::{Namesakes, files_of_sites, folders_of, full_name, full_parts,
 use super::spread::Spread;
 use crate::each_row;
 use crate::features::{Comparison, FeatureColumns, Index, joint_key, key_at, key_in_words, refuse_unlike};
-use crate::surface::option;
+use crate::surface::{for_cells, option};
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use std::collections::HashSet;
@@ -20,11 +20,6 @@ use std::path::Path;
 
 /// Values of a side that a message shows.
 const MAX_SHOWN: usize = 3;
-
-/// For those who join a table of cells, where no column tells its rows apart by image.
-fn for_cells() -> String {
-    format!("A table with a row for each cell goes to {}", option("cells"))
-}
 
 /// The values of the columns `on` of each image, `None` where one is null, and how they are compared with those of the table. Nothing
 /// where images lack one of the columns.

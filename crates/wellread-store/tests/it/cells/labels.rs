@@ -31,7 +31,7 @@ fn a_pattern_names_the_label_images_of_one_kind() {
     let Err(both) = cells(&masks) else { panic!("which mask is meant is not known") };
     assert!(both.to_string().contains("masks/*Nuclei*"), "{both}");
     let Err(none) = cells(&masks.join("*Cytoplasm*")) else { panic!("there is none") };
-    assert!(none.to_string().contains("no file or folder is called so"), "{none}");
+    assert!(none.to_string().contains("no file or folder fits the pattern"), "{none}");
 }
 
 /// A label image gives the cells, and its labels mask them: pixels of others are 0, or one more channel says which are theirs.
