@@ -54,7 +54,6 @@ pub struct ItemContext {
     beside: Option<Box<Self>>,
     /// The transform of the last single item, compiled once.
     compiled: Option<CompiledTransform>,
-    /// The same as it is for its set.
     of_set: Option<TransformOfSet>,
     seed: u64,
     epoch: u64,
