@@ -30,18 +30,15 @@ ON_ERROR = get_args(_types.OnError)
 TARGET_KINDS = get_args(_types.TargetKind)
 PAIRINGS = get_args(_types.Pairing)
 
-
 # Images whose channels are looked at before a loader reads, beside the first of each set.
 _IMAGES_LOOKED_AT = 64
-
 # Rows that are looked at, at most, for the first one that can be read.
 _ROWS_LOOKED_AT = 16
 
 # What is wrong with one image alone, unless the link to it failed: each row would wait for the same server.
 _OF_ONE_IMAGE = (errors.CorruptImageError, errors.UnsupportedImageError, errors.MissingError)
 
-# Frames from a warning of this module to the caller of a loader: between them are the constructor, and what looks at
-# the names of its arguments.
+# Frames from a warning of this module to the caller of a loader: the constructor and `telling` are between them.
 _CALLER = 4
 
 # What computes with values, which therefore cannot stay as they are stored, where it is asked for.
