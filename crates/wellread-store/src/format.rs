@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_format_that_is_called_by_the_ending_of_its_files_is_suggested() {
-        let hint = |name: &str| format_named(name).unwrap_err().to_string();
+        let hint = |name: &str| format_named(name).err().unwrap().to_string();
         for (name, meant) in
             [("png", "image-folder"), ("JPEG", "image-folder"), ("tif", "tiff"), ("zarr", "ome-zarr")]
         {

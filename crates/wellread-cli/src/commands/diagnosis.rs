@@ -238,11 +238,11 @@ fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {
 
 /// Why shares sum to more than all of the time, where they do: of each stage its name, its cost and its share.
 fn beyond_all(stages: &[(&str, f64, f64)]) -> Option<String> {
-    let (told, below): (Vec<_>, Vec<_>) = stages.iter().partition(|(_, cost, _)| *cost > 0.0);
-    let sum: f64 = told.iter().map(|(.., share)| of_all(*share)).sum();
+    let sum: f64 = stages.iter().filter(|(_, cost, _)| *cost > 0.0).map(|(.., share)| of_all(*share)).sum();
     // Rounding alone needs no words.
     (sum > 1.002).then(|| {
-        let names: Vec<&str> = below.iter().map(|(name, ..)| *name).collect();
+        let below = stages.iter().filter(|(_, cost, _)| *cost <= 0.0);
+        let names: Vec<&str> = below.map(|(name, ..)| *name).collect();
         let why = if names.is_empty() {
             "each is a median of its own over the rounds".to_owned()
         } else {

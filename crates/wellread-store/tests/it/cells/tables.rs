@@ -6,7 +6,7 @@ use rand_chacha::rand_core::SeedableRng;
 use std::fmt::Write;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
-use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unmatched};
+use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched};
 use wellread_store::{OpenOptions, Renamed, Store, WriteOptions, open, read_image};
 
 /// The error of a table names the file, and the row where it is one.
