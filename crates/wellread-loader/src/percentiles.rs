@@ -21,6 +21,11 @@ pub(crate) struct Percentiles {
     candidates: Vec<f32>,
 }
 
+/// A share as a percentile, without digits that the factor alone brings.
+pub(crate) fn percent(share: f64) -> f64 {
+    (share * 1e11).round() / 1e9
+}
+
 /// Most bins: one for each 16-bit number.
 const MAX_BINS: usize = 1 << 16;
 /// Bins of floats.

@@ -63,8 +63,12 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
     }
     let asked = link.listings.ask(&bucket);
     let listed = link.wait(list_request(object, link)?);
+    let is_told = match &listed {
+        Ok(listed) => has_entries(listed),
+        Err(why) => is_unknown(why),
+    };
     match refused {
-        Some(refused) if !listed.as_ref().is_ok_and(has_entries) => Err(refused),
+        Some(refused) if !is_told => Err(refused),
         _ => Ok(keep(link, object, &listed?, true, asked).map(|_| Found::Folder)),
     }
 }
@@ -73,6 +77,12 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
 /// Then this tells.
 fn has_entries(listed: &ListResult) -> bool {
     !listed.objects.is_empty() || !listed.common_prefixes.is_empty()
+}
+
+/// Whether a listing failed for another reason than that it is refused as well. Then nobody knows, and a writer must not take
+/// the refusal for a free place.
+fn is_unknown(why: &io::Error) -> bool {
+    why.kind() != io::ErrorKind::PermissionDenied
 }
 
 /// Asks for the object and for what lies in the folder at once.
@@ -109,6 +119,7 @@ async fn tell(
         (Err(e), Ok(listed)) if e.kind() == io::ErrorKind::PermissionDenied && has_entries(&listed) => {
             Ok(Answer::Inside(listed))
         }
+        (Err(e), Err(why)) if e.kind() == io::ErrorKind::PermissionDenied && is_unknown(&why) => Err(why),
         // An answer to HEAD has no body: that credentials have expired is said to the listing alone.
         (Err(e), Err(why)) if [&e, &why].iter().all(|e| e.kind() == io::ErrorKind::Other) => Err(why),
         (head, _) => head.map(Answer::Object),

@@ -27,6 +27,8 @@ pub use document::{ChannelStats, Histogram, Percentile, Stats};
 pub use groups::{Group, GroupRows, GroupStats, grouped};
 pub use partial::PartialStats;
 
+use crate::percentiles::percent;
+
 /// Percentiles that are computed unless others are asked for.
 pub const PERCENTILES: [f64; 9] = [0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9];
 
@@ -35,15 +37,13 @@ pub const PERCENTILES: [f64; 9] = [0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 
 pub fn seem_shares(percents: &[f64]) -> Option<String> {
     let are = percents.iter().all(|p| *p <= 1.0) && percents.iter().any(|p| *p > 0.0 && *p < 1.0);
     are.then(|| {
-        let listed = |factor: f64| {
-            // Without digits that the factor alone brings.
-            let each = percents.iter().map(|p| ((p * factor * 1e9).round() / 1e9).to_string());
-            each.collect::<Vec<_>>().join(", ")
+        let listed = |told: fn(f64) -> f64| {
+            percents.iter().map(|p| told(*p).to_string()).collect::<Vec<_>>().join(", ")
         };
         format!(
             "percentiles are from 0 to 100, and {} lie within the lowest percent: for shares, give {}",
-            listed(1.0),
-            listed(100.0)
+            listed(std::convert::identity),
+            listed(percent)
         )
     })
 }

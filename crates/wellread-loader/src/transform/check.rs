@@ -8,6 +8,7 @@
 use super::compose::Transform;
 use super::error::TransformError;
 use super::steps::{Crop, Normalize, Resize, RightAngles, Scale};
+use crate::percentiles::percent;
 use wellread_image::words::{counted, counted_with, there_are};
 use wellread_image::{PixelType, Shape};
 
@@ -122,8 +123,8 @@ impl Transform {
                 format!("the percentiles to scale by are {low} and {high}, both within the lowest percent"),
                 format!(
                     "100 is the largest value; if shares are meant, give {} and {} for that",
-                    low * 100.0,
-                    high * 100.0
+                    percent(*low),
+                    percent(*high)
                 ),
             ),
             _ => Ok(()),
@@ -381,7 +382,11 @@ mod tests {
 
     #[test]
     fn percentiles_that_are_shares_are_refused() {
-        for ((low, high), meant) in [((0.01, 0.99), "give 1 and 99"), ((0.0, 1.0), "give 0 and 100")] {
+        for ((low, high), meant) in [
+            ((0.01, 0.99), "give 1 and 99"),
+            ((0.0, 1.0), "give 0 and 100"),
+            ((0.07, 0.57), "give 7 and 57 for"),
+        ] {
             let error = Transform::default().scale_by_percentiles(low, high).check().unwrap_err().to_string();
             assert!(error.contains("both within the lowest percent") && error.contains(meant), "{error}");
         }

@@ -13,6 +13,8 @@ const TIME: &str = "2026-10-21T07:28:00.000Z";
 struct State {
     /// Folders that may not be listed.
     unlisted: HashSet<String>,
+    /// Buckets whose listings fail.
+    broken: HashSet<String>,
     /// Buckets whose listings have pages as long as those of clouds.
     long_pages: HashSet<String>,
     /// Requests for pages of buckets of which every other one fails, the first too.
@@ -28,6 +30,11 @@ fn state() -> MutexGuard<'static, State> {
 /// Lets nobody list a folder, by `bucket/key`.
 pub(crate) fn refuse_to_list(folder: &str) {
     state().unlisted.insert(folder.to_owned());
+}
+
+/// Lets all listings of a bucket fail, with an error after which nobody asks again.
+pub(crate) fn fail_to_list(bucket: &str) {
+    state().broken.insert(bucket.to_owned());
 }
 
 /// Lets listings of a bucket have pages as long as those of clouds.
@@ -48,6 +55,9 @@ pub(crate) fn list(request: &Request) -> Answer {
     let mut state = state();
     if state.unlisted.contains(format!("{bucket}/{prefix}").trim_end_matches('/')) {
         return Answer::error(403, "AccessDenied");
+    }
+    if state.broken.contains(bucket) {
+        return Answer::error(501, "NotImplemented");
     }
     if let Some(asked) = state.failing.get_mut(bucket) {
         *asked += 1;

@@ -292,7 +292,7 @@ fn index(request: &Request) -> Answer {
     let folder = format!("{}/", request.path.trim_end_matches('/'));
     let inside: Vec<_> = keys(&folder);
     // To those who may list some folders alone, S3 does not tell that a key is not there.
-    if request.path.starts_with("untold/") {
+    if request.path.starts_with("untold") {
         return Answer::error(403, "AccessDenied");
     }
     if inside.is_empty() {

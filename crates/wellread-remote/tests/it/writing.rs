@@ -2,7 +2,7 @@
 
 use crate::copying::copy_later;
 use crate::request::SLOW;
-use crate::{gate, server};
+use crate::{gate, pages, server};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,6 +97,21 @@ fn a_folder_is_one_where_nobody_tells_that_no_object_has_its_name() {
     place::write(&staged.path().join("a"), b"bytes").unwrap();
     staged.commit().unwrap();
     assert_eq!(server::keys("untold/new/"), ["untold/new/a"]);
+}
+
+/// A refusal alone means a free place to those who may write: output went into the set that is there.
+#[test]
+fn a_refusal_beside_a_listing_that_failed_is_no_free_place() {
+    server::url();
+    pages::fail_to_list("untold-unlisted");
+    // One of these is most likely a folder, and one a file.
+    for name in ["set", "set.x"] {
+        server::put(&format!("untold-unlisted/{name}/a"), b"bytes");
+        let set = PathBuf::from(format!("s3://untold-unlisted/{name}"));
+        let error = Staged::new(&set, Existing::Kept).err().unwrap().to_string();
+        assert!(error.contains("cannot look whether something is there"), "{error}");
+        assert!(error.contains("501"), "{error}");
+    }
 }
 
 #[test]

@@ -79,6 +79,15 @@ impl Components {
         (first.count(), labels.len())
     }
 
+    /// Whether most runs end where one of another label begins, with no background between them.
+    pub fn lie_side_by_side(&self) -> bool {
+        let touching = |row: &[usize]| {
+            let pairs = self.runs[row[0]..row[1]].windows(2);
+            pairs.filter(|pair| pair[0].end == pair[1].start).count()
+        };
+        2 * self.rows.windows(2).map(touching).sum::<usize>() > self.runs.len()
+    }
+
     /// How many pixels each component has, in the order of their first pixels.
     pub fn sizes(&self) -> Vec<u64> {
         let mut sizes = vec![0; self.runs.len()];
@@ -197,6 +206,10 @@ mod tests {
         assert_eq!(found.count(), (4, 2));
         assert_eq!(found.sizes(), [3, 3, 2, 1]);
         assert_eq!(Components::find([1, 1, 2], |_| 0).count(), (0, 0));
+        // Of seven runs, two end where another begins; then of four all but the last.
+        assert!(!found.lie_side_by_side());
+        let row = [1, 2, 3, 4];
+        assert!(Components::find([1, 1, 4], |i| row[i]).lie_side_by_side());
     }
 
     #[test]

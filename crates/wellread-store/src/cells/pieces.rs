@@ -1,10 +1,11 @@
 //! Images that are no label images. In a binary mask, a few values stand for all cells. In an image of brightness, each of many values
-//! is scattered.
+//! is scattered, and its pieces lie side by side. Parts of cells that have the numbers of their cells lie apart.
 //!
 //! ```text
 //!  labels of an image ─ FewValues::observe ─▶ one value in all images, in pieces apart ─────────┬─▶ refusal
 //!                                    ├──▶ a few values, and many more pieces than values ──┤
-//!  pixels of an image ─ brightness ──┴──▶ many values, and many more pieces than values ───┘
+//!  pixels of an image ─ brightness ──┴──▶ many values, and many more pieces than values, ──┘
+//!                                         which lie side by side
 //! ```
 
 use super::components::Components;
@@ -83,8 +84,10 @@ pub(super) fn brightness(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Optio
     let height = (MAX_PIXELS / width.max(1)).clamp(1, shape.y().max(1));
     // Background as in `sums`, which has refused what is no whole number.
     let label = |i: usize| dtype.value_at(pixels, first + i).max(0.0) as i64;
-    let (pieces, values) = Components::find([1, height.min(shape.y()), width], label).count();
-    let is_brightness = values > MAX_MASK_VALUES && pieces >= PIECES_OF_BRIGHTNESS * values;
+    let found = Components::find([1, height.min(shape.y()), width], label);
+    let (pieces, values) = found.count();
+    let are_scattered = values > MAX_MASK_VALUES && pieces >= PIECES_OF_BRIGHTNESS * values;
+    let is_brightness = are_scattered && found.lie_side_by_side();
     is_brightness.then_some(ScatteredValues { values, pieces })
 }
 
@@ -191,6 +194,9 @@ mod tests {
             found(plane(|y, x| if y % 4 + x % 4 == 0 { (y / 4 * 16 + x / 4) as u8 } else { 0 })),
             None
         );
+        // 16 cells, of which spots alone are set, 25 or more in each.
+        let spots = |y: usize, x: usize| if y % 3 + x % 3 == 0 { (y / 16 * 4 + x / 16 + 1) as u8 } else { 0 };
+        assert_eq!(found(plane(spots)), None);
         assert_eq!(found(plane(|y, x| u8::from(y % 2 + x % 2 == 0) * 255)), None);
         assert_eq!(found(plane(|_, _| 0)), None);
     }

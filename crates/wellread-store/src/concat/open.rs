@@ -119,6 +119,7 @@ fn nothing_fits(pattern: &Path) -> Error {
     let folder: &Path = if root.as_os_str().is_empty() { Path::new(".") } else { &root };
     let there = folder.display();
     match Probe::new(folder) {
+        Ok(probe) if !probe.is_dir => error.hint(format_args!("{there} is a file, in which nothing lies")),
         Ok(probe) if probe.entries.is_empty() => {
             error.hint(format_args!("{there} holds nothing, hidden names aside"))
         }

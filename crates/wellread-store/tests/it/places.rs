@@ -165,3 +165,12 @@ fn a_folder_whose_names_tell_no_format_says_what_to_give() {
     let said = refusal(&tables);
     assert!(said.contains("images of its load_data_with_illum.csv lie elsewhere, give that file"), "{said}");
 }
+
+#[test]
+fn a_pattern_below_a_file_says_that_it_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.tif");
+    std::fs::write(&file, "II").unwrap();
+    let said = open(file.join("*.tif"), &OpenOptions::default()).err().unwrap().to_string();
+    assert!(said.contains("fits the pattern") && said.contains("a.tif is a file, in which"), "{said}");
+}
