@@ -220,11 +220,11 @@ def normalize(given: Any) -> Any:
     if given is None or isinstance(given, (str, os.PathLike)):
         if given is not None and "\0" in os.fspath(given):
             raise ValueError("normalize must not hold a null character")
-        is_word = isinstance(given, str) and given != "image" and given.lower() in ("image", "images", "per-image")
-        if is_word and not os.path.exists(str(given)):
+        missing = given if isinstance(given, str) and given != "image" and not os.path.exists(given) else None
+        if missing is not None and missing.lower() in ("image", "images", "per-image"):
             raise ValueError(f'normalize must be (mean, std), "image" or a file, not {given!r}: give "image"')
         # A name such as "imagenet": files of statistics have an ending, or a folder.
-        if isinstance(given, str) and not {"/", os.sep, "."} & {*given} and not os.path.exists(given):
+        if missing is not None and not {"/", os.sep, "."} & {*missing}:
             raise ValueError(
                 f'normalize={given!r} is neither "image", the one name that there is, nor a file. Give (mean, std), '
                 "such as ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)) of ImageNet, or a file of wellread stats"
