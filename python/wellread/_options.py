@@ -301,8 +301,8 @@ def named_channels(given: Any, dataset, what: str = "channels") -> dict[str, Any
 
 
 def _caller() -> int:
-    """How far above a function of this module the caller of the package is. A warning names that line: constructors of
-    :mod:`wellread.torch` and others stand between."""
+    """How far above a function of this module the caller of the package is, whose line a warning names: constructors
+    of :mod:`wellread.torch` and others stand between."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
         frame, level = frame.f_back, level + 1
