@@ -38,9 +38,6 @@ _ROWS_LOOKED_AT = 16
 # What is wrong with one image alone, unless the link to it failed: each row would wait for the same server.
 _OF_ONE_IMAGE = (errors.CorruptImageError, errors.UnsupportedImageError, errors.MissingError)
 
-# Frames from a warning of this module to the caller of a loader: the constructor and `telling` are between them.
-_CALLER = 4
-
 # What computes with values, which therefore cannot stay as they are stored, where it is asked for.
 COMPUTING = (
     *("percentiles", "normalize", "illumination", "resize", "random_resized_crop", "rotate"),
@@ -220,11 +217,11 @@ def normalize(given: Any) -> Any:
     if given is None or isinstance(given, (str, os.PathLike)):
         if given is not None and "\0" in os.fspath(given):
             raise ValueError("normalize must not hold a null character")
-        is_word = isinstance(given, str) and given != "image" and given.lower() in ("image", "images", "per-image")
-        if is_word and not os.path.exists(str(given)):
+        missing = given if isinstance(given, str) and given != "image" and not os.path.exists(given) else None
+        if missing is not None and missing.lower() in ("image", "images", "per-image"):
             raise ValueError(f'normalize must be (mean, std), "image" or a file, not {given!r}: give "image"')
         # A name such as "imagenet": files of statistics have an ending, or a folder.
-        if isinstance(given, str) and not {"/", os.sep, "."} & {*given} and not os.path.exists(given):
+        if missing is not None and not {"/", os.sep, "."} & {*missing}:
             raise ValueError(
                 f'normalize={given!r} is neither "image", the one name that there is, nor a file. Give (mean, std), '
                 "such as ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)) of ImageNet, or a file of wellread stats"
@@ -303,6 +300,15 @@ def named_channels(given: Any, dataset, what: str = "channels") -> dict[str, Any
     return {"channels": found, "channel_names": given if has_names else None}
 
 
+def _caller() -> int:
+    """How far above a function of this module the caller of the package is, whose line a warning names: constructors
+    of :mod:`wellread.torch` and others stand between."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def tell_mixed(
     dataset: Dataset, rows: Sequence[int] | None, transform: Mapping[str, Any], what: str = "channels"
 ) -> None:
@@ -323,7 +329,7 @@ def tell_mixed(
     warnings.warn(
         f"channels{of} go by number, and are {own} in {one}, {there} in {other}: batches mix them; "
         f"{what}=[names] takes each image's own",
-        stacklevel=_CALLER,
+        stacklevel=_caller(),
     )
 
 
@@ -353,7 +359,7 @@ def tell_drawn_once(what: str, given: Any, rows: list[int] | None, order: str) -
         f"{what} is a {type(given).__name__}, which is asked for its rows once, when the loader is made: every epoch "
         f'has those. To draw anew in each epoch, give shuffle=True, weights= or order="balanced", with rows= for a '
         f"part of the rows. If one draw is meant, {what}=list({what}) says so",
-        stacklevel=_CALLER,
+        stacklevel=_caller(),
     )
 
 
@@ -371,7 +377,7 @@ def tell_scaled_masks(dataset: Dataset, transform: Mapping[str, Any], scales_lat
             warnings.warn(
                 f"channel {number} is called {name!r} and holds whole numbers: it is scaled or normalised like a "
                 f"stain; {out}targets=dataset, target_channels=[{name!r}] delivers it as it is stored",
-                stacklevel=_CALLER,
+                stacklevel=_caller(),
             )
             return
 

@@ -23,10 +23,11 @@ def test_samplers_that_draw_in_each_epoch_are_told_of(parquet):
         of_torch.SubsetRandomSampler([1, 2, 4]),
         of_torch.DistributedSampler(rows, 2, 0),
     ):
-        for name in ("sampler", "rows"):
+        of_torchs = wellread.torch.DataLoader
+        for name, made in (("sampler", of_torchs), ("sampler", wr.DataLoader), ("rows", wr.DataLoader)):
             with pytest.warns(UserWarning, match=f"{name} is a {type(sampler).__name__}") as told:
-                loader = wr.DataLoader(parquet, 4, **{name: sampler})
-            assert len(told) == 1 and told[0].filename == __file__
+                loader = made(parquet, 4, **{name: sampler})
+            assert len(told) == 1 and told[0].filename == __file__, made
             assert loader.rows(0) == loader.rows(1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

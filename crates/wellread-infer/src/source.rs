@@ -63,12 +63,18 @@ impl Source {
     /// Opens it.
     ///
     /// # Errors
-    /// Images that cannot be opened, or none; images and masks in one folder.
+    /// Images that cannot be opened, or none; images and masks in one folder; sites that lack a file.
     pub fn open(config: &Config) -> Result<Self> {
         let Some(path) = &config.data else { return Ok(Self::Synthetic) };
         let mut store = images(config, path)?;
         masks::none_in_folder(&*store)
             .map_err(|error| error.hint("images and masks are two sets: give the folder of one of them"))?;
+        if !config.skip_unreadable {
+            // Rows that each configuration reads: a site that lacks a file would be the error of each of them.
+            let least = config.batch_sizes.iter().min().copied().unwrap_or_default();
+            let rows = least.saturating_mul(1 + 2 * PREFETCH_BATCHES).min(store.len());
+            store.hints().complete(0..rows)?;
+        }
         // Among pictures, grey ones may lie among coloured ones.
         if store.format() == "image-folder" && config.channels.is_none() {
             store = Box::new(Colors::new(store));

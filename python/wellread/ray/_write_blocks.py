@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 import warnings
 from collections.abc import Sequence
@@ -81,7 +82,10 @@ def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] 
     images = BlockAccessor.for_block(table.select([sink.image])).to_numpy(sink.image)
     has_places = _has_places(table)
     rows = table.column("row").to_pylist() if has_places else None
-    order = None if rows is None or any(row is None for row in rows) else [int(row) for row in rows]
+    order: list[int] | None = None
+    # Where a library has made floats of them, one that is missing is NaN.
+    if rows is not None and all(row is not None and math.isfinite(row) for row in rows):
+        order = [int(row) for row in rows]
     if sink.name is not None:
         named = table.column(sink.name).to_pylist()
         if any(name is None for name in named):

@@ -331,6 +331,23 @@ def test_rows_of_a_plate_are_a_column_as_others_are(tmp_path, format, target):
     assert [written.name(row) for row in range(2)] == ["a", "b"] and list(written.column("row")) == ["C", "D"]
 
 
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_block_whose_places_are_not_all_known_is_in_the_order_of_tasks(tmp_path, missing):
+    pa = pytest.importorskip("pyarrow")
+    from wellread.ray import _arrow, _write, _write_blocks
+    from wellread.ray._datasink import WellreadDatasink
+
+    images = _arrow.tensors(np.ones((2, 1, 8, 8), np.uint16))
+    block = pa.table({"image": images, "name": ["a", "b"], "row": [7.0, missing]})
+    how = {"image": "image", "name": "name", "channels": [], "verify": True}
+    sink = WellreadDatasink(str(tmp_path / "set.parquet"), "parquet", _write.options(), **how)
+    _write_blocks.begin(sink, False)
+    part = _write_blocks.block_part(sink, block, 0, 0)
+    assert part["first"] is None
+    _write_blocks.commit(sink, [part])
+    assert len(wr.Dataset(tmp_path / "set.parquet")) == 2
+
+
 def test_a_task_that_dies_and_is_run_again_writes_each_image_once(in_order, parquet, tmp_path):
     died = tmp_path / "died"
 

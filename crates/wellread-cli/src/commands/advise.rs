@@ -85,7 +85,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         price_per_1000: args.price_per_1000_requests,
     };
     // An error of the path reads as everywhere.
-    no_masks(&*args.open.open(&args.path, ui)?)?;
+    let images = args.open.open(&args.path, ui)?;
+    no_masks(&*images)?;
+    let is_here = images.remote_path().is_none();
+    drop(images);
     let bar = ui.progress(0, "reading a sample");
     // A study takes a minute: without a bar, a line says what it does now.
     let now = RefCell::new(String::new());
@@ -98,8 +101,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     };
     let advice = study(|| args.open.open_images_again(&args.path), &settings, &progress)?;
     bar.finish_and_clear();
-    if args.price_per_1000_requests.is_some() && advice.link.is_none() {
-        ui.hint("note: --price-per-1000-requests changes nothing: this set takes no requests over a network");
+    if let Some(note) = idle_price(args.price_per_1000_requests, is_here) {
+        ui.hint(note);
     }
     let commands = commands(&advice, args);
     if ui.json {
@@ -110,6 +113,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     text::print(&advice, &args.path, args.step_ms.is_some(), &commands, ui);
     Ok(())
+}
+
+/// The note on a price that changes nothing, for a set on this machine. Others lack advice on the link where it could not be measured.
+fn idle_price(price: Option<f64>, is_here: bool) -> Option<&'static str> {
+    let note = "note: --price-per-1000-requests changes nothing: this set takes no requests over a network";
+    (price.is_some() && is_here).then_some(note)
 }
 
 /// The commands to type.
@@ -170,5 +179,17 @@ fn parse_price(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(price) if price.is_finite() && price >= 0.0 => Ok(price),
         _ => Err(format!("{text:?} is no price")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_idle_for_a_set_on_this_machine_alone() {
+        assert!(idle_price(Some(0.4), true).is_some_and(|note| note.contains("changes nothing")));
+        // A link that could not be measured has a note of its own.
+        assert_eq!((idle_price(Some(0.4), false), idle_price(None, true)), (None, None));
     }
 }

@@ -5,6 +5,7 @@
 //!  a kept line ─▶ split ─▶ words ─▶ options looked up, replaced, removed ─▶ joined ─▶ a line again
 //! ```
 
+use super::synthetic::GENERATED;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -112,6 +113,23 @@ pub fn remove(words: &mut Vec<String>, option: &str) {
     words.retain(|word| !word.starts_with(&with));
 }
 
+/// Takes options of `bench` away that earlier versions took without effect, and that are refused now.
+pub fn remove_idle(words: &mut Vec<String>) {
+    if words.first().is_none_or(|command| command != "bench") {
+        return;
+    }
+    if ["input", "data"].iter().any(|option| value(words, option).is_some()) {
+        for option in GENERATED {
+            remove(words, option);
+        }
+    }
+    if words.iter().any(|word| word == "--in-place") {
+        for option in ["formats", "data-dir"] {
+            remove(words, option);
+        }
+    }
+}
+
 /// A line without these options that have a value, and these that have none. Words behind `--` are no options.
 pub fn without(line: &str, valued: &[&str], flags: &[&str]) -> String {
     let Ok(mut words) = split(line) else { return line.to_owned() };
@@ -156,6 +174,26 @@ mod tests {
             "wellread convert '#1.parquet' '~a' '{a,b}.tif' '{1..3}' 'a[1].tif' {well}_{site}.tif a#1~"
         );
         assert_eq!(split(&line).unwrap()[1..], words);
+    }
+
+    #[test]
+    fn what_had_no_effect_is_not_done_again() {
+        let rest = |line: &str| {
+            let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            remove_idle(&mut words);
+            words.join(" ")
+        };
+        let found = rest(
+            "bench loop --data=a --in-place --images 9 --time=2 --time-budget 5 --formats x --data-dir b",
+        );
+        assert_eq!(found, "bench loop --data=a --in-place --time-budget 5");
+        for whole in [
+            "bench loop --images 9 --formats x --data-dir b",
+            "bench loop --input a --formats x --data-dir b",
+            "generate --input a --images 9",
+        ] {
+            assert_eq!(rest(whole), whole);
+        }
     }
 
     #[test]

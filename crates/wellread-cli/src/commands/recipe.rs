@@ -18,7 +18,7 @@
 //! `{out}` in a value stands for the results folder of the study, `{recipe}` for the folder that the recipe is in.
 
 use super::command_line::{
-    RunningRecipe, joined, remove, replace, split, value, with_current, working_folder,
+    RunningRecipe, joined, remove, remove_idle, replace, split, value, with_current, working_folder,
 };
 use super::program::{Parse, Program, Run};
 use super::result_file::local_folder;
@@ -229,6 +229,7 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
         remove(&mut words, option);
     }
     words.retain(|word| word != "--resume");
+    remove_idle(&mut words);
     // By whichever name the command had it.
     for option in TARGETS {
         remove(&mut words, option);

@@ -105,6 +105,14 @@ fn a_run_is_repeated_from_anywhere_and_not_on_other_pixels() {
     let (code, out, err) = run(&there, &["rerun", "old", "--out", "once-more"]);
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("--out=once-more") && !out.contains("--output"), "{out}");
+    // The same where it has options that earlier versions took without effect.
+    let mut with_idle = old.clone();
+    with_idle["configuration"]["command"] =
+        format!("{line} --images 9 --formats=tiff --data-dir sets").into();
+    fs::write(there.join("old/summary.json"), with_idle.to_string()).unwrap();
+    let (code, out, err) = run(&there, &["rerun", "old", "--out", "without-idle"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(!out.contains("--images") && !out.contains("--formats") && !there.join("sets").exists(), "{out}");
     // Other pixels than those of the run.
     let mut other = old.clone();
     other["pixel_checksum"] = "00".repeat(32).into();

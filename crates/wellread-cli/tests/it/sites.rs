@@ -87,6 +87,10 @@ fn bench_and_infer_open_files_as_they_are_told() {
     // It is one error in all commands, with one code.
     let converted = wellread(&["convert", arg(&plate), arg(&dir.path().join("no.parquet"))]);
     assert_eq!([refused.code, converted.code], [2, 2], "{}", converted.stderr);
+    let out = dir.path().join("inferred");
+    let candle = ["--framework", "candle", "--model", "resnet50", "--output-dir", arg(&out)];
+    let inferred = wellread(&[&["infer", "--data-source", arg(&plate)][..], &candle].concat());
+    assert!(inferred.code == 2 && inferred.stderr.contains("has no ch2"), "{}", inferred.stderr);
     let text = measured("zero", &["--missing", "zero", "--formats", "tiff"]).to_string();
     assert!(text.contains("\"missing\":\"zero\"") && text.contains("3 images"), "{text}");
     // Copies of single files have the names of a plate, and are an image each all the same.

@@ -124,10 +124,24 @@ fn planes(dataset: &Dataset, loader: &Loader) -> Result<[usize; 3]> {
     Ok([c, y, x])
 }
 
-/// The error of an image that cannot be read, with what else can be done.
+/// The error of an image that cannot be read, with what else can be done. A wrong choice stays one, and says that itself.
 pub(super) fn with_hint(error: Error, skip: bool) -> anyhow::Error {
-    if skip || error.row_index().is_none() {
+    if skip || error.is_choice() || error.row_index().is_none() {
         return error.into();
     }
     anyhow!("{error}; --on-error skip leaves out images that cannot be read")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its exit code is that of other commands: of a site without one of its files, say.
+    #[test]
+    fn a_wrong_choice_about_an_image_stays_one() {
+        let error = || Error::new("plate", "A01 has no ch2").row(1);
+        let refused = with_hint(error().choice(), false);
+        assert!(refused.downcast_ref::<Error>().is_some_and(Error::is_choice), "{refused}");
+        assert!(with_hint(error(), false).to_string().contains("--on-error skip"));
+    }
 }

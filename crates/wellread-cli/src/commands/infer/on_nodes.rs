@@ -9,10 +9,6 @@ use wellread_infer::{Config, Record, Row, Run, result_files, suite};
 use wellread_measure::Environment;
 use wellread_measure::environment::Node;
 
-fn failed(error: &anyhow::Error) -> Failure {
-    Failure::Failed(format!("{error:#}"))
-}
-
 /// Leaves of a run the part that is this process's, on this node.
 ///
 /// # Errors
@@ -48,7 +44,7 @@ fn keep_unmeasured(missing: &mut Vec<Record>, measured: &[Record]) {
 /// # Errors
 /// No cluster; a folder that cannot be written. A part that failed is rows that say so.
 pub fn run(cluster: &Cluster, config: &Config, program: &[OsString], ui: Ui) -> Outcome<Run> {
-    let mut files = result_files::begin(&config.output_dir).map_err(|e| failed(&e))?;
+    let mut files = result_files::begin(&config.output_dir)?;
     let (csv, json) = (files.csv().to_owned(), files.json().to_owned());
     let folder = csv.with_extension("nodes");
     let made = nodes::parts(config.models.iter().cloned(), &folder);
@@ -72,13 +68,13 @@ pub fn run(cluster: &Cluster, config: &Config, program: &[OsString], ui: Ui) -> 
             measured = of_part.records;
         }
         let why = end.unwrap_or_else(|| "its node returned no results".to_owned());
-        let mut missing = suite::unusable(&part.name, &why, &run).map_err(|e| failed(&e))?;
+        let mut missing = suite::unusable(&part.name, &why, &run)?;
         keep_unmeasured(&mut missing, &measured);
         is_whole &= missing.is_empty();
         run.records.extend(measured);
         run.records.extend(missing);
     }
-    files.write(&run).map_err(|e| failed(&e))?;
+    files.write(&run)?;
     for line in failed_on_nodes(run.rows()) {
         ui.say(line);
     }
