@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(found.count(), (4, 2));
         assert_eq!(found.sizes(), [3, 3, 2, 1]);
         assert_eq!(Components::find([1, 1, 2], |_| 0).count(), (0, 0));
-        // Of seven runs, two end where another begins; then of four all but the last.
+        // Two of seven runs end where another begins, then three of four.
         assert!(!found.lie_side_by_side());
         let row = [1, 2, 3, 4];
         assert!(Components::find([1, 1, 4], |i| row[i]).lie_side_by_side());
