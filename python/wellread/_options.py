@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from . import _check, _native, _types, errors
+from . import _check, _native, _signature, _types, errors
 
 if TYPE_CHECKING:
     from ._open_set import OpenSet
@@ -300,15 +300,6 @@ def named_channels(given: Any, dataset, what: str = "channels") -> dict[str, Any
     return {"channels": found, "channel_names": given if has_names else None}
 
 
-def _caller() -> int:
-    """How far above a function of this module the caller of the package is, whose line a warning names: constructors
-    of :mod:`wellread.torch` and others stand between."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 def tell_mixed(
     dataset: Dataset, rows: Sequence[int] | None, transform: Mapping[str, Any], what: str = "channels"
 ) -> None:
@@ -329,7 +320,7 @@ def tell_mixed(
     warnings.warn(
         f"channels{of} go by number, and are {own} in {one}, {there} in {other}: batches mix them; "
         f"{what}=[names] takes each image's own",
-        stacklevel=_caller(),
+        stacklevel=_signature.levels_to_caller(),
     )
 
 
@@ -359,7 +350,7 @@ def tell_drawn_once(what: str, given: Any, rows: list[int] | None, order: str) -
         f"{what} is a {type(given).__name__}, which is asked for its rows once, when the loader is made: every epoch "
         f'has those. To draw anew in each epoch, give shuffle=True, weights= or order="balanced", with rows= for a '
         f"part of the rows. If one draw is meant, {what}=list({what}) says so",
-        stacklevel=_caller(),
+        stacklevel=_signature.levels_to_caller(),
     )
 
 
@@ -377,7 +368,7 @@ def tell_scaled_masks(dataset: Dataset, transform: Mapping[str, Any], scales_lat
             warnings.warn(
                 f"channel {number} is called {name!r} and holds whole numbers: it is scaled or normalised like a "
                 f"stain; {out}targets=dataset, target_channels=[{name!r}] delivers it as it is stored",
-                stacklevel=_caller(),
+                stacklevel=_signature.levels_to_caller(),
             )
             return
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -63,3 +64,12 @@ def showing(choices: type, of: Callable[..., Any]) -> Callable[[F], F]:
         return call
 
     return mark
+
+
+def levels_to_caller() -> int:
+    """The stack level, counted from the function that asks, of the caller of this package. A warning names its line.
+    Constructors of :mod:`wellread.torch` and others may stand between."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    return level

@@ -63,7 +63,7 @@ impl Source {
     /// Opens it.
     ///
     /// # Errors
-    /// Images that cannot be opened, or none; images and masks in one folder; sites that lack a file.
+    /// No images, or images that cannot be opened. Images and masks in one folder. Sites that lack a file.
     pub fn open(config: &Config) -> Result<Self> {
         let Some(path) = &config.data else { return Ok(Self::Synthetic) };
         let mut store = images(config, path)?;

@@ -14,3 +14,14 @@ def cluster():
         yield cluster
     # Tracebacks of errors keep what Ray had here. A child that a later test forks would end by freeing it.
     gc.collect()
+
+
+@pytest.fixture
+def in_order(cluster):
+    """Ray Data hands out blocks in order, and shows no progress."""
+    import ray
+
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.enable_progress_bars = False
+    return cluster
