@@ -21,9 +21,9 @@ pub(crate) struct Percentiles {
     candidates: Vec<f32>,
 }
 
-/// A share as a percentile, without digits that the factor alone brings.
+/// A share as a percentile, without digits that the factor or single precision alone brings.
 pub(crate) fn percent(share: f64) -> f64 {
-    (share * 1e11).round() / 1e9
+    (share * 1e7).round() / 1e5
 }
 
 /// Most bins: one for each 16-bit number.

@@ -123,8 +123,8 @@ impl Transform {
                 format!("the percentiles to scale by are {low} and {high}, both within the lowest percent"),
                 format!(
                     "100 is the largest value; if shares are meant, give {} and {} for that",
-                    percent(*low),
-                    percent(*high)
+                    percent((*low).into()),
+                    percent((*high).into())
                 ),
             ),
             _ => Ok(()),

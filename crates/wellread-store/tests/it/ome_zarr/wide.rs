@@ -18,7 +18,7 @@ struct Image {
 
 impl Image {
     /// Writes it with these chunks; one without bytes is not there.
-    fn write(&self, dir: &Path, chunks: [Vec<u8>; 2]) -> PathBuf {
+    fn write(&self, dir: &Path, chunks: &[Vec<u8>; 2]) -> PathBuf {
         let path = dir.join("labels.zarr");
         let _ = std::fs::remove_dir_all(&path);
         write_group(&path, self.zarr, "yx", "0");
@@ -78,7 +78,7 @@ fn labels_of_64_bits_are_read_as_32() {
         let image = Image::new(zarr, big, [if big { ">i8" } else { "<i8" }, "int64"]);
         let order = |v: &i64| if big { v.to_be_bytes() } else { v.to_le_bytes() };
         let chunks = in_chunks(&values, i64::MAX).map(|chunk| chunk.iter().flat_map(order).collect());
-        let store = open_at(&image.write(dir.path(), chunks));
+        let store = open_at(&image.write(dir.path(), &chunks));
         assert_reads(&*store, shape, PixelType::I32, &expected, region());
         assert!(store.layout().unwrap().variant.ends_with("pixels stored as int64"));
     }
@@ -94,7 +94,7 @@ fn halves_are_read_as_singles() {
         let image = Image::new(zarr, big, [">f2", "float16"]);
         let order = |v: &u16| if big { v.to_be_bytes() } else { v.to_le_bytes() };
         let chunks = in_chunks(&halves, 0).map(|chunk| chunk.iter().flat_map(order).collect());
-        let store = open_at(&image.write(dir.path(), chunks));
+        let store = open_at(&image.write(dir.path(), &chunks));
         assert_reads(&*store, Shape::plane(4, 5), PixelType::F32, &singles, region());
     }
 }
@@ -105,18 +105,18 @@ fn chunks_that_are_not_there_have_the_fill_value_of_the_stored_type() {
     let values = [7_i64; 12].map(i64::to_le_bytes).concat();
     for zarr in [2, 3] {
         let mut image = Image { fill: json!(-3), ..Image::new(zarr, false, ["<i8", "int64"]) };
-        let store = open_at(&image.write(dir.path(), [values.clone(), vec![]]));
+        let store = open_at(&image.write(dir.path(), &[values.clone(), vec![]]));
         let expected = [7, 7, 7, -3, -3].map(i32::to_le_bytes).concat().repeat(4);
         assert_reads(&*store, Shape::plane(4, 5), PixelType::I32, &expected, region());
         // A value that no pixel has does no harm.
         image.fill = json!(i64::MIN);
-        let store = open_at(&image.write(dir.path(), [values.clone(), values.clone()]));
+        let store = open_at(&image.write(dir.path(), &[values.clone(), values.clone()]));
         assert_eq!(read_image(&*store, 0).unwrap().1, [7_i32; 20].map(i32::to_le_bytes).concat());
-        let store = open_at(&image.write(dir.path(), [values.clone(), vec![]]));
+        let store = open_at(&image.write(dir.path(), &[values.clone(), vec![]]));
         let error = read_image(&*store, 0).unwrap_err().to_string();
         assert!(error.contains("the pixel value -9223372036854775808 does not fit int32"), "{error}");
         let image = Image { fill: json!("NaN"), ..Image::new(zarr, false, ["<f2", "float16"]) };
-        let store = open_at(&image.write(dir.path(), [vec![], vec![]]));
+        let store = open_at(&image.write(dir.path(), &[vec![], vec![]]));
         let (info, pixels) = read_image(&*store, 0).unwrap();
         assert_eq!(info.dtype, PixelType::F32);
         assert!((0..20).all(|i| PixelType::F32.value_at(&pixels, i).is_nan()));
@@ -131,7 +131,7 @@ fn a_label_beyond_32_bits_is_an_error_where_it_is_read() {
     for zarr in [2, 3] {
         let image = Image::new(zarr, false, ["<u8", "uint64"]);
         let chunks = in_chunks(&values, 0).map(|chunk| chunk.iter().flat_map(|v| v.to_le_bytes()).collect());
-        let store = open_at(&image.write(dir.path(), chunks));
+        let store = open_at(&image.write(dir.path(), &chunks));
         let error = read_image(&*store, 0).unwrap_err();
         assert!(error.is_unsupported());
         let key = if zarr == 3 { "c/0/1" } else { "0.1" };
