@@ -157,7 +157,8 @@ def readme_table(peers, plates):
     lines += [
         line("95 % noise floor: the same loader, run twice in a round", *noise, UNCLEAR),
         line("all rows", "from opening the set, with the start of workers", "files in the page cache",
-             f"two threads or workers, except `0 workers`; {peers_page.rounds(measured)} rounds; 95 % intervals"),
+             f"batches of {measured['batch']}; two threads or workers, except `0 workers`; "
+             f"{peers_page.rounds(measured)} rounds; 95 % intervals"),
     ]  # fmt: skip
     return "\n".join([*lines, "", runs])
 
