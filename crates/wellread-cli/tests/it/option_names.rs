@@ -80,8 +80,9 @@ fn percentiles_that_are_shares_are_told() {
 fn options_of_which_one_would_change_nothing_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     generate(&dir.path().join("set"), 2, &["--formats", "tiff"]);
-    let (tiff, out) = (dir.path().join("set/tiff"), dir.path().join("out.png"));
-    let bench = ["bench", "storage", "--input", arg(&tiff), "--out", arg(&out)];
+    let tiff = dir.path().join("set/tiff");
+    let (results, out) = (dir.path().join("results"), dir.path().join("out.png"));
+    let bench = ["bench", "storage", "--input", arg(&tiff), "--out", arg(&results)];
     let view = ["view", arg(&tiff), "--row", "0", "--out", arg(&out)];
     for (command, more, other) in [
         (&bench[..], &["--in-place", "--formats", "tiff"][..], "--in-place"),
@@ -101,7 +102,7 @@ fn options_of_which_one_would_change_nothing_are_refused() {
         assert!(wrong.stderr.contains("cannot be used with"), "{more:?}: {}", wrong.stderr);
         assert!(wrong.stderr.contains(idle) && wrong.stderr.contains(other), "{more:?}: {}", wrong.stderr);
     }
-    assert!(!out.exists());
+    assert!(!out.exists() && !results.exists());
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::pattern::Memory;
 use crate::features::{SITE, WELL};
 use crate::format::{OpenOptions, Unmatched};
 use crate::words::first_few;
-use crate::{Result, Store, place};
+use crate::{PartTable, Result, Store, place};
 use std::fmt;
 
 /// Names that are looked at, from all over a set, before all are.
@@ -30,6 +30,8 @@ const IDENTIFIER: usize = 8;
 /// Names of which most are of one layout and some are not, or all are and make no sites. Each file is then an image of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmatchedNames {
+    /// The name of the part that has them, where the set is put together from several.
+    pub part: Option<String>,
     /// The layout's name.
     pub layout: &'static str,
     /// How many names are of the layout, of how many.
@@ -50,7 +52,10 @@ impl UnmatchedNames {
 
 impl fmt::Display for UnmatchedNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { layout, fit, of, others } = self;
+        let Self { part, layout, fit, of, others } = self;
+        if let Some(part) = part {
+            write!(f, "{part}: ")?;
+        }
         if self.is_clash() {
             return write!(
                 f,
@@ -66,10 +71,21 @@ impl fmt::Display for UnmatchedNames {
 }
 
 /// The names of a store of single files that are nearly those of a layout. `None` where they are not, and where `options` say what
-/// files are. Only names are looked at.
+/// files are. Of a set that is put together, the first part with such names is told. Only names are looked at.
 pub fn unmatched_names(store: &dyn Store, options: &OpenOptions) -> Option<UnmatchedNames> {
     let is_said = options.layout.is_some() || options.pattern.is_some() || options.format.is_some();
-    if is_said || store.hints().sites.is_some() || !place::is_folder(store.path()) {
+    if is_said {
+        return None;
+    }
+    let parts = store.hints().parts.map_or(vec![], PartTable::opened);
+    let of_part = |(name, part): &(&str, &dyn Store)| {
+        unmatched_names(*part, options)
+            .map(|names| UnmatchedNames { part: Some((*name).to_owned()), ..names })
+    };
+    if let Some(names) = parts.iter().find_map(of_part) {
+        return Some(names);
+    }
+    if store.hints().sites.is_some() || !place::is_folder(store.path()) {
         return None;
     }
     let (files, found, faults) = candidates(store)?;
@@ -78,6 +94,7 @@ pub fn unmatched_names(store: &dyn Store, options: &OpenOptions) -> Option<Unmat
     let fit = fitting(grouped);
     let layout = matcher.preset?.name;
     Some(UnmatchedNames {
+        part: None,
         layout,
         fit,
         of: fit + grouped.unmatched.len(),
@@ -93,7 +110,7 @@ fn layout_without_sites(files: &[FileText], faults: FailedLayouts) -> Option<Unm
     };
     let (matcher, fault) = faults.into_iter().find(|(matcher, _)| fits(matcher))?;
     let (layout, of) = (matcher.preset?.name, files.len());
-    Some(UnmatchedNames { layout, fit: of, of, others: fault.cause })
+    Some(UnmatchedNames { part: None, layout, fit: of, of, others: fault.cause })
 }
 
 /// The layout that all names of a set are of, or most where the others are left out, and its sites.

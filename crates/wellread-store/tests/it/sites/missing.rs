@@ -1,7 +1,7 @@
 //! Sites that lack files.
 
 use super::{failure, image, names, options, pattern, pixels, with_missing, write};
-use wellread_store::{Missing, OpenOptions, open, read_image};
+use wellread_store::{Missing, OpenOptions, Unmatched, open, read_image, sites::unmatched_names};
 
 const FILES: [&str; 5] = [
     "r01c01f01p01-ch2sk1fk1fl1.tiff",
@@ -100,4 +100,25 @@ fn a_pattern_that_leaves_no_site_whole_is_doubted() {
         store.hints().sites.unwrap().summary().missing,
         ["1 site of 2 lacks files: D6_2 has no GFP (missing skip|zero)"]
     );
+}
+
+/// A file that is none of a plate's makes single images of that plate alone. Of several plates, nobody would see it.
+#[test]
+fn a_plate_among_several_with_a_file_of_another_name_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    for plate in ["q1", "q2"] {
+        let names = [1, 2].map(|channel| format!("{plate}/r01c01f01p01-ch{channel}sk1fk1fl1.tiff"));
+        write(dir.path(), &names.each_ref().map(String::as_str));
+    }
+    let plates = dir.path().join("q*");
+    let store = open(&plates, &options()).unwrap();
+    assert_eq!((store.len(), unmatched_names(&*store, &options())), (2, None));
+    write(dir.path(), &["q2/overlay.tif"]);
+    let store = open(&plates, &options()).unwrap();
+    assert_eq!(store.len(), 4);
+    let told = unmatched_names(&*store, &options()).unwrap().to_string();
+    assert!(told.starts_with("q2: 2 of 3 names are harmony's; overlay.tif is not"), "{told}");
+    let skip = OpenOptions { unmatched: Unmatched::Skip, ..options() };
+    let store = open(&plates, &skip).unwrap();
+    assert_eq!((store.len(), unmatched_names(&*store, &skip)), (2, None));
 }
