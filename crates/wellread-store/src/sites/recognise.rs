@@ -71,7 +71,7 @@ impl fmt::Display for UnmatchedNames {
 }
 
 /// The names of a store of single files that are nearly those of a layout. `None` where they are not, and where `options` say what
-/// files are. Of a set that is put together, the first part with such names is told. Only names are looked at.
+/// files are. A set that is put together tells its first part with such names. Only names are looked at.
 pub fn unmatched_names(store: &dyn Store, options: &OpenOptions) -> Option<UnmatchedNames> {
     let is_said = options.layout.is_some() || options.pattern.is_some() || options.format.is_some();
     if is_said {

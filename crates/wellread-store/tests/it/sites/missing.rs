@@ -102,7 +102,7 @@ fn a_pattern_that_leaves_no_site_whole_is_doubted() {
     );
 }
 
-/// A file that is none of a plate's makes single images of that plate alone. Of several plates, nobody would see it.
+/// A file that is none of a plate's makes single images of that plate alone. Nobody would see it in a set of several plates.
 #[test]
 fn a_plate_among_several_with_a_file_of_another_name_is_told() {
     let dir = tempfile::tempdir().unwrap();
