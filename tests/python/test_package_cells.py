@@ -511,6 +511,8 @@ def test_pieces_of_binary_masks_are_numbered(sites, tmp_path, wellread):
         tifffile.imwrite(tmp_path / "stain" / f"{name}_dapi.tif", noise)
     with pytest.raises(wr.ChoiceError, match="an image of brightness. In a label image each cell has a number"):
         ds.cells(tmp_path / "stain", **choices)
+    with pytest.raises(wr.ChoiceError, match="an image of brightness.* and a mask is 0 beside cells"):
+        ds.cells(tmp_path / "stain", label_masks=True, **choices)
     masks = wr.Dataset(tmp_path / "binary")
     for table in (tmp_path / "binary", masks):
         cells = ds.cells(table, label_masks=True, **choices)

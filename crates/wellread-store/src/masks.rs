@@ -8,7 +8,7 @@
 use crate::each_row;
 use crate::features::stem;
 use crate::file_names;
-use crate::{Error, PartTable, Result, Store, place, registry};
+use crate::{Error, Result, Store, place, registry};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -41,13 +41,6 @@ pub fn none_in_folder(source: &dyn Store) -> Result<()> {
 /// A mask among the images of a folder of TIFF, PNG or JPEG files, and its image, by the names of folders and files
 /// alone. No file is opened. For other sets the answer needs reading, and is `None`.
 pub fn among_files(source: &dyn Store) -> Option<(String, String)> {
-    let parts = source.hints().parts.map_or(vec![], PartTable::opened);
-    let in_part = |(name, part): &(&str, &dyn Store)| {
-        among_files(*part).map(|(mask, image)| (format!("{name}/{mask}"), format!("{name}/{image}")))
-    };
-    if let Some(found) = parts.iter().find_map(in_part) {
-        return Some(found);
-    }
     let root = source.path();
     if !matches!(source.format(), "tiff" | "image-folder") || !place::is_folder(root) {
         return None;

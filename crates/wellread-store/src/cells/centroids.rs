@@ -93,22 +93,23 @@ pub(super) fn table(
             return Err(refuse(cause).hint("give a set of label images"));
         }
         read_region(labels, label, &info.shape.full(), &mut scratch, &mut pixels)?;
+        // Labels that are no whole numbers are refused first.
         let found = if are_masks {
             let numbered = labelled(info.shape, info.dtype, &pixels).map_err(refuse)?;
             sums(info.shape, PixelType::U32, &numbered).map_err(refuse)?
         } else {
             let found = sums(info.shape, info.dtype, &pixels).map_err(refuse)?;
-            if let Some(seen) = brightness(info.shape, info.dtype, &pixels) {
-                let cause = format!(
-                    "its {} values lie in {} pieces: this is an image of brightness. In a label image each cell has \
-                     a number of its own",
-                    seen.values, seen.pieces
-                );
-                return Err(refuse(cause).choice().hint("give the label images of these images"));
-            }
             values.observe(label, found.keys().copied(), || pieces(info.shape, info.dtype, &pixels));
             found
         };
+        if let Some(seen) = brightness(info.shape, info.dtype, &pixels, are_masks) {
+            let cause = format!(
+                "its {} values lie in {} pieces: this is an image of brightness. In a label image each cell has a number \
+                 of its own, and a mask is 0 beside cells",
+                seen.values, seen.pieces
+            );
+            return Err(refuse(cause).choice().hint("give the label images or masks of these images"));
+        }
         if !found.is_empty() {
             shapes.push(LabelShape { image, row: label, shape: info.shape });
         }

@@ -24,6 +24,9 @@ const PIECES_PER_VALUE: usize = 4;
 /// So many pieces for each of many values of an image are pixels of one brightness: labels are in one or a few.
 const PIECES_OF_BRIGHTNESS: usize = 16;
 
+/// So many pixels a piece has at least on average where labels lie side by side. Pieces of brightness in 16 bits have one or two.
+const LEAST_AREA: usize = 4;
+
 /// So many pixels tell brightness from labels: a plane of a usual camera, and what is remembered of noise stays small.
 const MAX_PIXELS: usize = 1 << 21;
 
@@ -77,18 +80,30 @@ impl FewValues {
     }
 }
 
-/// In how many pieces the values of an image lie, where these are brightness rather than labels; `None` where they may be labels. Pixels
-/// of one value that touch, also at a corner, are of one piece. The first rows of the plane in the middle tell it.
-pub(super) fn brightness(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Option<ScatteredValues> {
+/// The values of an image and the pieces in which they lie, where these are brightness. It is `None` where they may be labels, or
+/// where `is_mask`, a mask of cells. Pixels of one value that touch, also at a corner, are of one piece. The first rows of the plane in the middle
+/// tell it.
+pub(super) fn brightness(
+    shape: Shape,
+    dtype: PixelType,
+    pixels: &[u8],
+    is_mask: bool,
+) -> Option<ScatteredValues> {
     let (width, first) = (shape.x(), shape.planes() / 2 * shape.y() * shape.x());
-    let height = (MAX_PIXELS / width.max(1)).clamp(1, shape.y().max(1));
+    let height = (MAX_PIXELS / width.max(1)).clamp(1, shape.y().max(1)).min(shape.y());
     // Background as in `sums`, which has refused what is no whole number.
     let label = |i: usize| dtype.value_at(pixels, first + i).max(0.0) as i64;
-    let found = Components::find([1, height.min(shape.y()), width], label);
+    let found = Components::find([1, height, width], label);
     let (pieces, values) = found.count();
-    let are_scattered = values > MAX_MASK_VALUES && pieces >= PIECES_OF_BRIGHTNESS * values;
-    let is_brightness = are_scattered && found.lie_side_by_side();
-    is_brightness.then_some(ScatteredValues { values, pieces })
+    let area = found.sizes().iter().sum::<u64>() as usize;
+    let is_brightness = if is_mask {
+        // A mask has background, where that of an image is dark and not 0. A mask that was compressed may have many values at edges.
+        100 * area > 99 * height * width
+    } else {
+        let are_small = area < LEAST_AREA * pieces;
+        (pieces >= PIECES_OF_BRIGHTNESS * values || are_small) && found.lie_side_by_side()
+    };
+    (values > MAX_MASK_VALUES && is_brightness).then_some(ScatteredValues { values, pieces })
 }
 
 /// Values of an image, each of them in many pieces.
@@ -178,7 +193,7 @@ mod tests {
 
     #[test]
     fn many_values_that_are_scattered_are_brightness() {
-        let found = |(shape, pixels): (Shape, Vec<u8>)| brightness(shape, PixelType::U8, &pixels);
+        let found = |(shape, pixels): (Shape, Vec<u8>)| brightness(shape, PixelType::U8, &pixels, false);
         // Noise of 20 values: of 64 x 64 pixels, hardly two of one value touch.
         let noise =
             |y: usize, x: usize| ((y * 64 + x) as u32).wrapping_mul(2_654_435_761).rotate_left(9) as u8 % 20;
@@ -207,8 +222,35 @@ mod tests {
             plane(|y, x| ((y * 64 + x) as u32).wrapping_mul(2_654_435_761).rotate_left(9) as u8);
         let empty = vec![0; noise.len()];
         let stack = Shape([1, 1, 3, shape.y(), shape.x()]);
-        let found = |planes: [&[u8]; 3]| brightness(stack, PixelType::U8, &planes.concat()).is_some();
+        let found = |planes: [&[u8]; 3]| brightness(stack, PixelType::U8, &planes.concat(), false).is_some();
         assert!(found([&empty, &noise, &empty]));
         assert!(!found([&noise, &empty, &empty]));
+    }
+
+    #[test]
+    fn brightness_of_many_values_is_told_by_the_size_of_pieces() {
+        // 48 x 48 pixels of 16 bits: nearly as many values as pixels.
+        let shape = Shape::plane(48, 48);
+        let deep = |i: u32| (i.wrapping_mul(2_654_435_761) >> 17) as u16 + 100;
+        let pixels: Vec<u8> = (0..48 * 48).flat_map(|i| deep(i).to_le_bytes()).collect();
+        let seen = brightness(shape, PixelType::U16, &pixels, false).unwrap();
+        assert!(seen.pieces < PIECES_OF_BRIGHTNESS * seen.values, "{seen:?}");
+        // In the place of masks, too: it has no background. A mask that was compressed has it.
+        assert_eq!(brightness(shape, PixelType::U16, &pixels, true), Some(seen));
+        let edge = |i: u32| {
+            if i % 48 < 20 {
+                0
+            } else if i % 48 < 28 {
+                deep(i)
+            } else {
+                255
+            }
+        };
+        let mask: Vec<u8> = (0..48 * 48).flat_map(|i| edge(i).to_le_bytes()).collect();
+        assert_eq!(brightness(shape, PixelType::U16, &mask, true), None);
+        // Cells of four pixels without a gap.
+        let cells: Vec<u8> =
+            (0..48 * 48u32).flat_map(|i| ((i / 96 * 24 + i % 48 / 2 + 1) as u16).to_le_bytes()).collect();
+        assert_eq!(brightness(shape, PixelType::U16, &cells, false), None);
     }
 }
