@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _arrays, _check, _native, _options, _rows
+from ._signature import levels_to_caller
 from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
@@ -351,7 +352,7 @@ class OpenSet:
         return self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
 
     def _tell_empty(self, shares: list[tuple[str, float]], parts: list[list[int]], name: str, by: Any) -> None:
-        """Warns the caller's caller of parts without rows, by the names and shares of all parts."""
+        """Warns the caller of this package of parts without rows, by the names and shares of all parts."""
         empty = (of for of, rows in zip(shares, parts, strict=True) if not rows)
         shown = ", ".join(f"{of} (share {share:g})" for of, share in empty)
         if shown and self._length:
@@ -360,7 +361,7 @@ class OpenSet:
             warnings.warn(
                 f"{self._label()}: of {self._images()} none is in part {shown} of the split: give it a greater share "
                 f"or {advice}",
-                stacklevel=3,
+                stacklevel=levels_to_caller(),
             )
 
     def metadata(self, index: int) -> dict[str, Any]:

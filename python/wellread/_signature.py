@@ -25,6 +25,9 @@ _OF_TORCH = {
     "worker_init_fn": "num_workers= are threads, and no processes: leave it out",
 }
 
+# Packages whose functions are no caller's.
+_BETWEEN = (__package__, "lightning", "pytorch_lightning")
+
 
 def unexpected(of: str, name: str, known: Iterable[str]) -> TypeError:
     """The error of an argument that a call does not have, with the one that may be meant or what serves here."""
@@ -68,8 +71,8 @@ def showing(choices: type, of: Callable[..., Any]) -> Callable[[F], F]:
 
 def levels_to_caller() -> int:
     """The stack level, counted from the function that asks, of the caller of this package. A warning names its line.
-    Constructors of :mod:`wellread.torch` and others may stand between."""
+    Constructors of :mod:`wellread.torch` and others may stand between, and Lightning's trainer."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         frame, level = frame.f_back, level + 1
     return level

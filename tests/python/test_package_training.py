@@ -297,6 +297,14 @@ def test_overfitting_takes_the_same_batch_in_each_epoch(parquet, caplog):
         assert ("the order of train_choices is left out" in caplog.text) == told
 
 
+def test_a_warning_names_the_line_that_trains(parquet):
+    """It named one of Lightning, which is the same in every program."""
+    module, fitting = data(parquet, split_by=["same"] * 40), trainer(limit_train_batches=1)
+    with pytest.warns(UserWarning, match="is in part 'val'") as told:
+        fitting.fit(Net(), datamodule=module)
+    assert [one.filename for one in told if "in part 'val'" in str(one.message)] == [__file__]
+
+
 class Told(Net):
     """Writes down what each rank was given; its buffers are synchronised in every forward pass, of validation too."""
 
