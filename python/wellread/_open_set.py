@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _arrays, _check, _native, _options, _rows
+from . import _arrays, _check, _options, _rows
 from ._signature import levels_to_caller
 from .errors import ChoiceError, Error
 
@@ -345,10 +345,7 @@ class OpenSet:
     def _split(self, shares: list[float], name: str, by: Any, seed: int) -> list[list[int]]:
         """The rows of each part; `name` is what the caller's argument `by` is called."""
         columns, keys = _options.grouping(name, by)
-        _options.check_keys(name, keys, self)
-        missing = [] if columns is None else sorted(set(columns).difference(self.columns))
-        if missing:
-            raise KeyError(_native.missing_column(missing[0], self.columns))
+        _options.check_grouping(name, columns, keys, self)
         return self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
 
     def _tell_empty(self, shares: list[tuple[str, float]], parts: list[list[int]], name: str, by: Any) -> None:

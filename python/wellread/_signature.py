@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Arguments of torch's loader, and what serves in their place.
-_OF_TORCH = {
+# Arguments of torch's loader and of others, and what serves in their place.
+_ELSEWHERE = {
     "batch_sampler": "batch_size= makes the batches, of rows= or sampler=",
     "collate_fn": "batches are arrays already, and batch_transform= takes each of them",
     "generator": "seed= seeds the order and all random draws",
@@ -33,7 +33,7 @@ def unexpected(of: str, name: str, known: Iterable[str]) -> TypeError:
     """The error of an argument that a call does not have, with the one that may be meant or what serves here."""
     import difflib
 
-    advice = _OF_TORCH.get(name, "")
+    advice = _ELSEWHERE.get(name, "")
     near = difflib.get_close_matches(name, known, 1, 0.75)
     if not advice and near:
         advice = f"is it {near[0]}=?"
