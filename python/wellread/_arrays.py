@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, MappingView
 from typing import Any
 
 from . import _check
+from ._signature import levels_to_caller
 
 
 def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
@@ -95,7 +96,7 @@ def _tell_truncated(what: str, dtype: Any, made: Any) -> None:
         f"{what} of dtype {dtype} are not available, and will be truncated to dtype {made}. To enable more dtypes, "
         "set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment variable.",
         UserWarning,
-        stacklevel=3,
+        stacklevel=levels_to_caller(),
     )
 
 

@@ -129,7 +129,7 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
             "sampler says the order, so that shuffle=True cannot be given, as with torch. Leave it out, or give "
             "rows= in place of sampler= to shuffle these rows in each epoch"
         )
-    _options.check_keys("by", order_choice["keys"], dataset)
+    _options.check_grouping("by", order_choice["columns"], order_choice["keys"], dataset)
     pins = _check.truth("pin_memory", given.pin_memory)
     if (pins or given.device is not None) and library not in ("torch", "jax"):
         raise ValueError(f'{"pin_memory" if pins else "device"} needs as_="torch", not {library!r}')

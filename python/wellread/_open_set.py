@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _arrays, _check, _native, _options, _rows
+from . import _arrays, _check, _options, _rows
+from ._signature import levels_to_caller
 from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
@@ -344,14 +345,11 @@ class OpenSet:
     def _split(self, shares: list[float], name: str, by: Any, seed: int) -> list[list[int]]:
         """The rows of each part; `name` is what the caller's argument `by` is called."""
         columns, keys = _options.grouping(name, by)
-        _options.check_keys(name, keys, self)
-        missing = [] if columns is None else sorted(set(columns).difference(self.columns))
-        if missing:
-            raise KeyError(_native.missing_column(missing[0], self.columns))
+        _options.check_grouping(name, columns, keys, self)
         return self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
 
     def _tell_empty(self, shares: list[tuple[str, float]], parts: list[list[int]], name: str, by: Any) -> None:
-        """Warns the caller's caller of parts without rows, by the names and shares of all parts."""
+        """Warns the caller of this package of parts without rows, by the names and shares of all parts."""
         empty = (of for of, rows in zip(shares, parts, strict=True) if not rows)
         shown = ", ".join(f"{of} (share {share:g})" for of, share in empty)
         if shown and self._length:
@@ -360,7 +358,7 @@ class OpenSet:
             warnings.warn(
                 f"{self._label()}: of {self._images()} none is in part {shown} of the split: give it a greater share "
                 f"or {advice}",
-                stacklevel=3,
+                stacklevel=levels_to_caller(),
             )
 
     def metadata(self, index: int) -> dict[str, Any]:

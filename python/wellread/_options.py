@@ -78,12 +78,16 @@ def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str | None] | N
     return None, [_key(key) for key in _check.several(name, by, "a column, a tuple of columns, or a list of keys")]
 
 
-def check_keys(name: str, keys: list[str | None] | None, dataset: OpenSet) -> None:
-    """Refuses a list of columns' names: a list has one key per row, and several columns are a tuple."""
-    if not keys or len(keys) == len(dataset):
+def check_grouping(name: str, columns: list[str] | None, keys: list[str | None] | None, dataset: OpenSet) -> None:
+    """Refuses columns that the set does not have, and a list of columns' names: a list has one key per row, and
+    several columns are a tuple."""
+    if not columns and (not keys or len(keys) == len(dataset)):
         return
-    columns = dataset.columns
-    if all(key in columns for key in keys):
+    there = dataset.columns
+    missing = [column for column in columns or () if column not in there]
+    if missing:
+        raise KeyError(_native.missing_column(missing[0], there))
+    if keys and all(key in there for key in keys):
         several = tuple(keys) if len(keys) > 1 else keys[0]
         raise ValueError(f"{name} is a list, which has one key per row: name columns by {name}={several!r}")
 

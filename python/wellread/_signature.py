@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Arguments of torch's loader, and what serves in their place.
-_OF_TORCH = {
+# Arguments of torch's loader and of others, and what serves in their place.
+_ELSEWHERE = {
     "batch_sampler": "batch_size= makes the batches, of rows= or sampler=",
     "collate_fn": "batches are arrays already, and batch_transform= takes each of them",
     "generator": "seed= seeds the order and all random draws",
@@ -25,12 +25,15 @@ _OF_TORCH = {
     "worker_init_fn": "num_workers= are threads, and no processes: leave it out",
 }
 
+# Packages whose functions are no caller's.
+_BETWEEN = (__package__, "lightning", "pytorch_lightning")
+
 
 def unexpected(of: str, name: str, known: Iterable[str]) -> TypeError:
     """The error of an argument that a call does not have, with the one that may be meant or what serves here."""
     import difflib
 
-    advice = _OF_TORCH.get(name, "")
+    advice = _ELSEWHERE.get(name, "")
     near = difflib.get_close_matches(name, known, 1, 0.75)
     if not advice and near:
         advice = f"is it {near[0]}=?"
@@ -68,8 +71,8 @@ def showing(choices: type, of: Callable[..., Any]) -> Callable[[F], F]:
 
 def levels_to_caller() -> int:
     """The stack level, counted from the function that asks, of the caller of this package. A warning names its line.
-    Constructors of :mod:`wellread.torch` and others may stand between."""
+    Constructors of :mod:`wellread.torch` and others may stand between, and Lightning's trainer."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         frame, level = frame.f_back, level + 1
     return level

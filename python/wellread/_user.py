@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _arrays
+from ._signature import levels_to_caller
 
 _EXPECTED = {"numpy": "an array of numbers", "torch": "a torch.Tensor", "jax": "a jax.Array"}
 
@@ -42,7 +43,7 @@ def _caller(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, int], A
             warnings.warn(
                 f"transform is {type(transform).__name__} of torchvision, which left the image of row {row} as it "
                 f'was. It changes tensors, and was given an array ({as_}): as_="torch" makes tensors',
-                stacklevel=2,
+                stacklevel=levels_to_caller(),
             )
         return made
 

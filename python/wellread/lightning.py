@@ -26,6 +26,8 @@ __all__ = ["PhaseTimer", "WellreadDataModule"]
 _PARTS = ("train", "val", "test")
 # Choices that say which rows come when.
 _ORDER = {"shuffle", *OrderChoices.__annotations__}
+# Those of them that would say the rows, which a part has already, and what serves beside its rows.
+_OF_ROWS = {"rows": "", "sampler": ', and train_choices={"weights": ...} draws them as a WeightedRandomSampler does'}
 # Those of them that may say other rows in each epoch.
 _OF_DRAWS = {"order", "by", "weights", "block", "images_per_epoch"}
 # Choices of what stands beside images.
@@ -64,7 +66,8 @@ class WellreadDataModule(pl.LightningDataModule):
     ranks, or another batch size.
 
     Raises:
-        TypeError: choices of the order outside of `train_choices`, or choices that a loader does not have.
+        TypeError: choices of the order outside of `train_choices`, rows or a sampler, or choices that a loader does
+            not have.
         ValueError: invalid shares, an ``as_`` that is not "torch", rows of training in another part, an empty part
             for training, or fewer rows than ranks.
     """
@@ -102,10 +105,13 @@ class WellreadDataModule(pl.LightningDataModule):
         unknown = [name for name in choices if name not in _KNOWN]
         if unknown:
             raise unexpected("WellreadDataModule", unknown[0], _KNOWN)
+        self._train_choices = dict(train_choices or {})
+        for name, instead in _OF_ROWS.items():
+            if name in choices or name in self._train_choices:
+                raise TypeError(f"{name}: the rows of each part are those of train=, val= and test={instead}")
         of_order = sorted(_ORDER.intersection(choices))
         if of_order:
             raise TypeError(f"{', '.join(of_order)}: choices of the order belong in train_choices")
-        self._train_choices = dict(train_choices or {})
         unknown = [name for name in self._train_choices if name not in _KNOWN]
         if unknown:
             raise TypeError(f"train_choices has {unknown[0]!r}, which wellread.DataLoader does not take")
@@ -173,7 +179,9 @@ class WellreadDataModule(pl.LightningDataModule):
                 "no image is in the part for training: give it a greater share, or split_by= where images are alike "
                 "in name"
             )
-        choices = {"shuffle": True, **self._choices, **self._train_choices}
+        choices = {**self._choices, **self._train_choices}
+        # What says another order is none of a shuffle, unless the user asks for one: the loader refuses both.
+        choices.setdefault("shuffle", all(choices.get(name) is None for name in ("order", "weights")))
         if getattr(self.trainer, "overfit_batches", 0) > 0:
             choices = _same_in_each_epoch(choices)
         if self.trainer is not None and not {"shard", "rank", "world_size"}.intersection(choices):
@@ -182,8 +190,6 @@ class WellreadDataModule(pl.LightningDataModule):
             rank, ranks = self._ranks()
             nodes = self.trainer.num_nodes
             choices = {"rank": rank, "world_size": ranks, "nodes": nodes, "node": self.trainer.node_rank, **choices}
-        if any(name in choices and choices[name] is not None for name in ("order", "weights")):
-            choices["shuffle"] = False
         self._train = DataLoader(self.dataset, self._batch_size, rows=rows, **choices)
         self._train.set_epoch(0 if self.trainer is None else self.trainer.current_epoch)
         if self._state is not None:

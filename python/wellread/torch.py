@@ -22,7 +22,7 @@ from . import _arrays, _check, _epochs, _parts, _rows, _tensors, _user
 from . import loader as _loader
 from ._iteration import B_co
 from ._iteration import Iterator as _Iterator
-from ._signature import showing
+from ._signature import levels_to_caller, showing
 from ._types import (
     ArrayChoices,
     As,
@@ -370,7 +370,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             warnings.warn(
                 f"torch's DataLoader makes each batch of the single images of one of {workers} workers. Batches "
                 f"are others than those of one process, and several may be short. For the same batches, {advice}",
-                stacklevel=3,
+                stacklevel=levels_to_caller(),
             )
 
     def _items(self, state: dict[str, Any] | None, turn: tuple[int, int] | None) -> Iterator[Any]:

@@ -139,6 +139,14 @@ def test_metadata_and_columns(labelled):
     said = 'no column "wel" .*; is it "well". it has 6 columns: class, well, score, count, live, day'
     with pytest.raises(KeyError, match=said):
         ds.column("wel")
+    for choices in (
+        {"labels": "wel"},
+        {"order": "balanced", "by": "wel"},
+        {"order": "grouped", "by": ("class", "wel")},
+        {"order": "block", "by": "wel"},
+    ):
+        with pytest.raises(KeyError, match=said):
+            wr.DataLoader(ds, 4, **choices)
 
 
 def test_of_several_image_columns_the_first_is_taken(parquet, tmp_path):

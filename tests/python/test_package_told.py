@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+import tifffile
 import torch
 import wellread as wr
 import wellread.torch
@@ -154,3 +155,31 @@ def test_types_of_libraries_are_told_by_their_names(parquet):
             wr.DataLoader(parquet, dtype=given)
     with pytest.raises(TypeError, match="dtype must be one of .*, not type$"):
         wr.DataLoader(parquet, dtype=np.int32)
+
+
+def test_a_warning_names_the_line_of_the_caller(tmp_path):
+    """It named one of the package where another class opens the path, and Python shows such a line once."""
+    pytest.importorskip("jax")
+    pytest.importorskip("lightning")
+    for folder in ("images", "masks"):
+        (tmp_path / folder).mkdir()
+        for name in ("a.tif", "b.tif"):
+            tifffile.imwrite(tmp_path / folder / name, np.ones((8, 8), np.uint16))
+    path = str(tmp_path)
+    with pytest.warns(UserWarning, match="is a mask of"):
+        same = wr.Dataset(path)
+    for call in (
+        lambda: wr.Dataset(path),
+        lambda: wr.DataLoader(path),
+        lambda: wr.DataLoader(same, targets=path),
+        lambda: wellread.torch.DataLoader(path),
+        lambda: wellread.torch.Dataset(path),
+        lambda: wellread.torch.IterableDataset(path),
+        lambda: wr.jax.DataLoader(path),
+        lambda: wr.lightning.WellreadDataModule(path, 1, train=[0]).setup("fit"),
+    ):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            call()
+        ours = [warning for warning in told if "is a mask of" in str(warning.message)]
+        assert [(one.filename, one.lineno) for one in ours] == [(__file__, call.__code__.co_firstlineno)]

@@ -103,6 +103,7 @@ def test_a_split_follows_from_names_alone(parquet, labelled, cells):
         ({"split_by": [1, 2]}, ValueError, "one key per row"),
         ({"split_by": "nothing"}, KeyError, "nothing"),
         ({"drop_last": True}, TypeError, "train_choices"),
+        ({"train_choices": {"shuffle": True, "weights": [1] * 32}}, ValueError, "shuffle=True takes every row once"),
         ({"nonsense": 1}, TypeError, "unexpected keyword argument 'nonsense'"),
         ({"as_": "numpy"}, ValueError, 'as_ must be "torch" here, not .numpy.'),
         ({"train_choices": {"as_": "jax"}}, ValueError, 'as_ must be "torch" here, not .jax.'),
@@ -119,6 +120,10 @@ def test_a_split_follows_from_names_alone(parquet, labelled, cells):
     for choices in ({"nonsense": 1}, {"train_choices": {"nonsense": 1}}):
         with pytest.raises(TypeError, match="nonsense"):
             WellreadDataModule("no such set", 4, **choices)
+    for name, instead in (("rows", "$"), ("sampler", ', and train_choices=."weights": ')):
+        for choices in ({name: [0, 1, 2]}, {"train_choices": {name: [0, 1, 2]}}):
+            with pytest.raises(TypeError, match=f"^{name}: .* are those of train=, val= and test={instead}"):
+                WellreadDataModule("no such set", 4, **choices)
     said = r"in part 'val' \(share 0.2\), 'test' \(share 0.2\) of the split: .* or split_by= with more values"
     with pytest.warns(UserWarning, match=said):
         assert len(data(parquet, split_by=["same"] * 40).rows("train")) == 40
@@ -290,6 +295,14 @@ def test_overfitting_takes_the_same_batch_in_each_epoch(parquet, caplog):
         first = sums(parquet, module.rows("train")[:4])
         assert all(np.allclose(batch, first) for _, batch in net.seen)
         assert ("the order of train_choices is left out" in caplog.text) == told
+
+
+def test_a_warning_names_the_line_that_trains(parquet):
+    """It named one of Lightning, which is the same in every program."""
+    module, fitting = data(parquet, split_by=["same"] * 40), trainer(limit_train_batches=1)
+    with pytest.warns(UserWarning, match="is in part 'val'") as told:
+        fitting.fit(Net(), datamodule=module)
+    assert [one.filename for one in told if "in part 'val'" in str(one.message)] == [__file__]
 
 
 class Told(Net):

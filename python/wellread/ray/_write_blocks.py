@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 from .. import _check, _native
+from .._signature import levels_to_caller
 from ..errors import ChoiceError, Error
 from . import _environment
 
@@ -168,7 +169,7 @@ def _tell_left_out(sink: Any, written: list[dict[str, Any]]) -> None:
         if names:
             warnings.warn(
                 f"{sink.target}: {sink.format} keeps no columns beside images, and {_check.some(names)} are left out",
-                stacklevel=3,
+                stacklevel=levels_to_caller(),
             )
         return
     all_left_out = {column for part in written for column in part["left_out"]}
@@ -182,7 +183,7 @@ def _tell_left_out(sink: Any, written: list[dict[str, Any]]) -> None:
         warnings.warn(
             f"{sink.target}: of the columns {_check.some([name for name, _ in left_out])} cannot stand beside images "
             f"and are left out: {_check.kinds(left_out)}",
-            stacklevel=3,
+            stacklevel=levels_to_caller(),
         )
 
 
