@@ -58,6 +58,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     # What a type checker finds; it would take any name for one that the function below knows.
+    from . import bench as bench
+    from . import compat as compat
     from . import jax as jax
     from . import lightning as lightning
     from . import ray as ray
@@ -66,7 +68,7 @@ else:
 
     def __getattr__(name: str):
         # `wellread.torch` without importing it first; torch, JAX, Lightning and Ray only when they are asked for.
-        if name in ("torch", "jax", "lightning", "ray"):
+        if name in ("bench", "compat", "torch", "jax", "lightning", "ray"):
             import importlib
 
             return importlib.import_module(f"{__name__}.{name}")

@@ -79,14 +79,13 @@ def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str | None] | N
 
 
 def check_grouping(name: str, columns: list[str] | None, keys: list[str | None] | None, dataset: OpenSet) -> None:
-    """Refuses columns that the set does not have, and a list of columns' names: a list has one key per row, and
-    several columns are a tuple."""
+    """Refuses columns that are missing, and a list of columns' names: a list has one key per row."""
     if not columns and (not keys or len(keys) == len(dataset)):
         return
     there = dataset.columns
-    missing = [column for column in columns or () if column not in there]
-    if missing:
-        raise KeyError(_native.missing_column(missing[0], there))
+    for column in columns or ():
+        if column not in there:
+            raise KeyError(_native.missing_column(column, there))
     if keys and all(key in there for key in keys):
         several = tuple(keys) if len(keys) > 1 else keys[0]
         raise ValueError(f"{name} is a list, which has one key per row: name columns by {name}={several!r}")

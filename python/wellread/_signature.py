@@ -9,19 +9,29 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from ._types import OpenOptions
+
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Arguments of torch's loader and of others, and what serves in their place.
+# Arguments of torch's loader, of upstream and of other loaders, and what serves in their place.
 _ELSEWHERE = {
+    "access_pattern": 'shuffle=True, order="sequential" or order="block" says the order',
     "batch_sampler": "batch_size= makes the batches, of rows= or sampler=",
     "collate_fn": "batches are arrays already, and batch_transform= takes each of them",
+    "crop_size": "crop= is the size that is cut out of the middle",
     "generator": "seed= seeds the order and all random draws",
     "in_order": "batches come in order: leave it out",
+    "mask": "targets= are masks beside the images",
+    "masks": "targets= are masks beside the images",
     "multiprocessing_context": "num_workers= are threads, and no processes: leave it out",
     "persistent_workers": "num_workers= are threads, and no processes: leave it out",
     "pin_memory_device": "device= is where batches go",
     "prefetch_factor": "prefetch= is how many batches are read ahead",
+    "random_seed": "seed= seeds the order and all random draws",
+    "return_index": "indices=True delivers the row of each image",
+    "target_transform": "transform= takes each (image, target) where targets= are given",
     "timeout": "num_workers= are threads, and no processes: leave it out",
+    "worker": "num_workers= are the threads that read ahead",
     "worker_init_fn": "num_workers= are threads, and no processes: leave it out",
 }
 
@@ -34,6 +44,8 @@ def unexpected(of: str, name: str, known: Iterable[str]) -> TypeError:
     import difflib
 
     advice = _ELSEWHERE.get(name, "")
+    if name in OpenOptions.__annotations__:
+        advice = f"wellread.Dataset() takes it: give Dataset(path, {name}=...) in place of a path"
     near = difflib.get_close_matches(name, known, 1, 0.75)
     if not advice and near:
         advice = f"is it {near[0]}=?"

@@ -292,3 +292,14 @@ def test_tracks_are_those_of_bench(tmp_path, monkeypatch):
         label = next(label for name, label, _ in upstream._FORMATS.values() if name == one["format"])
         ((rate,),) = tables[2].loc[tables[2]["format"] == label, ["samples_per_sec"]].to_numpy()
         assert one["samples_per_sec"]["value"] == pytest.approx(rate)
+
+
+def test_modules_are_there_after_a_plain_import():
+    """The migration page writes them so."""
+    program = (
+        "import sys, wellread\n"
+        "print(wellread.bench.create_dataloader.__name__, {'torch', 'numpy'} & {*sys.modules})\n"
+        "print(wellread.compat.pytorch_benchmark.OMEArrowDataset.__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANGS)
+    assert (done.returncode, done.stdout) == (0, "create_dataloader set()\nOMEArrowDataset\n"), done.stderr

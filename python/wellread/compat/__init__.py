@@ -11,3 +11,17 @@ A program whose imports are to stay as they are imports :mod:`wellread.compat.in
 | ``utils.data`` | :mod:`wellread.compat.utils.data` |
 | ``pytorch_benchmark`` | :mod:`wellread.compat.pytorch_benchmark` |
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import pytorch_benchmark as pytorch_benchmark
+else:
+
+    def __getattr__(name: str):
+        # `wellread.compat.pytorch_benchmark` without importing it first; it imports torch.
+        if name == "pytorch_benchmark":
+            import importlib
+
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
