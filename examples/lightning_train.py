@@ -2,13 +2,11 @@
 
 import json
 import logging
-import tempfile
 import warnings
-from pathlib import Path
 
 import lightning.pytorch as pl
 import torch
-from _images import cells
+from _images import cells, folder
 from torch import nn
 from wellread.lightning import PhaseTimer, WellreadDataModule
 
@@ -45,7 +43,7 @@ data = WellreadDataModule(
     scale=(0, 4000),
     train_choices={"flip": True, "turns": "quarter"},
 )
-out = Path(tempfile.mkdtemp(prefix="wellread-example-")) / "phases.json"
+out = folder() / "phases.json"
 timer = PhaseTimer(out)
 with timer.phase("model_initialization"):
     model = Classifier()

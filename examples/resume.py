@@ -1,15 +1,13 @@
 """Stop in mid-epoch and go on in another run, with another number of workers: nothing twice, nothing lost."""
 
 import json
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import wellread
-from _images import cells
+from _images import cells, folder
 
 path = cells()
-state_file = Path(tempfile.mkdtemp(prefix="wellread-example-")) / "state.json"
+state_file = folder() / "state.json"
 choices = {"batch_size": 16, "shuffle": True, "seed": 42, "random_crop": 48, "flip": True}
 
 # What an epoch has that nobody stops.

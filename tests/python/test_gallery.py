@@ -177,8 +177,10 @@ def test_each_cell_has_a_row_of_features(tmp_path):
         assert here != instead and here != (f"{package} is missing" in said)
     # The command and the loader give the model the same pixels.
     pretraining, models = module("pretrain_cells"), module("_models")
-    (images,) = tmp_path.glob("wellread-example-*/set/images")
-    cells = wellread.Dataset(images).cells(images.parent / "cells.parquet", size=64)
+    # The same plate once more: that of the script went with it.
+    assert not list(tmp_path.glob("wellread-example-*"))
+    plate = module("_common").plate()
+    cells = wellread.Dataset(plate / "images").cells(plate / "cells.parquet", size=64)
     saved = torch.load(tmp_path / "out" / "encoder_umap.pt", weights_only=True)
     encoder = models.Encoder(5).eval()
     encoder.load_state_dict(saved["weights"])
