@@ -130,11 +130,6 @@ pub trait PageCache: Send + Sync {
 pub trait PartTable: Send + Sync {
     /// The parts, in order: together they are all rows.
     fn parts(&self) -> Vec<SetPart>;
-
-    /// The sets that were opened for them, each with its part's name; none where rows of these are left out, or are cut.
-    fn opened(&self) -> Vec<(&str, &dyn Store)> {
-        vec![]
-    }
 }
 
 /// A set that is a part of another: [`PartTable::parts`].

@@ -416,10 +416,6 @@ impl PartTable for Concat {
         let parts = self.parts.iter().zip(rows);
         parts.map(|(part, rows)| SetPart { name: part.name.clone(), rows: vec![rows] }).collect()
     }
-
-    fn opened(&self) -> Vec<(&str, &dyn Store)> {
-        self.parts.iter().map(|part| (part.name.as_str(), &*part.store)).collect()
-    }
 }
 
 impl RowFacts for Concat {

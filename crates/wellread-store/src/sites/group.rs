@@ -7,8 +7,9 @@
 //! A site is a row. Its planes are those of the whole set: a plane of some site is missing where another has none.
 
 use super::columns::{self, TextColumn};
+use super::files::FileText;
 use super::layout::Role;
-use super::names::{FileText, Matcher, Named};
+use super::names::{Matcher, Named};
 use super::natural;
 use super::pattern::Memory;
 use crate::features::{PLATE, SITE, WELL};

@@ -18,7 +18,7 @@
 //! | `harmony`, `imagexpress`, `cellvoyager`, `cv1000`, `columbus`, `incell`, `cellomics` | a layout each |
 //! | `index_xml` | `Index.xml` of Harmony |
 //! | `recognise` | the layout that names are of, and [`UnmatchedNames`], which are of none |
-//! | `pattern`, `names` | patterns of names; names taken apart |
+//! | `files`, `pattern`, `names` | paths of files; patterns of names; names taken apart |
 //! | `natural` | `A2` before `A10`; wells |
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
 //! | `store`, `plane_sink`, `channels` | the store whose rows are sites |
@@ -35,6 +35,7 @@ mod columns;
 #[cfg(feature = "tiff")]
 mod companion;
 mod cv1000;
+mod files;
 mod group;
 mod harmony;
 mod imagexpress;
@@ -66,9 +67,10 @@ use crate::format::{Missing, OpenOptions, Unmatched};
 use crate::surface::{option, option_as};
 use crate::words::{counted, first_few};
 use crate::{Error, Result, Store, place};
+use files::{FileText, Rows};
 use group::{Fault, Grouped, LISTED};
 use layouts::LAYOUTS;
-use names::{FileText, Matcher};
+use names::Matcher;
 use pattern::{Pattern, turned_wells};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -199,7 +201,7 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
             .hint("give the folder")
             .choice());
     }
-    let files = names::of_store(&*inner).collect::<Result<Vec<_>>>()?;
+    let files = Rows::of_store(&*inner).files().collect::<Result<Vec<_>>>()?;
     let (matcher, grouped) =
         grouped(&files, matcher, options.pattern.as_deref()).map_err(|fault| fault.at(&path))?;
     if options.unmatched == Unmatched::Error && !grouped.unmatched.is_empty() {

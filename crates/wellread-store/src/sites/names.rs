@@ -9,70 +9,9 @@
 //!
 //! A site is called as its files are, without what tells them apart.
 
+use super::files::FileText;
 use super::layout::{Layout, Role};
 use super::pattern::{Memory, Part, Pattern};
-use crate::file_names;
-use crate::{Result, Store, place};
-use std::ops::Range;
-use std::path::Path;
-
-/// One file (or folder, of OME-Zarr) of the set that is made into sites.
-pub(super) struct FileText {
-    /// Its path, with `/`, as far as that is known from the root of the file system.
-    whole: String,
-    /// Where its path below the opened folder begins in that.
-    below: usize,
-    /// Length of the ending of its name.
-    ending: usize,
-}
-
-impl FileText {
-    /// Its path below the opened folder.
-    pub fn below(&self) -> &str {
-        &self.whole[self.below..]
-    }
-
-    /// The end of the path with so many folders, without the ending of the name where that is asked for. Also the
-    /// position where the path below the opened folder begins in it, if it does.
-    fn end(&self, folders: usize, with_ending: bool) -> Option<(&str, Option<usize>)> {
-        let whole = &self.whole[..self.whole.len() - if with_ending { 0 } else { self.ending }];
-        let mut cuts = whole.rmatch_indices('/').map(|(at, _)| at + 1).chain([0]);
-        let start = cuts.nth(folders)?;
-        Some((&whole[start..], self.below.checked_sub(start)))
-    }
-
-    /// The folders below the opened one that are not in such an end.
-    fn rest(&self, folders: usize) -> &str {
-        let below = self.below();
-        let mut cuts = below.rmatch_indices('/').map(|(at, _)| at);
-        cuts.nth(folders).map_or("", |at| &below[..at])
-    }
-}
-
-/// The files of a store, a file a row, each when it is asked for: their names alone, nothing is opened.
-pub(super) fn of_store(store: &dyn Store) -> impl Iterator<Item = Result<FileText>> {
-    of_rows(store, 0..store.len())
-}
-
-/// The files of some rows, as [`of_store`].
-pub(super) fn of_rows(
-    store: &dyn Store,
-    rows: impl Iterator<Item = usize>,
-) -> impl Iterator<Item = Result<FileText>> {
-    let absolute = place::absolute(store.path()).unwrap_or_else(|_| store.path().to_owned());
-    let root = file_names::path_text(&absolute);
-    let text = move |row| -> Result<FileText> {
-        let file = store.row_hints(row)?.file();
-        let below = match &file {
-            Some(file) => file_names::path_text(file.strip_prefix(store.path()).unwrap_or(file)),
-            None => store.name(row)?,
-        };
-        let name = below.rsplit('/').next().unwrap_or(&below);
-        let ending = name.len() - crate::features::stem(name).len();
-        Ok(FileText { whole: format!("{root}/{below}"), below: root.len() + 1, ending })
-    };
-    rows.map(text)
-}
 
 /// The parts of a file's name.
 pub(super) struct Named {
@@ -281,15 +220,6 @@ fn letters_at_end(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl FileText {
-        /// A file below an opened folder.
-        pub(in super::super) fn at(root: &str, below: &str) -> Self {
-            let name = below.rsplit('/').next().unwrap();
-            let ending = name.len() - crate::features::stem(name).len();
-            Self { whole: format!("{root}/{below}"), below: root.len() + 1, ending }
-        }
-    }
 
     fn of(matcher: &Matcher, root: &str, below: &str) -> Option<(String, String, [String; 3], Vec<String>)> {
         let named = matcher.named(&FileText::at(root, below), &mut Memory::default())?;

@@ -10,15 +10,16 @@
 //!
 //! One file that is none of a plate's must not silently make single images of the plate's files.
 
+use super::files::{FileText, Rows};
 use super::group::{self, Fault, Grouped, LISTED, NO_FILE};
 use super::layout::Layout;
 use super::layouts::LAYOUTS;
-use super::names::{self, FileText, Matcher};
+use super::names::Matcher;
 use super::pattern::Memory;
 use crate::features::{SITE, WELL};
 use crate::format::{OpenOptions, Unmatched};
 use crate::words::first_few;
-use crate::{PartTable, Result, Store, place};
+use crate::{Result, Store, place};
 use std::fmt;
 
 /// Names that are looked at, from all over a set, before all are.
@@ -77,18 +78,22 @@ pub fn unmatched_names(store: &dyn Store, options: &OpenOptions) -> Option<Unmat
     if is_said {
         return None;
     }
-    let parts = store.hints().parts.map_or(vec![], PartTable::opened);
-    let of_part = |(name, part): &(&str, &dyn Store)| {
-        unmatched_names(*part, options)
-            .map(|names| UnmatchedNames { part: Some((*name).to_owned()), ..names })
-    };
-    if let Some(names) = parts.iter().find_map(of_part) {
-        return Some(names);
+    for part in store.hints().set_parts() {
+        let [rows] = part.rows.as_slice() else { continue };
+        let found = Rows::of_part(store, rows.clone()).and_then(|rows| unmatched_of(&rows));
+        if let Some(names) = found {
+            return Some(UnmatchedNames { part: Some(part.name), ..names });
+        }
     }
     if store.hints().sites.is_some() || !place::is_folder(store.path()) {
         return None;
     }
-    let (files, found, faults) = candidates(store)?;
+    unmatched_of(&Rows::of_store(store))
+}
+
+/// Files of a folder that are nearly a layout's.
+fn unmatched_of(rows: &Rows<'_>) -> Option<UnmatchedNames> {
+    let (files, found, faults) = candidates(rows)?;
     let Some(near) = near(&found) else { return layout_without_sites(&files, faults) };
     let (matcher, grouped) = &found[near];
     let fit = fitting(grouped);
@@ -115,7 +120,7 @@ fn layout_without_sites(files: &[FileText], faults: FailedLayouts) -> Option<Unm
 
 /// The layout that all names of a set are of, or most where the others are left out, and its sites.
 pub(super) fn recognise(store: &dyn Store, unmatched: Unmatched) -> Option<(Matcher, Grouped)> {
-    let (files, mut found, _) = candidates(store)?;
+    let (files, mut found, _) = candidates(&Rows::of_store(store))?;
     let several =
         |(_, grouped): &(Matcher, Grouped)| grouped.unmatched.is_empty() && grouped.files_per_site() > 1;
     let chosen = found
@@ -133,18 +138,15 @@ type Fitting = Vec<(Matcher, Grouped)>;
 type FailedLayouts = Vec<(Matcher, Fault)>;
 
 /// The files of a set, and the layouts that some of them are of, each with its sites or why there are none.
-fn candidates(store: &dyn Store) -> Option<(Vec<FileText>, Fitting, FailedLayouts)> {
-    if store.len() < 2 {
+fn candidates(rows: &Rows<'_>) -> Option<(Vec<FileText>, Fitting, FailedLayouts)> {
+    if rows.len() < 2 || !rows.are_files() {
         return None;
     }
-    // Tables have no file for each row.
-    store.row_hints(0).ok()?.file()?;
     // Most sets are told by a few names: of a million plain files no other is looked at.
-    let step = store.len().div_ceil(SAMPLED).max(1);
-    let sample: Vec<FileText> = names::of_rows(store, (0..store.len()).step_by(step)).flatten().collect();
+    let sample: Vec<FileText> = rows.every(rows.len().div_ceil(SAMPLED)).flatten().collect();
     let mut memory = Memory::default();
     let fits = |matcher: &Matcher| {
-        let first = names::of_store(store).flatten().find(|file| !matcher.passes_over(file));
+        let first = rows.files().flatten().find(|file| !matcher.passes_over(file));
         if first.is_some_and(|file| matcher.named(&file, &mut memory).is_some()) {
             return true;
         }
@@ -156,7 +158,7 @@ fn candidates(store: &dyn Store) -> Option<(Vec<FileText>, Fitting, FailedLayout
     if matchers.is_empty() {
         return None;
     }
-    let files = names::of_store(store).collect::<Result<Vec<_>>>().ok()?;
+    let files = rows.files().collect::<Result<Vec<_>>>().ok()?;
     let (mut found, mut faults) = (vec![], vec![]);
     for matcher in matchers {
         match group::group(&files, &matcher) {
@@ -220,7 +222,8 @@ mod tests {
 
     #[test]
     fn strays_are_told_in_a_sentence() {
-        let one = UnmatchedNames { layout: "harmony", fit: 4, of: 5, others: "overlay.tif".to_owned() };
+        let one =
+            UnmatchedNames { part: None, layout: "harmony", fit: 4, of: 5, others: "overlay.tif".to_owned() };
         assert_eq!(
             one.to_string(),
             "4 of 5 names are harmony's; overlay.tif is not, so that each file is an image of its own"

@@ -11,17 +11,8 @@ use std::path::Path;
 /// files are read.
 pub fn unused_table(store: &dyn Store, options: &OpenOptions) -> Option<String> {
     let is_said = options.layout.is_some() || options.pattern.is_some() || options.format.is_some();
-    if is_said {
-        return None;
-    }
-    if let Some(parts) = store.hints().parts {
-        let of_part = |(name, part): (&str, &dyn Store)| {
-            unused_table(part, options).map(|unused| format!("{name}: {unused}"))
-        };
-        return parts.opened().into_iter().find_map(of_part);
-    }
     // A set that was opened by the table has the path of the table.
-    if !place::is_folder(store.path()) {
+    if is_said || !place::is_folder(store.path()) || !store.hints().set_parts().is_empty() {
         return None;
     }
     store.row_hints(0).ok()?.file()?;
