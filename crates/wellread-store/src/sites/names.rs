@@ -12,6 +12,8 @@
 use super::files::FileText;
 use super::layout::{Layout, Role};
 use super::pattern::{Memory, Part, Pattern};
+use std::ops::Range;
+use std::path::Path;
 
 /// The parts of a file's name.
 pub(super) struct Named {
