@@ -44,14 +44,14 @@ impl FileText {
     }
 }
 
-/// Rows of a store that lie in a folder.
-pub(super) struct Rows<'a> {
+/// FilesOfRows of a store that lie in a folder.
+pub(super) struct FilesOfRows<'a> {
     store: &'a dyn Store,
     rows: Range<usize>,
     folder: PathBuf,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> FilesOfRows<'a> {
     /// All rows of a store.
     pub fn of_store(store: &'a dyn Store) -> Self {
         Self { store, rows: 0..store.len(), folder: store.path().to_owned() }

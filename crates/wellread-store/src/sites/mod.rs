@@ -67,7 +67,7 @@ use crate::format::{Missing, OpenOptions, Unmatched};
 use crate::surface::{option, option_as};
 use crate::words::{counted, first_few};
 use crate::{Error, Result, Store, place};
-use files::{FileText, Rows};
+use files::{FileText, FilesOfRows};
 use group::{Fault, Grouped, LISTED};
 use layouts::LAYOUTS;
 use names::Matcher;
@@ -201,7 +201,7 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
             .hint("give the folder")
             .choice());
     }
-    let files = Rows::of_store(&*inner).files().collect::<Result<Vec<_>>>()?;
+    let files = FilesOfRows::of_store(&*inner).files().collect::<Result<Vec<_>>>()?;
     let (matcher, grouped) =
         grouped(&files, matcher, options.pattern.as_deref()).map_err(|fault| fault.at(&path))?;
     if options.unmatched == Unmatched::Error && !grouped.unmatched.is_empty() {

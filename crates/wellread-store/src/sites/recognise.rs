@@ -10,7 +10,7 @@
 //!
 //! One file that is none of a plate's must not silently make single images of the plate's files.
 
-use super::files::{FileText, Rows};
+use super::files::{FileText, FilesOfRows};
 use super::group::{self, Fault, Grouped, LISTED, NO_FILE};
 use super::layout::Layout;
 use super::layouts::LAYOUTS;
@@ -80,7 +80,7 @@ pub fn unmatched_names(store: &dyn Store, options: &OpenOptions) -> Option<Unmat
     }
     for part in store.hints().set_parts() {
         let [rows] = part.rows.as_slice() else { continue };
-        let found = Rows::of_part(store, rows.clone()).and_then(|rows| unmatched_of(&rows));
+        let found = FilesOfRows::of_part(store, rows.clone()).and_then(|rows| unmatched_of(&rows));
         if let Some(names) = found {
             return Some(UnmatchedNames { part: Some(part.name), ..names });
         }
@@ -88,11 +88,11 @@ pub fn unmatched_names(store: &dyn Store, options: &OpenOptions) -> Option<Unmat
     if store.hints().sites.is_some() || !place::is_folder(store.path()) {
         return None;
     }
-    unmatched_of(&Rows::of_store(store))
+    unmatched_of(&FilesOfRows::of_store(store))
 }
 
 /// Files of a folder that are nearly a layout's.
-fn unmatched_of(rows: &Rows<'_>) -> Option<UnmatchedNames> {
+fn unmatched_of(rows: &FilesOfRows<'_>) -> Option<UnmatchedNames> {
     let (files, found, faults) = candidates(rows)?;
     let Some(near) = near(&found) else { return layout_without_sites(&files, faults) };
     let (matcher, grouped) = &found[near];
@@ -120,7 +120,7 @@ fn layout_without_sites(files: &[FileText], faults: FailedLayouts) -> Option<Unm
 
 /// The layout that all names of a set are of, or most where the others are left out, and its sites.
 pub(super) fn recognise(store: &dyn Store, unmatched: Unmatched) -> Option<(Matcher, Grouped)> {
-    let (files, mut found, _) = candidates(&Rows::of_store(store))?;
+    let (files, mut found, _) = candidates(&FilesOfRows::of_store(store))?;
     let several =
         |(_, grouped): &(Matcher, Grouped)| grouped.unmatched.is_empty() && grouped.files_per_site() > 1;
     let chosen = found
@@ -138,7 +138,7 @@ type Fitting = Vec<(Matcher, Grouped)>;
 type FailedLayouts = Vec<(Matcher, Fault)>;
 
 /// The files of a set, and the layouts that some of them are of, each with its sites or why there are none.
-fn candidates(rows: &Rows<'_>) -> Option<(Vec<FileText>, Fitting, FailedLayouts)> {
+fn candidates(rows: &FilesOfRows<'_>) -> Option<(Vec<FileText>, Fitting, FailedLayouts)> {
     if rows.len() < 2 || !rows.are_files() {
         return None;
     }
