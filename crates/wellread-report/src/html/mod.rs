@@ -93,8 +93,8 @@ fn paragraph(class: &str, text: &str) -> String {
 }
 
 /// The findings that are seen at once, and those that are folded. Problems are seen. So are the first on the fastest format, on
-/// the limit and on the next step. The first of all stands for the format and the limit where none is on either. Where none says
-/// any of these, all are seen.
+/// the limit and on the next step. The first of all stands for the format and the limit where none is on either. A limit that comes
+/// first answers more than the fastest format, which the chart shows. Where none says any of these, all are seen.
 fn seen_and_folded(all: &[Finding]) -> (Vec<&Finding>, Vec<&Finding>) {
     if all.iter().all(|finding| finding.topic == Topic::Other) {
         return (all.iter().collect(), vec![]);
@@ -103,6 +103,7 @@ fn seen_and_folded(all: &[Finding]) -> (Vec<&Finding>, Vec<&Finding>) {
     let answers = [Topic::Format, Topic::Limit].map(first);
     let told = match answers {
         [None, None] => [first(Topic::Other), first(Topic::Next), None],
+        [Some(format), Some(limit)] if limit < format => [Some(limit), first(Topic::Next), None],
         [format, limit] => [format, limit, first(Topic::Next)],
     };
     let is_seen = |at: usize| {
