@@ -55,7 +55,7 @@ fn bad_tables_say_what_is_wrong() {
         "{twice}"
     );
     // A column of that name may hold classes.
-    assert_eq!(cells("image,x,y,label\na,1,2,1\na,3,4,1\n", &small).unwrap().name(1).unwrap(), "a/cell-0");
+    assert_eq!(cells("image,x,y,label\na,1,2,1\na,3,4,1\n", &small).unwrap().name(1).unwrap(), "a/cell-1");
     let whole = CellOptions { size: [41, 8], ..small.clone() };
     let large = refusal("image,x,y\na,1,2\n", &whole);
     assert!(large.contains("40 x 40 pixels") && large.contains("edge pad"), "{large}");
