@@ -9,7 +9,7 @@ use std::path::Path;
 use wellread_image::ome_arrow::{COLUMN, Pieces, Variant, field};
 
 /// Names of columns that an error lists, at most.
-pub(crate) const MAX_LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 /// The image column of a table.
 #[derive(Clone, Debug)]
@@ -41,6 +41,12 @@ pub(crate) const PLANES: usize = 1;
 /// The two lists of pixels by their indices.
 pub(crate) const LISTS: [&str; 2] = [field::CHUNKS, field::PLANES];
 
+/// The error of a table of these columns, none of which is called `wanted`.
+pub(crate) fn no_such_column(path: &Path, names: &[&str], wanted: &str) -> Error {
+    let hint = format!("its columns are: {}", first_few(names, MAX_LISTED));
+    Error::new(path, format_args!("has no column {wanted:?}")).choice().hint(hint)
+}
+
 /// The error of a table of these columns, none of which holds images. `close` is the one that comes close or was asked for, and
 /// why it is none.
 pub(crate) fn no_image_column(path: &Path, names: &[&str], close: Option<(&str, &str)>) -> Error {
@@ -63,9 +69,7 @@ impl ImageColumn {
     pub fn find(path: &Path, schema: &Schema, wanted: Option<&str>) -> Result<Self> {
         let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         if let Some(wanted) = wanted.filter(|w| !names.contains(w)) {
-            return Err(Error::new(path, format_args!("has no column {wanted:?}"))
-                .choice()
-                .hint(format_args!("its columns are: {}", first_few(&names, MAX_LISTED))));
+            return Err(no_such_column(path, &names, wanted));
         }
         let mut reason = None;
         for column in schema.fields().iter().filter(|f| wanted.is_none_or(|w| f.name() == w)) {

@@ -20,7 +20,7 @@ mod rows;
 
 pub(crate) use boxes::{AXES, NULL, PieceBox, SIZE_AXES, are_tiles, covers, read_boxes};
 pub(crate) use collect::Collector;
-pub(crate) use column::{CHUNKS, ImageColumn, LISTS, MAX_LISTED, PLANES, no_image_column};
+pub(crate) use column::{CHUNKS, ImageColumn, LISTS, PLANES, no_image_column, no_such_column};
 pub(crate) use metadata::{MetadataRows, unkept};
 pub(crate) use pixels::{PixelColumn, PixelLists, pixels_as};
 pub(crate) use rows::{Row, SmallColumns, declared_info, no_image};

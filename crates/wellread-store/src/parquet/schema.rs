@@ -4,10 +4,9 @@
 //! reader need leaf numbers. All spellings of a list (`item`, `element`, `array`, two levels or three, 64-bit
 //! offsets) are one shape there.
 
+use crate::Result;
 use crate::numbers::LeafType;
-use crate::ome_arrow::{CHUNKS, MAX_LISTED, PLANES, no_image_column};
-use crate::words::first_few;
-use crate::{Error, Result};
+use crate::ome_arrow::{CHUNKS, PLANES, no_image_column, no_such_column};
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 use std::path::Path;
@@ -92,9 +91,7 @@ impl ImageColumn {
         let names: Vec<_> = columns.iter().map(|c| c.ty.name()).collect();
         let mut candidates = columns.iter().filter(|c| wanted.is_none_or(|w| c.ty.name() == w)).peekable();
         if let (Some(wanted), None) = (wanted, candidates.peek()) {
-            return Err(Error::new(path, format_args!("has no column {wanted:?}"))
-                .choice()
-                .hint(format_args!("its columns are: {}", first_few(&names, MAX_LISTED))));
+            return Err(no_such_column(path, &names, wanted));
         }
         let mut reasons = vec![];
         for candidate in candidates {
