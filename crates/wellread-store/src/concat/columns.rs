@@ -67,7 +67,7 @@ impl FeatureTable for Concat {
         let is_lost = |column: &LeftOut| {
             column.why != ONLY_NULLS && !self.is_key(&column.name) && names.contains(&column.name)
         };
-        for part in self.parts().iter().filter(|part| !part.store.is_empty()) {
+        for part in self.filled() {
             let mut there: HashSet<String> = part.store.hints().feature_names().into_iter().collect();
             // Numbers that go on from part to part count the rows of the first one.
             if part.store.hints().has_row_numbers() {
@@ -116,8 +116,7 @@ impl Concat {
     /// Puts the keys in names of folders in the place of a column, where parts lack it.
     fn fill_with_keys(&self, name: &str, found: &mut [Option<ArrayRef>]) {
         let types: Vec<DataType> = found.iter().flatten().map(|array| array.data_type().clone()).collect();
-        let filled = self.parts().iter().filter(|part| !part.store.is_empty());
-        for (part, array) in filled.zip(found).filter(|(_, array)| array.is_none()) {
+        for (part, array) in self.filled().zip(found).filter(|(_, array)| array.is_none()) {
             let key = part.keys.iter().find(|(key, _)| key == name);
             *array = key.and_then(|(_, value)| as_column(value.as_deref(), &types, part.store.len()));
         }
@@ -125,8 +124,8 @@ impl Concat {
 
     /// The error of a column that has plain values in `parts`, and in `part` values that are left out: these would become nulls.
     fn not_plain(&self, part: &Part, LeftOut { name, why }: &LeftOut, parts: &[Option<ArrayRef>]) -> Error {
-        let filled = self.parts().iter().filter(|part| !part.store.is_empty());
-        let plain = filled.zip(parts).find_map(|(part, array)| Some((part, array.as_ref()?.data_type())));
+        let plain =
+            self.filled().zip(parts).find_map(|(part, array)| Some((part, array.as_ref()?.data_type())));
         let beside = plain.map_or_else(String::new, |(part, own)| format!(", and is {own} in {}", part.name));
         let cause = format_args!("the column {name:?} has {why} in {}{beside}", part.name);
         Error::new(self.path(), cause).column(name).hint(ONE_TYPE).choice()
@@ -146,7 +145,7 @@ impl Concat {
 
     /// One column of what the parts have of it, in types as they are.
     fn column_of(&self, name: &str, parts: &[Option<ArrayRef>]) -> Result<ArrayRef> {
-        let filled: Vec<&Part> = self.parts().iter().filter(|part| !part.store.is_empty()).collect();
+        let filled: Vec<&Part> = self.filled().collect();
         let mut common: Option<(DataType, usize)> = None;
         for (i, array) in parts.iter().enumerate() {
             let Some(array) = array else { continue };

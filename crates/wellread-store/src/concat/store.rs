@@ -135,6 +135,11 @@ impl Concat {
         &self.parts
     }
 
+    /// Those that have rows.
+    pub(super) fn filled(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().filter(|part| !part.store.is_empty())
+    }
+
     pub(super) fn keep_at_most_each(&self, bytes: usize) {
         for part in &self.parts {
             part.store.hints().limit_page_cache(bytes);
