@@ -6,7 +6,7 @@
 //!                        numbers some of which are missing; NaN is a missing one
 //! ```
 
-use super::{as_written, key_at, keys_of, known_at};
+use super::{as_written, keys_of, known_at};
 use crate::{Result, Store};
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
@@ -38,8 +38,8 @@ fn written_at(column: &ArrayRef, row: usize) -> Option<String> {
 
 /// The text of a value; `None` where there is none.
 fn value_at(column: &ArrayRef, row: usize) -> Option<String> {
-    let text = key_at(column, row)?;
-    let float = |value: f64| (!value.is_nan()).then(|| as_written(&format!("{value:?}")));
+    let text = known_at(column, row)?;
+    let float = |value: f64| Some(as_written(&format!("{value:?}")));
     match column.data_type() {
         DataType::Float16 => float(column.as_primitive::<Float16Type>().value(row).to_f64()),
         DataType::Float32 => float(column.as_primitive::<Float32Type>().value(row).into()),
