@@ -71,7 +71,11 @@ fn is_device(name: &str) -> bool {
 /// A file name, without ending, for an image's name. Characters that some file system refuses become `_`, and a
 /// name that is too long is cut. A name of which nothing is left becomes `image`. One of a device has `_` in front.
 pub(crate) fn safe(name: &str) -> String {
-    let clean = clean(name);
+    no_device(clean(name))
+}
+
+/// The name with `_` in front where it is one of a device.
+fn no_device(clean: String) -> String {
     if is_device(&clean) { format!("_{clean}") } else { clean }
 }
 
@@ -101,13 +105,15 @@ pub(crate) fn numbered(row: usize, safe: &str) -> String {
 /// or, by earlier releases, a number behind. Those kept the names of devices.
 pub(crate) fn is_made_of(stem: &str, name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    [safe(name), clean(name)].iter().any(|safe| {
-        let row = stem.strip_suffix(safe.as_str()).and_then(|rest| rest.strip_suffix('-'));
-        let number = stem.strip_prefix(safe.as_str()).and_then(|rest| rest.strip_prefix('-'));
+    let is_made = |safe: &str| {
+        let row = stem.strip_suffix(safe).and_then(|rest| rest.strip_suffix('-'));
+        let number = stem.strip_prefix(safe).and_then(|rest| rest.strip_prefix('-'));
         stem == safe
             || row.is_some_and(|row| row.len() >= DIGITS && is_number(row))
             || number.is_some_and(is_number)
-    })
+    };
+    let clean = clean(name);
+    is_made(&clean) || is_made(&no_device(clean))
 }
 
 #[cfg(test)]
