@@ -44,7 +44,7 @@ impl FileText {
     }
 }
 
-/// FilesOfRows of a store that lie in a folder.
+/// The files of rows of a store, which lie in a folder.
 pub(super) struct FilesOfRows<'a> {
     store: &'a dyn Store,
     rows: Range<usize>,
