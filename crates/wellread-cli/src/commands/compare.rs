@@ -122,10 +122,6 @@ fn takes_next_word(word: &str, command: &clap::Command) -> Option<bool> {
     Some(arg.get_action().takes_values() && !has_value)
 }
 
-fn failed(error: &anyhow::Error) -> Failure {
-    Failure::Failed(format!("{error:#}"))
-}
-
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let mut options = Options {
         threshold: args.threshold,
@@ -166,7 +162,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
                 }
                 ComparedInputs::Revisions(names) => measure(args, names, &mut options, ui)?,
             };
-            let found = compare(&first, &second, &options).map_err(|e| failed(&e))?;
+            let found = compare(&first, &second, &options)?;
             let kept = match &args.history {
                 Some(path) => Some(keep(path, &second, &label(args, &second), &options, ui)?),
                 None => None,
@@ -250,7 +246,7 @@ fn open(paths: &[&str]) -> Outcome<Results> {
         return Err(Failure::Failed(format!("{path}: there is no such file or folder")));
     }
     let paths: Vec<&Path> = paths.iter().map(Path::new).collect();
-    sides::open(&paths).map_err(|e| failed(&e))
+    sides::open(&paths).map_err(Failure::from)
 }
 
 fn measure(args: &Args, names: [&str; 2], options: &mut Options, ui: Ui) -> Outcome<[Results; 2]> {
@@ -264,7 +260,7 @@ fn measure(args: &Args, names: [&str; 2], options: &mut Options, ui: Ui) -> Outc
     let bar = ui.progress(0, "building");
     let measured = revisions.measure(names, options, &shown_on(&bar));
     bar.finish_and_clear();
-    measured.map_err(|e| failed(&e))
+    measured.map_err(Failure::from)
 }
 
 /// The name of the record: as asked, else the commit, else the version.
@@ -283,8 +279,8 @@ fn keep(
     options: &Options,
     ui: Ui,
 ) -> Outcome<Vec<history::Record>> {
-    let record = history::record(results, label, options).map_err(|e| failed(&e))?;
-    let records = history::append(path, record.clone()).map_err(|e| failed(&e))?;
+    let record = history::record(results, label, options)?;
+    let records = history::append(path, record.clone())?;
     if records.last() != Some(&record) {
         ui.hint(format!("{} is in the history already: nothing was added", results.label));
     }
@@ -318,7 +314,7 @@ fn print(args: &Args, found: &Comparison, kept: Option<&[history::Record]>, ui: 
 fn show_history(path: &Path, new: Option<(&Results, String)>, options: &Options, ui: Ui) -> Outcome {
     let records = match new {
         Some((results, label)) => keep(path, results, &label, options, ui)?,
-        None => history::read(path).map_err(|e| failed(&e))?,
+        None => history::read(path)?,
     };
     if records.is_empty() {
         return Err(Failure::Failed(format!("{}: holds no record yet", path.display())));

@@ -208,7 +208,7 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
         args.summary.parent().unwrap_or(Path::new(""))
     };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let old = Results::open(&args.summary).map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let old = Results::open(&args.summary)?;
     let failed = |cause: String| Failure::Failed(format!("{}: {cause}", args.summary.display()));
     let line = old.detail("/configuration/command").and_then(Value::as_str).filter(|line| !line.is_empty());
     let line = line.ok_or_else(|| failed("does not name its command".to_owned()))?;
@@ -251,7 +251,7 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
         other => other,
     })?;
     let results = results(target, &out);
-    let new = Results::open(&results).map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    let new = Results::open(&results)?;
     let mut differences = provenance::differences(&old, &new);
     differences.extend(coverage::differences(&old, &new));
     if differences.is_empty() {

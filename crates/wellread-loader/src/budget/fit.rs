@@ -127,13 +127,12 @@ impl<'a> KeptFields<'a> {
     }
 }
 
-/// The least bound that leaves so many bytes beside what takes a part of it.
-fn least_bound(bytes: usize, parts: impl Fn(usize) -> usize) -> usize {
-    let mut bound = bytes;
+/// The least bound, from `bound` on, that what is needed under it does not exceed.
+fn least_bound(mut bound: usize, needed: impl Fn(usize) -> Result<usize>) -> Result<usize> {
     loop {
-        let more = bytes.saturating_add(parts(bound));
+        let more = needed(bound)?;
         if more <= bound {
-            return bound;
+            return Ok(bound);
         }
         bound = more;
     }
@@ -211,17 +210,11 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
     }
     let own = share(read_ahead, left)?;
     if total(read_ahead, left)? > left {
-        let mut least = total(read_ahead, left)?;
         // With more memory, each thread has a larger share of its own.
-        loop {
-            let more = total(read_ahead, least)?;
-            if more <= least {
-                break;
-            }
-            least = more;
-        }
+        let least = least_bound(total(read_ahead, left)?, |left| total(read_ahead, left))?;
+        let whole = least.saturating_add(caches);
+        let least = least_bound(whole, |limit| Ok(whole.saturating_add(parts(limit))))?;
         let thread = own.of_thread().saturating_add(own.extra);
-        let least = least_bound(least.saturating_add(caches), parts);
         return Err(too_small(request, batch, thread, caches, least));
     }
     let extra = left - (total(read_ahead, left)? - own.extra);
@@ -356,12 +349,15 @@ mod tests {
 
     #[test]
     fn a_bound_leaves_what_is_needed_beside_its_parts() {
+        let least = |bytes: usize, parts: fn(usize) -> usize| {
+            least_bound(bytes, |bound| Ok(bytes.saturating_add(parts(bound)))).unwrap()
+        };
         let of_remote = |bound| ahead_share(bound, true);
         for bytes in [1, 1000, 50 << 20, (48 << 20) + 7, 90 << 20, 5 << 30, usize::MAX - 1] {
-            let bound = least_bound(bytes, of_remote);
+            let bound = least(bytes, of_remote);
             assert!(bound == usize::MAX || bound - of_remote(bound) >= bytes, "{bytes}: {bound}");
             assert!(bound <= bytes.saturating_add(bytes / 3 + 1), "{bytes}: {bound}");
-            assert_eq!(least_bound(bytes, |bound| ahead_share(bound, false)), bytes);
+            assert_eq!(least(bytes, |bound| ahead_share(bound, false)), bytes);
         }
     }
 }

@@ -12,10 +12,10 @@ const LEAST_BYTES: u64 = 1 << 20;
 /// Images of a set at most whose files are looked at for that.
 const MOST_IMAGES: usize = 100_000;
 
-/// Says so where the target on this machine is larger than the source.
+/// Says so where the target on this machine is larger than the source. Where no hints are wanted, no file is looked at.
 pub(super) fn say(source: &dyn Store, target: &Path, format: &Format, options: &WriteOptions, ui: Ui) {
     let is_local = source.remote_path().is_none() && !place::is_remote(target);
-    if !is_local || source.len() > MOST_IMAGES {
+    if ui.quiet || !is_local || source.len() > MOST_IMAGES {
         return;
     }
     let how = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };

@@ -12,10 +12,6 @@ use wellread_tasks::results::earlier::Earlier;
 use wellread_tasks::results::{self, Entry, TaskConfig};
 use wellread_tasks::suite::{self, Event};
 
-fn failed(error: &wellread_tasks::Error) -> Failure {
-    Failure::Failed(format!("{error:#}"))
-}
-
 /// Leaves of a run the part that is this process's, on this node.
 pub fn take_part(config: &mut Config, (number, folder, node): (usize, &Path, Node)) {
     config.experiment = Some(number);
@@ -80,8 +76,8 @@ pub fn run(
     ui: Ui,
 ) -> Outcome<suite::Outcome> {
     let planning = Config { dry_run: true, on_other_machines: true, ..config.clone() };
-    let mut outcome = suite::run(&planning, print).map_err(|e| failed(&e))?;
-    let mut earlier = Earlier::read(&config.output, config.resume).map_err(|e| failed(&e))?;
+    let mut outcome = suite::run(&planning, print)?;
+    let mut earlier = Earlier::read(&config.output, config.resume)?;
     let experiments = plan::experiments(&outcome.planned);
     let folder = beside(&config.output, "nodes");
     let parts = nodes::parts(experiments.iter().map(|(name, _)| name.clone()), &folder)?;
@@ -120,8 +116,8 @@ pub fn run(
         outcome.environment = machine;
     }
     let is_planned = |old: &Entry| outcome.planned.iter().any(|task| is_same(&task.config, &old.task_config));
-    let (others, note) = earlier.put_aside(&config.output, is_planned).map_err(|e| failed(&e))?;
+    let (others, note) = earlier.put_aside(&config.output, is_planned)?;
     outcome.notes.extend(note);
-    results::write(&config.output, outcome.entries.iter().chain(&others)).map_err(|e| failed(&e))?;
+    results::write(&config.output, outcome.entries.iter().chain(&others))?;
     Ok(outcome)
 }
