@@ -93,7 +93,6 @@ pub(super) fn table(
             return Err(refuse(cause).hint("give a set of label images"));
         }
         read_region(labels, label, &info.shape.full(), &mut scratch, &mut pixels)?;
-        // Labels that are no whole numbers are refused first.
         let found = if are_masks {
             let numbered = labelled(info.shape, info.dtype, &pixels).map_err(refuse)?;
             sums(info.shape, PixelType::U32, &numbered).map_err(refuse)?
@@ -102,6 +101,7 @@ pub(super) fn table(
             values.observe(label, found.keys().copied(), || pieces(info.shape, info.dtype, &pixels));
             found
         };
+        // After labels that are no whole numbers, which have an error of their own.
         if let Some(seen) = brightness(info.shape, info.dtype, &pixels, are_masks) {
             let cause = format!(
                 "its {} values lie in {} pieces: this is an image of brightness. In a label image each cell has a number \

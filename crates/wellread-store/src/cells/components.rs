@@ -79,6 +79,11 @@ impl Components {
         (first.count(), labels.len())
     }
 
+    /// How many pixels all of them have.
+    pub fn area(&self) -> usize {
+        self.runs.iter().map(|run| run.end - run.start).sum()
+    }
+
     /// Whether most runs end where one of another label begins, with no background between them.
     pub fn lie_side_by_side(&self) -> bool {
         let touching = |row: &[usize]| {

@@ -90,12 +90,11 @@ pub(super) fn brightness(
     is_mask: bool,
 ) -> Option<ScatteredValues> {
     let (width, first) = (shape.x(), shape.planes() / 2 * shape.y() * shape.x());
-    let height = (MAX_PIXELS / width.max(1)).clamp(1, shape.y().max(1)).min(shape.y());
+    let height = (MAX_PIXELS / width.max(1)).max(1).min(shape.y());
     // Background as in `sums`, which has refused what is no whole number.
     let label = |i: usize| dtype.value_at(pixels, first + i).max(0.0) as i64;
     let found = Components::find([1, height, width], label);
-    let (pieces, values) = found.count();
-    let area = found.sizes().iter().sum::<u64>() as usize;
+    let ((pieces, values), area) = (found.count(), found.area());
     let is_brightness = if is_mask {
         // A mask has background, where that of an image is dark and not 0. A mask that was compressed may have many values at edges.
         100 * area > 99 * height * width
