@@ -59,14 +59,12 @@ impl<'a> FilesOfRows<'a> {
 
     /// Those of a part of it, below the folder that they have in common. `None` where they are in one file, or in none.
     pub fn of_part(store: &'a dyn Store, rows: Range<usize>) -> Option<Self> {
-        let file = |row| store.row_hints(row).ok()?.file();
-        let first = file(rows.start)?;
+        let file = |row: usize| store.row_hints(row).ok()?.file();
+        // Files of a folder are in the order of their paths: what the first and the last have in common, all have.
+        let (first, last) = (file(rows.clone().next()?)?, file(rows.clone().next_back()?)?);
         let mut folder = first.clone();
-        for other in rows.clone().skip(1) {
-            let other = file(other)?;
-            while !other.starts_with(&folder) {
-                folder.pop();
-            }
+        while !last.starts_with(&folder) {
+            folder.pop();
         }
         (folder != first).then_some(Self { store, rows, folder })
     }
