@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Callable, Iterator, MappingView
 from typing import Any
 
 from . import _check
-from ._signature import levels_to_caller
+from ._signature import warn
 
 
 def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
@@ -92,11 +91,9 @@ def stack(as_: str) -> Callable[[list], Any]:
 
 def _tell_truncated(what: str, dtype: Any, made: Any) -> None:
     """Says that JAX has made less of 64 bits, as it says it itself where it is asked for them."""
-    warnings.warn(
+    warn(
         f"{what} of dtype {dtype} are not available, and will be truncated to dtype {made}. To enable more dtypes, "
-        "set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment variable.",
-        UserWarning,
-        stacklevel=levels_to_caller(),
+        "set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment variable."
     )
 
 

@@ -8,13 +8,12 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _arrays, _check, _options, _rows
-from ._signature import levels_to_caller
+from ._signature import warn
 from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
@@ -355,10 +354,9 @@ class OpenSet:
         if shown and self._length:
             alike = f"{name}= where images are alike in name"
             advice = alike if by is None else f"{name}= with more values: rows with equal values are in one part"
-            warnings.warn(
+            warn(
                 f"{self._label()}: of {self._images()} none is in part {shown} of the split: give it a greater share "
-                f"or {advice}",
-                stacklevel=levels_to_caller(),
+                f"or {advice}"
             )
 
     def metadata(self, index: int) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -320,10 +319,9 @@ def tell_mixed(
         return
     (one, own), (other, there) = mixed
     of = "" if what == "channels" else " of targets"
-    warnings.warn(
+    _signature.warn(
         f"channels{of} go by number, and are {own} in {one}, {there} in {other}: batches mix them; "
-        f"{what}=[names] takes each image's own",
-        stacklevel=_signature.levels_to_caller(),
+        f"{what}=[names] takes each image's own"
     )
 
 
@@ -349,11 +347,10 @@ def tell_drawn_once(what: str, given: Any, rows: list[int] | None, order: str) -
     is_own = type(given).__module__.partition(".")[0] != "torch"
     if is_own and not hasattr(given, "set_epoch") and list(given) == rows:
         return
-    warnings.warn(
+    _signature.warn(
         f"{what} is a {type(given).__name__}, which is asked for its rows once, when the loader is made: every epoch "
         f'has those. To draw anew in each epoch, give shuffle=True, weights= or order="balanced", with rows= for a '
-        f"part of the rows. If one draw is meant, {what}=list({what}) says so",
-        stacklevel=_signature.levels_to_caller(),
+        f"part of the rows. If one draw is meant, {what}=list({what}) says so"
     )
 
 
@@ -368,10 +365,9 @@ def tell_scaled_masks(dataset: Dataset, transform: Mapping[str, Any], scales_lat
             left = range(dataset._native.info(0)[0][1]) if taken is None else taken
             left = [channel for channel in left if channel not in masks]
             out = f"channels={left} leaves it out, and " if left else ""
-            warnings.warn(
+            _signature.warn(
                 f"channel {number} is called {name!r} and holds whole numbers: it is scaled or normalised like a "
-                f"stain; {out}targets=dataset, target_channels=[{name!r}] delivers it as it is stored",
-                stacklevel=_signature.levels_to_caller(),
+                f"stain; {out}targets=dataset, target_channels=[{name!r}] delivers it as it is stored"
             )
             return
 

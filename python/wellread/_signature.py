@@ -1,11 +1,12 @@
 """Signatures that name what is handed on, for :func:`help` and editors that ask a running Python. Errors of arguments
-that a call does not have."""
+that a call does not have, and warnings at the line of the caller."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -81,10 +82,10 @@ def showing(choices: type, of: Callable[..., Any]) -> Callable[[F], F]:
     return mark
 
 
-def levels_to_caller() -> int:
-    """The stack level, counted from the function that asks, of the caller of this package. A warning names its line.
-    Constructors of :mod:`wellread.torch` and others may stand between, and Lightning's trainer."""
-    frame, level = sys._getframe(1), 1
+def warn(text: str) -> None:
+    """Warns by the line of the caller of this package. Constructors of :mod:`wellread.torch` and others may stand
+    between, and Lightning's trainer."""
+    frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(text, stacklevel=level)

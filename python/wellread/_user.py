@@ -6,12 +6,11 @@ callable's name and the row. The library that stacks would name neither.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _arrays
-from ._signature import levels_to_caller
+from ._signature import warn
 
 _EXPECTED = {"numpy": "an array of numbers", "torch": "a torch.Tensor", "jax": "a jax.Array"}
 
@@ -40,10 +39,9 @@ def _caller(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, int], A
         made = call("transform", transform, image)
         if not was_told and _is_left(image, made):
             was_told = True
-            warnings.warn(
+            warn(
                 f"transform is {type(transform).__name__} of torchvision, which left the image of row {row} as it "
-                f'was. It changes tensors, and was given an array ({as_}): as_="torch" makes tensors',
-                stacklevel=levels_to_caller(),
+                f'was. It changes tensors, and was given an array ({as_}): as_="torch" makes tensors'
             )
         return made
 

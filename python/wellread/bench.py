@@ -18,7 +18,6 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _check
 from ._command import program
-from ._signature import levels_to_caller
+from ._signature import warn
 from ._synthetic import Synthetic
 from .errors import Error
 
@@ -384,5 +383,5 @@ def _run(config: BenchmarkConfig, frameworks: Sequence[str], models: Sequence[st
     if process.returncode:
         errors = [line.strip() for line in said if line.startswith("error:")]
         why = errors[-1] if errors else "".join(said[-5:]).strip()
-        warnings.warn(f"wellread infer ended with code {process.returncode}: {why}", stacklevel=levels_to_caller())
+        warn(f"wellread infer ended with code {process.returncode}: {why}")
     return rows

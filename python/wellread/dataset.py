@@ -5,13 +5,12 @@ Long because the docs of the one class here list the arguments and exceptions of
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _check, _native, _options, _rows, _tables, _views
 from ._open_set import OpenSet
-from ._signature import levels_to_caller
+from ._signature import warn
 from ._types import ArrowStream, Cache, Edge, Lone, Mask, Observed, Path, Size, Unit, Unmatched
 from .errors import ChoiceError
 
@@ -129,36 +128,28 @@ class Dataset(OpenSet):
         self._open(paths, options)
         found = self._native.mask_among_files()
         if found is not None:
-            warnings.warn(
+            warn(
                 f"{self._label()}: {found[0]} is a mask of {found[1]} by its name, and both are images of this set: "
-                "give the folder of one of them",
-                stacklevel=levels_to_caller(),
+                "give the folder of one of them"
             )
         for field, meant in () if pattern is None else _native.misspelt_fields(pattern):
-            warnings.warn(
+            warn(
                 f"{self._label()}: the pattern has a field {{{field}}}, which is a column of its own; did you mean "
-                f"{{{meant}}}?",
-                stacklevel=levels_to_caller(),
+                f"{{{meant}}}?"
             )
         without_row = self._native.images_without_row()
         if without_row is not None:
-            warnings.warn(
-                f'{self._label()}: {without_row}: layout="files" reads each file as an image',
-                stacklevel=levels_to_caller(),
-            )
+            warn(f'{self._label()}: {without_row}: layout="files" reads each file as an image')
         if layout is None and pattern is None and format is None:
             unused = self._native.unused_table()
             if unused is not None:
-                warnings.warn(f"{self._label()}: {unused}", stacklevel=levels_to_caller())
+                warn(f"{self._label()}: {unused}")
             unmatched = self._native.unmatched_names()
             if unmatched is not None:
                 layout_of, sentence, clash = unmatched
                 others_out = f'layout="{layout_of}", unmatched="skip" leaves others out'
                 advice = "pattern= with a field that tells them apart" if clash else others_out
-                warnings.warn(
-                    f'{self._label()}: {sentence}: {advice}; layout="files" if single files are meant',
-                    stacklevel=levels_to_caller(),
-                )
+                warn(f'{self._label()}: {sentence}: {advice}; layout="files" if single files are meant')
 
     def _open(self, path: str | list[str], options: dict[str, Any]) -> None:
         self._paths: str | list[str] = path
@@ -372,7 +363,7 @@ class Dataset(OpenSet):
         _tell_left_out(self._label(), left_out)
         doubt = (dataset.cells_report or {}).get("site_numbers")
         if doubt is not None:
-            warnings.warn(f"{self._label()}: {doubt}", stacklevel=levels_to_caller())
+            warn(f"{self._label()}: {doubt}")
         return dataset
 
     def with_columns(
@@ -418,18 +409,16 @@ class Dataset(OpenSet):
         dataset = _with_columns(self, _tables.with_index(table, names), names, lone)
         _tell_left_out(self._label(), dataset._left_out)
         if dataset._elsewhere is not None:
-            warnings.warn(
+            warn(
                 f"{self._label()}: the table names folders that the images do not lie in, such as "
                 f"{dataset._elsewhere}: the rest of the names matched. If these are other images of the same names, "
-                "the columns are wrong",
-                stacklevel=levels_to_caller(),
+                "the columns are wrong"
             )
         if dataset._other_order is not None:
             column = dataset._other_order
-            warnings.warn(
+            warn(
                 f"{self._label()}: the table's column {column!r} has the images in another order than the set. "
-                f"Without on=, its rows went to the images in the set's order: on={column!r} gives each its own row",
-                stacklevel=levels_to_caller(),
+                f"Without on=, its rows went to the images in the set's order: on={column!r} gives each its own row"
             )
         return dataset
 
@@ -470,10 +459,9 @@ def _tell_left_out(name: str, left_out: Sequence[tuple[str, str]]) -> None:
     """Says to the caller of this package which columns of a table are left out, and what they hold."""
     if left_out:
         names, verb = [name for name, _ in left_out], "is" if len(left_out) == 1 else "are"
-        warnings.warn(
+        warn(
             f"{name}: of the table {_check.some(names)} cannot stand beside images and {verb} left out: "
-            f"{_check.kinds(left_out)}",
-            stacklevel=levels_to_caller(),
+            f"{_check.kinds(left_out)}"
         )
 
 

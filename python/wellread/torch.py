@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import operator
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -22,7 +21,7 @@ from . import _arrays, _check, _epochs, _parts, _rows, _tensors, _user
 from . import loader as _loader
 from ._iteration import B_co
 from ._iteration import Iterator as _Iterator
-from ._signature import levels_to_caller, showing
+from ._signature import showing, warn
 from ._types import (
     ArrayChoices,
     As,
@@ -367,10 +366,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
                 f"images of one of {workers} workers: {advice}"
             )
         if self._epochs.tells():
-            warnings.warn(
+            warn(
                 f"torch's DataLoader makes each batch of the single images of one of {workers} workers. Batches "
-                f"are others than those of one process, and several may be short. For the same batches, {advice}",
-                stacklevel=levels_to_caller(),
+                f"are others than those of one process, and several may be short. For the same batches, {advice}"
             )
 
     def _items(self, state: dict[str, Any] | None, turn: tuple[int, int] | None) -> Iterator[Any]:

@@ -8,7 +8,7 @@ use crate::ending::{self, Completing};
 use crate::failure::{NOT_FOUND, advice_on_name};
 use crate::heads::Head;
 use crate::link::{Link, link};
-use crate::look::{self, Found};
+use crate::look::{self, Found, is_refused};
 use crate::object::{Connect, Object};
 use crate::probe;
 use crate::reader::Reader;
@@ -278,11 +278,6 @@ fn known(link: &'static Link, object: &Object) -> io::Result<Option<Head>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),
     }
-}
-
-/// Whether the store refuses to tell of an object. It does so of one that is not there, where not all of the bucket may be listed.
-fn is_refused(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::PermissionDenied
 }
 
 fn not_found(link: &'static Link, object: &Object) -> io::Error {

@@ -60,8 +60,7 @@ impl Drop for RestoreAwaited {
 pub(crate) fn awaited(work: &mut dyn FnMut()) -> io::Result<()> {
     let _completing = Completing::begin();
     check()?;
-    let _restore = RestoreAwaited(IS_AWAITED.replace(true));
-    work();
+    awaited_as(true, work);
     Ok(())
 }
 

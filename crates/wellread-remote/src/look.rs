@@ -55,7 +55,7 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
     let refused = match object.ends(link) {
         Ok(head) => return Ok(Some(Found::Object(head))),
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Some(e),
+        Err(e) if is_refused(&e) => Some(e),
         Err(e) => return Err(e),
     };
     if link.listings.is_no_folder(&bucket, &name) {
@@ -73,6 +73,11 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
     }
 }
 
+/// Whether the store refuses to tell of an object. It does so of one that is not there, where not all of the bucket may be listed.
+pub(crate) fn is_refused(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
 /// Whether something lies in a folder. A user who may list that folder alone is refused where no object has its name.
 /// Then this tells.
 fn has_entries(listed: &ListResult) -> bool {
@@ -82,7 +87,7 @@ fn has_entries(listed: &ListResult) -> bool {
 /// Whether a listing failed for another reason than that it is refused as well. Then nobody knows, and a writer must not take
 /// the refusal for a free place.
 fn is_unknown(why: &io::Error) -> bool {
-    why.kind() != io::ErrorKind::PermissionDenied
+    !is_refused(why)
 }
 
 /// Asks for the object and for what lies in the folder at once.
@@ -116,10 +121,8 @@ async fn tell(
     };
     match (head, listing) {
         (Err(e), listing) if e.kind() == io::ErrorKind::NotFound => listing.map(Answer::Inside),
-        (Err(e), Ok(listed)) if e.kind() == io::ErrorKind::PermissionDenied && has_entries(&listed) => {
-            Ok(Answer::Inside(listed))
-        }
-        (Err(e), Err(why)) if e.kind() == io::ErrorKind::PermissionDenied && is_unknown(&why) => Err(why),
+        (Err(e), Ok(listed)) if is_refused(&e) && has_entries(&listed) => Ok(Answer::Inside(listed)),
+        (Err(e), Err(why)) if is_refused(&e) && is_unknown(&why) => Err(why),
         // An answer to HEAD has no body: that credentials have expired is said to the listing alone.
         (Err(e), Err(why)) if [&e, &why].iter().all(|e| e.kind() == io::ErrorKind::Other) => Err(why),
         (head, _) => head.map(Answer::Object),

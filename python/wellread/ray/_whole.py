@@ -10,13 +10,12 @@ import json
 import os
 import shutil
 import uuid
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 from .. import _check, _native
-from .._signature import levels_to_caller
+from .._signature import warn
 from .._types import Path
 from ..dataset import Dataset
 from ..errors import Error
@@ -132,7 +131,7 @@ def checksum(
         _native.check_read(text)
     if failed:
         lines = [f"row {one['row']}: {one['name']}: {one['reason']}" for one in listed(dataset, failed)]
-        warnings.warn(f"{dataset.path}: images are left out: " + "; ".join(lines), stacklevel=levels_to_caller())
+        warn(f"{dataset.path}: images are left out: " + "; ".join(lines))
     job.finish()
     left_out = {row for row, _ in failed}
     return [one for row, one in enumerate(json.loads(text)) if row not in left_out]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import uuid
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
 from .. import _check, _native
-from .._signature import levels_to_caller
+from .._signature import warn
 from ..errors import ChoiceError, Error
 from . import _environment
 
@@ -167,9 +166,8 @@ def _tell_left_out(sink: Any, written: list[dict[str, Any]]) -> None:
     if not sink.is_table and not sink.keeps_columns:
         names = list(dict.fromkeys(name for part in written for name in part["beside"]))
         if names:
-            warnings.warn(
-                f"{sink.target}: {sink.format} keeps no columns beside images, and {_check.some(names)} are left out",
-                stacklevel=levels_to_caller(),
+            warn(
+                f"{sink.target}: {sink.format} keeps no columns beside images, and {_check.some(names)} are left out"
             )
         return
     all_left_out = {column for part in written for column in part["left_out"]}
@@ -180,10 +178,9 @@ def _tell_left_out(sink: Any, written: list[dict[str, Any]]) -> None:
     # Where a part has values, the missing ones of another are missing values of the set.
     left_out = sorted((name, why) for name, why in all_left_out if why != ONLY_NULLS or name not in kept)
     if left_out:
-        warnings.warn(
+        warn(
             f"{sink.target}: of the columns {_check.some([name for name, _ in left_out])} cannot stand beside images "
-            f"and are left out: {_check.kinds(left_out)}",
-            stacklevel=levels_to_caller(),
+            f"and are left out: {_check.kinds(left_out)}"
         )
 
 

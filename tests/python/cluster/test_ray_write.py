@@ -11,7 +11,16 @@ from wellread import ray as wray
 
 ray = pytest.importorskip("ray")
 
-ROWS = list(range(40))
+
+def sink_at(target, format="parquet"):
+    """Where blocks go, without Ray Data. The target is claimed."""
+    from wellread.ray import _write, _write_blocks
+    from wellread.ray._datasink import WellreadDatasink
+
+    how = {"image": "image", "name": "name", "channels": [], "verify": True}
+    sink = WellreadDatasink(str(target), format, _write.options(), **how)
+    _write_blocks.begin(sink, False)
+    return sink
 
 
 @pytest.mark.parametrize(
@@ -51,8 +60,7 @@ def test_a_set_that_is_written_reads_back(in_order, labelled, tmp_path, format, 
 def test_columns_that_are_left_out_are_named_and_no_others(tmp_path, format, target):
     """Without a cluster: a block may have nothing but missing values of a column that others have values of."""
     pa = pytest.importorskip("pyarrow")
-    from wellread.ray import _arrow, _write, _write_blocks
-    from wellread.ray._datasink import WellreadDatasink
+    from wellread.ray import _arrow, _write_blocks
 
     def block(start, note):
         images = _arrow.tensors(np.full((2, 1, 8, 8), start, np.uint16))
@@ -61,10 +69,7 @@ def test_columns_that_are_left_out_are_named_and_no_others(tmp_path, format, tar
             {"image": images, "name": [f"n{row}" for row in rows], "row": rows, "note": note, "void": [None] * 2}
         )
 
-    sink = WellreadDatasink(
-        str(tmp_path / target), format, _write.options(), image="image", name="name", channels=[], verify=True
-    )
-    _write_blocks.begin(sink, False)
+    sink = sink_at(tmp_path / target, format)
     parts = [
         _write_blocks.block_part(sink, block(0, pa.array([None, None])), 0, 0),
         _write_blocks.block_part(sink, block(2, pa.array(["x", None])), 1, 0),
@@ -84,15 +89,11 @@ def test_columns_that_are_left_out_are_named_and_no_others(tmp_path, format, tar
 @pytest.mark.parametrize("format, target", [("parquet", "set.parquet"), ("ome-zarr", "set-zarr")])
 def test_columns_none_of_which_can_stand_beside_images_are_left_out(tmp_path, format, target):
     pa = pytest.importorskip("pyarrow")
-    from wellread.ray import _arrow, _write, _write_blocks
-    from wellread.ray._datasink import WellreadDatasink
+    from wellread.ray import _arrow, _write_blocks
 
     images = _arrow.tensors(np.ones((2, 1, 8, 8), np.uint16))
     block = pa.table({"image": images, "name": ["a", "b"], "boxes": [[1, 2], [3]]})
-    sink = WellreadDatasink(
-        str(tmp_path / target), format, _write.options(), image="image", name="name", channels=[], verify=True
-    )
-    _write_blocks.begin(sink, False)
+    sink = sink_at(tmp_path / target, format)
     with pytest.warns(UserWarning, match="of the columns boxes cannot stand beside images and are left out: nested"):
         _write_blocks.commit(sink, [_write_blocks.block_part(sink, block, 0, 0)])
     written = wr.Dataset(tmp_path / target)
@@ -103,15 +104,11 @@ def test_columns_none_of_which_can_stand_beside_images_are_left_out(tmp_path, fo
 def test_rows_of_a_plate_are_a_column_as_others_are(tmp_path, format, target):
     """`row` of texts is no place in a set."""
     pa = pytest.importorskip("pyarrow")
-    from wellread.ray import _arrow, _write, _write_blocks
-    from wellread.ray._datasink import WellreadDatasink
+    from wellread.ray import _arrow, _write_blocks
 
     images = _arrow.tensors(np.ones((2, 1, 8, 8), np.uint16))
     block = pa.table({"image": images, "name": ["a", "b"], "row": ["C", "D"]})
-    sink = WellreadDatasink(
-        str(tmp_path / target), format, _write.options(), image="image", name="name", channels=[], verify=True
-    )
-    _write_blocks.begin(sink, False)
+    sink = sink_at(tmp_path / target, format)
     _write_blocks.commit(sink, [_write_blocks.block_part(sink, block, 0, 0)])
     written = wr.Dataset(tmp_path / target)
     assert [written.name(row) for row in range(2)] == ["a", "b"] and list(written.column("row")) == ["C", "D"]
@@ -120,14 +117,11 @@ def test_rows_of_a_plate_are_a_column_as_others_are(tmp_path, format, target):
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_a_block_whose_places_are_not_all_known_is_in_the_order_of_tasks(tmp_path, missing):
     pa = pytest.importorskip("pyarrow")
-    from wellread.ray import _arrow, _write, _write_blocks
-    from wellread.ray._datasink import WellreadDatasink
+    from wellread.ray import _arrow, _write_blocks
 
     images = _arrow.tensors(np.ones((2, 1, 8, 8), np.uint16))
     block = pa.table({"image": images, "name": ["a", "b"], "row": [7.0, missing]})
-    how = {"image": "image", "name": "name", "channels": [], "verify": True}
-    sink = WellreadDatasink(str(tmp_path / "set.parquet"), "parquet", _write.options(), **how)
-    _write_blocks.begin(sink, False)
+    sink = sink_at(tmp_path / "set.parquet")
     part = _write_blocks.block_part(sink, block, 0, 0)
     assert part["first"] is None
     _write_blocks.commit(sink, [part])
@@ -151,16 +145,11 @@ def test_a_task_that_dies_and_is_run_again_writes_each_image_once(in_order, parq
 
 
 def test_parts_of_attempts_that_failed_are_no_part_of_the_set(in_order, parquet, tmp_path):
-    from wellread.ray import _write, _write_blocks
-    from wellread.ray._datasink import WellreadDatasink
-
     blocks = list(wray.read(parquet, dtype="stored", rows_per_block=10).iter_batches(
         batch_size=10, batch_format="pyarrow"
     ))  # fmt: skip
     target = tmp_path / "set.parquet"
-    how = {"image": "image", "name": "name", "channels": [], "verify": True}
-    sink = WellreadDatasink(str(target), "parquet", _write.options(), **how)
-    _write_blocks.begin(sink, False)
+    sink = sink_at(target)
 
     def breaks_off():
         yield blocks[0]
