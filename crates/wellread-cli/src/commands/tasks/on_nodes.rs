@@ -1,7 +1,7 @@
 //! `tasks --on`: an experiment is a part, so that the branches that are compared with each other run on one node, in turns.
 
 use super::super::nodes::{self, Cluster};
-use crate::output::{Failure, Outcome, Ui};
+use crate::output::{Outcome, Ui};
 use serde_json::Value;
 use std::path::Path;
 use wellread_measure::Environment;
