@@ -74,8 +74,8 @@ pub fn study(
     notes.extend(written.notes);
     let all: Vec<Candidate> = std::iter::once(there).chain(written.candidates).collect();
     let study = Study { own, images, settings, sample, how, progress, clock, batches, is_cut };
-    let memory = Environment::capture::<&str>(&[]);
-    let memory = memory.memory.available.or_else(|| memory.usable_memory());
+    let environment = Environment::capture::<&str>(&[]);
+    let memory = environment.free_memory().or(environment.memory.total);
 
     let screening = Screening::of(&study, &all, written.untried, &mut notes)?;
     notes.extend(kept_pages(screening.measured(&all), own, &study.sample));

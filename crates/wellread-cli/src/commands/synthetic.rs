@@ -72,7 +72,7 @@ impl SyntheticArgs {
         })?;
         // An image being made is floats, and several threads make one each; what is written waits beside them.
         let needed = (shape.pixels() as f64 * 16.0 + bytes as f64) * images.min(default_jobs()) as f64;
-        let memory = Environment::capture::<&Path>(&[]).memory.available;
+        let memory = Environment::capture::<&Path>(&[]).free_memory();
         if let Some(available) = memory.filter(|&available| needed > available as f64) {
             return Err(Failure::Usage(format!(
                 "making images of {shape} (TCZYX) takes about {} of memory, {} are available; choose smaller images",
