@@ -34,6 +34,12 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
         return Err(Failure::Usage("--precision 0 is never reached; write a share such as 2%".to_owned()));
     }
     let config = args.config()?;
+    // The parser lets this pass where an option of generated images is there, too.
+    if config.in_place && matches!(config.source, Source::Synthetic(_)) {
+        return Err(Failure::Usage(
+            "--in-place needs --input: there is nothing to measure in place".to_owned(),
+        ));
+    }
     for note in unused::notes(&config) {
         ui.hint(format!("note: {note}"));
     }

@@ -102,6 +102,11 @@ fn options_of_which_one_would_change_nothing_are_refused() {
         assert!(wrong.stderr.contains("cannot be used with"), "{more:?}: {}", wrong.stderr);
         assert!(wrong.stderr.contains(idle) && wrong.stderr.contains(other), "{more:?}: {}", wrong.stderr);
     }
+    let nowhere = ["bench", "storage", "--in-place", "--images", "2", "--out", arg(&results)];
+    for more in [&[][..], &["--processes", "2"]] {
+        let wrong = wellread(&[&nowhere[..], more].concat());
+        assert!(wrong.code == 2 && wrong.stderr.contains("--in-place needs --input"), "{}", wrong.stderr);
+    }
     assert!(!out.exists() && !results.exists());
 }
 
