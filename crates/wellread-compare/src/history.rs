@@ -220,11 +220,11 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
 }
 
 /// Adds a record at the end of the file, which is made if need be, unless one of the same run is there. The file is replaced as a whole, so that it never
-/// holds half a record; several that write at once wait for each other. Returns all records.
+/// holds half a record; several that write at once wait for each other. Returns all records, and whether this one was added.
 ///
 /// # Errors
 /// A file that is no history, or cannot be written.
-pub fn append(path: &Path, record: Record) -> Result<Vec<Record>> {
+pub fn append(path: &Path, record: Record) -> Result<(Vec<Record>, bool)> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let name = path.file_name().with_context(|| format!("{} is no name of a file", path.display()))?;
@@ -233,7 +233,7 @@ pub fn append(path: &Path, record: Record) -> Result<Vec<Record>> {
     file.lock().with_context(|| format!("cannot lock {}", lock.display()))?;
     let mut records = if path.exists() { read(path)? } else { Vec::new() };
     if records.iter().any(|known| known.is_same_run(&record)) {
-        return Ok(records);
+        return Ok((records, false));
     }
     records.push(record);
     let mut text = String::new();
@@ -242,7 +242,7 @@ pub fn append(path: &Path, record: Record) -> Result<Vec<Record>> {
         text.push('\n');
     }
     staged::write(path, text.as_bytes())?;
-    Ok(records)
+    Ok((records, true))
 }
 
 /// All series of a history with their changes: those that changed last and most first.

@@ -280,8 +280,8 @@ fn keep(
     ui: Ui,
 ) -> Outcome<Vec<history::Record>> {
     let record = history::record(results, label, options)?;
-    let records = history::append(path, record.clone())?;
-    if records.last() != Some(&record) {
+    let (records, is_added) = history::append(path, record)?;
+    if !is_added {
         ui.hint(format!("{} is in the history already: nothing was added", results.label));
     }
     Ok(records)

@@ -98,10 +98,12 @@ fn one_run_is_kept_once() {
         ..record(i, value, "m")
     };
     let first = of(0, 1.0 / 3.0, Some("2026-01-01T08:00:00Z"));
-    append(&path, first.clone()).unwrap();
+    assert_eq!(append(&path, first.clone()).unwrap(), (vec![first.clone()], true));
+    // Within the same second, with the same label.
+    assert_eq!(append(&path, first.clone()).unwrap(), (vec![first.clone()], false));
     // Added again later, beside another result, with another label.
     let again = append(&path, of(1, 1.0 / 3.0, Some("2026-01-01T08:00:00Z"))).unwrap();
-    assert_eq!(again, [first]);
+    assert_eq!(again, (vec![first], false));
     // Other runs: of another time, with other figures, without a time.
     for other in [
         of(2, 1.0 / 3.0, Some("2026-01-02T08:00:00Z")),
@@ -109,7 +111,8 @@ fn one_run_is_kept_once() {
         of(4, 1.0, None),
         of(5, 1.0, None),
     ] {
-        assert_eq!(append(&path, other.clone()).unwrap().last(), Some(&other));
+        let (records, is_added) = append(&path, other.clone()).unwrap();
+        assert_eq!((records.last(), is_added), (Some(&other), true));
     }
     assert_eq!(read(&path).unwrap().len(), 5);
 }
