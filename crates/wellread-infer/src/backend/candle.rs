@@ -1,6 +1,6 @@
 //! The embedded backend `candle`, from the safetensors file: the program's own kernels on the CPU, candle's on NVIDIA GPUs.
 
-use super::interface::{Backend, asked};
+use super::interface::{Backend, asked, open_first};
 use crate::config::Config;
 use crate::launch::in_rust;
 use crate::models::Model;
@@ -46,19 +46,17 @@ impl Backend for Candle {
             let options = SessionOptions { threads: open.threads, device, dtype, ..Default::default() };
             infer::candle::open(&architecture, weights, &options)
         };
-        let (session, device) = match open.device.as_deref() {
-            Some("cpu") => (on(Device::Cpu)?, Device::Cpu),
-            Some("cuda") => (on(Device::Cuda(0))?, Device::Cuda(0)),
+        let devices: &[Device] = match open.device.as_deref() {
+            Some("cpu") => &[Device::Cpu],
+            Some("cuda") => &[Device::Cuda(0)],
             Some(other) => {
                 bail!("candle has no {other} device here; it has cpu, and cuda when built with it")
             }
             // Where no device was asked for by name, the best there is.
-            None if cfg!(feature = "cuda") => match on(Device::Cuda(0)) {
-                Ok(session) => (session, Device::Cuda(0)),
-                Err(_) => (on(Device::Cpu)?, Device::Cpu),
-            },
-            None => (on(Device::Cpu)?, Device::Cpu),
+            None if cfg!(feature = "cuda") => &[Device::Cuda(0), Device::Cpu],
+            None => &[Device::Cpu],
         };
+        let (session, device, notes) = open_first(devices, on)?;
         let opened = Opened {
             backend: session.backend(),
             device: device.to_string(),
@@ -66,6 +64,7 @@ impl Backend for Candle {
                 Device::Cpu => "cpu".into(),
                 Device::Cuda(_) => "cuda".into(),
             },
+            notes,
             versions: BTreeMap::from([("wellread".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
             ..Opened::default()
         };

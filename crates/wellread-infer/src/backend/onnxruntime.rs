@@ -58,6 +58,7 @@ pub fn find(given: Option<&Path>, python: Option<&Path>) -> Result<PathBuf> {
 
 #[cfg(feature = "onnxruntime")]
 mod built {
+    use super::super::interface::open_first;
     use super::{Axes, Inspect, Inspected, Open, Opened, Path, PathBuf, Result, Session, bail};
     use anyhow::Context as _;
     use wellread_model::Device;
@@ -118,33 +119,24 @@ mod built {
     pub(super) fn session(open: &Open) -> Result<(Box<dyn Session>, Opened)> {
         let file = open.onnx.as_deref().context("no ONNX file is named")?;
         let dtype = open.dtype.parse()?;
-        let mut notes = Vec::new();
         let library = library(open.library.as_deref(), open.python.as_deref())?;
-        let mut providers = providers(open)?.into_iter().peekable();
-        while let Some(provider) = providers.next() {
-            let on_cpu = matches!(provider, Provider::Cpu);
-            let device = if on_cpu { Device::Cpu } else { Device::Cuda(0) };
-            let output = open.output.clone();
+        let device_of = |provider| if provider == Provider::Cpu { Device::Cpu } else { Device::Cuda(0) };
+        let on = |provider| {
+            let (device, output) = (device_of(provider), open.output.clone());
             let options = SessionOptions { threads: open.threads, device, dtype, output };
-            let session = match open_session(file, Some(&library), provider, open.input, &options) {
-                Ok(session) => session,
-                Err(error) if providers.peek().is_some() => {
-                    notes.push(format!("not on the GPU: {error}"));
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
-            let opened = Opened {
-                backend: session.backend(),
-                device: device.to_string(),
-                device_type: if on_cpu { "cpu".into() } else { "cuda".into() },
-                layout: Some("NCHW".into()),
-                notes,
-                ..Opened::default()
-            };
-            return Ok((session, opened));
-        }
-        bail!("ONNX Runtime has no provider to try")
+            open_session(file, Some(&library), provider, open.input, &options)
+        };
+        let (session, provider, notes) = open_first(&providers(open)?, on)?;
+        let device = device_of(provider);
+        let opened = Opened {
+            backend: session.backend(),
+            device: device.to_string(),
+            device_type: if device == Device::Cpu { "cpu".into() } else { "cuda".into() },
+            layout: Some("NCHW".into()),
+            notes,
+            ..Opened::default()
+        };
+        Ok((session, opened))
     }
 }
 
