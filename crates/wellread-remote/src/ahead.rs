@@ -275,6 +275,7 @@ async fn send(link: &'static Link, mut begun: UnboundedReceiver<(Job, SlotFiller
         let Ok(bucket) = object.bucket(link) else { continue };
         let task = link.start(async move {
             let (is_tail, is_head) = (range == TAIL, range == (0..HEAD));
+            let asked_head = link.heads.ask();
             let (got, passage) = passage.held_for(object.request(link, bucket.clone(), range, version)).await;
             // Some servers do not count from the end. The reader that opens the file asks for its beginning.
             if is_tail && got.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::NotFound) {
@@ -286,7 +287,7 @@ async fn send(link: &'static Link, mut begun: UnboundedReceiver<(Job, SlotFiller
                 if let Some(passage) = passage {
                     passage.arrived(came as u64);
                 }
-                link.heads.learn(object.address.to_string(), head.clone());
+                link.heads.learn(object.address.to_string(), head.clone(), asked_head);
                 if is_tail {
                     object.keep_end(link, piece, head);
                 } else if is_head && head.length <= MAX_SMALL_OBJECT {

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 pub(crate) const FRESH: Duration = Duration::from_mins(1);
 /// Objects that are known at most.
 pub(crate) const MAX_KNOWN: usize = 1 << 18;
+/// Objects of which it is kept that they were forgotten, at most.
+const MAX_FORGOTTEN: usize = 1 << 14;
 /// Bytes of windows that are kept.
 const WINDOWS: usize = 64 << 20;
 
@@ -77,6 +79,10 @@ pub(crate) struct Head {
     pub(crate) version: Version,
 }
 
+/// When something was asked about an object: after so many changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked(u64);
+
 /// The key of a window's bytes: address, version, offset.
 type WindowOf = (String, String, u64);
 
@@ -87,16 +93,35 @@ struct Windows {
     bytes: usize,
 }
 
+/// Facts by address, and what was changed since they were asked for.
+#[derive(Debug, Default)]
+struct Known {
+    /// With when it was said; `None` where it has to be asked for again.
+    heads: HashMap<String, (Head, Option<Instant>)>,
+    /// How often an object was forgotten.
+    changes: u64,
+    /// The objects that were forgotten, each with which change that was.
+    forgotten: HashMap<String, u64>,
+    /// Changes of which it is no longer kept whose they were.
+    unnamed: u64,
+}
+
+impl Known {
+    /// Whether an answer was asked for before the object was changed, as far as that is kept.
+    fn is_late(&self, address: &str, Asked(changes): Asked) -> bool {
+        changes < self.unnamed || self.forgotten.get(address).is_some_and(|&change| change > changes)
+    }
+}
+
 /// The known facts of all objects, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
-    /// With when it was said; `None` where it has to be asked for again.
-    known: Mutex<HashMap<String, (Head, Option<Instant>)>>,
+    known: Mutex<Known>,
     windows: Mutex<Windows>,
 }
 
 impl Heads {
-    fn known(&self) -> MutexGuard<'_, HashMap<String, (Head, Option<Instant>)>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,19 +129,27 @@ impl Heads {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what was said of an object.
-    pub(crate) fn learn(&self, address: String, head: Head) {
+    /// To be called before a request whose answer is to be noted.
+    pub(crate) fn ask(&self) -> Asked {
+        Asked(self.known().changes)
+    }
+
+    /// Notes what was said of an object, unless it was forgotten since that was asked for: it may be of the one before.
+    pub(crate) fn learn(&self, address: String, head: Head, asked: Asked) {
         let mut known = self.known();
-        if known.len() >= MAX_KNOWN {
-            known.clear();
+        if known.is_late(&address, asked) {
+            return;
         }
-        known.insert(address, (head, Some(Instant::now())));
+        if known.heads.len() >= MAX_KNOWN {
+            known.heads.clear();
+        }
+        known.heads.insert(address, (head, Some(Instant::now())));
     }
 
     /// The recent answer about an object.
     pub(crate) fn get(&self, address: &str) -> Option<Head> {
         let known = self.known();
-        let (head, since) = known.get(address)?;
+        let (head, since) = known.heads.get(address)?;
         since.is_some_and(|since| since.elapsed() < FRESH).then(|| head.clone())
     }
 
@@ -127,19 +160,27 @@ impl Heads {
             name.strip_prefix(address).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '.']))
         };
         let mut known = self.known();
-        for (_, (_, since)) in known.iter_mut().filter(|(name, _)| is_of(name)) {
+        for (_, (_, since)) in known.heads.iter_mut().filter(|(name, _)| is_of(name)) {
             *since = None;
         }
     }
 
     /// The length that an object had when something was said of it last, however long ago.
     pub(crate) fn last_length(&self, address: &str) -> Option<u64> {
-        self.known().get(address).map(|(head, _)| head.length)
+        self.known().heads.get(address).map(|(head, _)| head.length)
     }
 
     /// Forgets an object that was written, moved or found replaced.
     pub(crate) fn forget(&self, address: &str) {
-        self.known().remove(address);
+        let mut known = self.known();
+        known.heads.remove(address);
+        if known.forgotten.len() >= MAX_FORGOTTEN {
+            known.forgotten.clear();
+            known.unnamed = known.changes;
+        }
+        known.changes += 1;
+        let change = known.changes;
+        known.forgotten.insert(address.to_owned(), change);
     }
 
     /// Bytes of an object from `offset` on that were kept.
@@ -190,10 +231,34 @@ mod tests {
     fn what_is_forgotten_is_not_known() {
         let heads = Heads::default();
         let head = Head { length: 3, version: version("a") };
-        heads.learn("s3://b/k".into(), head.clone());
+        heads.learn("s3://b/k".into(), head.clone(), heads.ask());
         assert_eq!(heads.get("s3://b/k"), Some(head));
         heads.forget("s3://b/k");
         assert_eq!(heads.get("s3://b/k"), None);
+    }
+
+    #[test]
+    fn what_was_asked_for_before_an_object_was_written_is_not_noted() {
+        let heads = Heads::default();
+        let head = |tag: &str| Head { length: 3, version: version(tag) };
+        let learn = |name: &str, tag: &str, asked| heads.learn(name.into(), head(tag), asked);
+        let before = heads.ask();
+        heads.forget("s3://b/k");
+        let after = heads.ask();
+        learn("s3://b/k", "old", before);
+        learn("s3://b/j", "a", before);
+        assert_eq!((heads.get("s3://b/k"), heads.get("s3://b/j")), (None, Some(head("a"))));
+        learn("s3://b/k", "new", after);
+        learn("s3://b/k", "old", before);
+        assert_eq!(heads.get("s3://b/k"), Some(head("new")));
+        // After more changes than are kept, an answer to an earlier question may be of any of the objects.
+        for i in 0..MAX_FORGOTTEN {
+            heads.forget(&i.to_string());
+        }
+        learn("s3://b/l", "a", before);
+        learn("s3://b/k", "newer", heads.ask());
+        assert_eq!((heads.get("s3://b/l"), heads.get("s3://b/k")), (None, Some(head("newer"))));
+        assert_eq!(heads.known().forgotten.len(), 1);
     }
 
     #[test]
@@ -202,7 +267,7 @@ mod tests {
         let all = ["s3://b/k", "s3://b/k/a", "s3://b/k.json", "s3://b/kk", "s3://b/j"];
         let known = |heads: &Heads| all.map(|name| heads.get(name).is_some());
         for name in all {
-            heads.learn(name.into(), Head { length: 3, version: version("a") });
+            heads.learn(name.into(), Head { length: 3, version: version("a") }, heads.ask());
         }
         heads.look_anew("s3://b/k/");
         assert_eq!(known(&heads), [false, false, false, true, true]);

@@ -83,7 +83,7 @@ impl Place for Http {
         if object.address.is_bucket() {
             return Ok(Metadata { kind: Kind::Folder, length: 0 });
         }
-        let name = object.address.to_string();
+        let (name, asked) = (object.address.to_string(), link.heads.ask());
         let known = link.heads.get(&name).map(Answer::File);
         let answer = match known {
             Some(known) => known,
@@ -92,7 +92,7 @@ impl Place for Http {
         Ok(match answer {
             Answer::File(head) => {
                 let length = head.length;
-                link.heads.learn(name, head);
+                link.heads.learn(name, head, asked);
                 Metadata { kind: Kind::File, length }
             }
             Answer::Folder => Metadata { kind: Kind::Folder, length: 0 },

@@ -12,9 +12,9 @@
 //! A listing tells lengths and versions of objects too, so that opening them takes no request.
 
 use crate::attempts::attempts;
-use crate::heads::{Head, MAX_KNOWN, Version};
+use crate::heads::{self, Head, MAX_KNOWN, Version};
 use crate::link::Link;
-use crate::listings::{Asked, Names};
+use crate::listings::{self, Names};
 use crate::object::Object;
 use futures_util::future::{Either, join_all, select};
 use object_store::list::PaginatedListOptions;
@@ -25,6 +25,18 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+
+/// When a listing was asked for, for its names and for the facts of its objects.
+#[derive(Clone, Copy)]
+struct Asked {
+    names: listings::Asked,
+    head: heads::Asked,
+}
+
+/// To be called before a listing is asked for.
+fn ask(link: &Link, object: &Object) -> Asked {
+    Asked { names: link.listings.ask(&object.address.bucket_name()), head: link.heads.ask() }
+}
 
 /// The entry at an address.
 #[derive(Debug)]
@@ -61,7 +73,7 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
     if link.listings.is_no_folder(&bucket, &name) {
         return refused.map_or(Ok(None), Err);
     }
-    let asked = link.listings.ask(&bucket);
+    let asked = ask(link, object);
     let listed = link.wait(list_request(object, link)?);
     let is_told = match &listed {
         Ok(listed) => has_entries(listed),
@@ -92,11 +104,11 @@ fn is_unknown(why: &io::Error) -> bool {
 
 /// Asks for the object and for what lies in the folder at once.
 fn object_and_folder(link: &'static Link, object: &Object) -> io::Result<Option<Found>> {
-    let asked = link.listings.ask(&object.address.bucket_name());
+    let asked = ask(link, object);
     let head = object.head_request(link, object.bucket(link)?);
     match link.wait(tell(head, list_request(object, link)?))? {
         Answer::Object(head) => {
-            link.heads.learn(object.address.to_string(), head.clone());
+            link.heads.learn(object.address.to_string(), head.clone(), asked.head);
             Ok(Some(Found::Object(head)))
         }
         Answer::Inside(listed) => Ok(keep(link, object, &listed, true, asked).map(|_| Found::Folder)),
@@ -143,7 +155,7 @@ pub(crate) fn names(link: &'static Link, object: &Object) -> io::Result<Option<A
 
 /// Lists a folder.
 fn listed(link: &'static Link, object: &Object) -> io::Result<Option<Arc<Names>>> {
-    let asked = link.listings.ask(&object.address.bucket_name());
+    let asked = ask(link, object);
     let listed = link.wait(list_request(object, link)?)?;
     Ok(keep(link, object, &listed, object.address.is_bucket(), asked))
 }
@@ -157,7 +169,7 @@ pub(crate) fn list_all(link: &'static Link, objects: Vec<Object>) {
     };
     let mut new = vec![];
     for object in objects.into_iter().filter(is_new) {
-        let asked = link.listings.ask(&object.address.bucket_name());
+        let asked = ask(link, &object);
         if let Ok(request) = list_request(&object, link) {
             new.push((object, asked, request));
         }
@@ -180,14 +192,14 @@ pub(crate) fn list_all(link: &'static Link, objects: Vec<Object>) {
 
 /// Lists a folder and all below it, and keeps the names in each of its folders.
 pub(crate) fn list_below(link: &'static Link, object: &Object) -> io::Result<()> {
-    let when = link.listings.ask(&object.address.bucket_name());
+    let asked = ask(link, object);
     let metas = below(link, object, MAX_KNOWN + 1)?;
     // No more would be kept.
     if metas.len() > MAX_KNOWN {
         return Ok(());
     }
     for (folder, inside) in folders_of(&object.address.key, metas) {
-        keep(link, &object.with_key(folder), &inside, false, when);
+        keep(link, &object.with_key(folder), &inside, false, asked);
     }
     Ok(())
 }
@@ -296,7 +308,7 @@ fn keep(
             continue;
         };
         let head = Head { length: meta.size, version: Version::of(meta) };
-        link.heads.learn(object.address.with_key(meta.location.clone()).to_string(), head);
+        link.heads.learn(object.address.with_key(meta.location.clone()).to_string(), head, asked.head);
         names.entry(name.to_owned()).or_default().is_object = true;
     }
     if names.is_empty() && !object.address.is_bucket() && listed.objects.is_empty() {
@@ -304,7 +316,7 @@ fn keep(
     }
     let names = Arc::new(names);
     let (bucket, name) = (object.address.bucket_name(), object.address.to_string());
-    link.listings.keep(&bucket, &name, Arc::clone(&names), is_alone, asked);
+    link.listings.keep(&bucket, &name, Arc::clone(&names), is_alone, asked.names);
     Some(names)
 }
 

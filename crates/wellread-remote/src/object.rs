@@ -79,13 +79,15 @@ impl Object {
 
     /// Its facts, asked for without its bytes.
     pub(crate) fn head(&self, link: &'static Link) -> io::Result<Head> {
+        let asked = link.heads.ask();
         let head = link.wait(self.head_request(link, self.bucket(link)?))?;
-        link.heads.learn(self.address.to_string(), head.clone());
+        link.heads.learn(self.address.to_string(), head.clone(), asked);
         Ok(head)
     }
 
     /// Its facts, with its first bytes, which are kept: one request for a header.
     pub(crate) fn first(&self, link: &'static Link) -> io::Result<Head> {
+        let asked = link.heads.ask();
         let pieces = match self.get(link, std::iter::once(0..HEAD).collect(), None) {
             // An empty object has no first byte.
             Err(e) if status(&e) == Some(416) => return self.head(link),
@@ -95,13 +97,13 @@ impl Object {
             return Err(io::Error::other("a request without an answer"));
         };
         self.keep_window(link, &piece, &head);
-        link.heads.learn(self.address.to_string(), head.clone());
+        link.heads.learn(self.address.to_string(), head.clone(), asked);
         Ok(head)
     }
 
     /// Its facts, with its first and last bytes, which are kept: one round trip for what tells how a file is laid out.
     pub(crate) fn ends(&self, link: &'static Link) -> io::Result<Head> {
-        let bucket = self.bucket(link)?;
+        let (bucket, asked) = (self.bucket(link)?, link.heads.ask());
         let (first, last) =
             (self.request(link, bucket.clone(), 0..HEAD, None), self.request(link, bucket, TAIL, None));
         let (first, last) = link.wait(async move { Ok(join(first, last).await) })?;
@@ -110,7 +112,7 @@ impl Object {
             Err(e) if status(&e) == Some(416) => return self.head(link),
             first => first?,
         };
-        link.heads.learn(self.address.to_string(), head.clone());
+        link.heads.learn(self.address.to_string(), head.clone(), asked);
         self.keep_window(link, &piece, &head);
         // Some servers do not count from the end; whoever reads it asks for it.
         if let Ok((piece, of)) = last

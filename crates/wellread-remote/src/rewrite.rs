@@ -40,6 +40,8 @@ pub(crate) fn copy(link: &'static Link, from: &Object, to: &Object, length: u64)
         })
         .await
     });
+    // Asked for meanwhile, it was the object before.
+    link.heads.forget(&to.address.to_string());
     match copied {
         Err(e) if is_copying(&e) => wait_for_copy(link, to, e),
         copied => copied,
@@ -108,6 +110,7 @@ pub(crate) fn remove(link: &'static Link, object: &Object) -> io::Result<()> {
         })
         .await
     });
+    link.heads.forget(&object.address.to_string());
     match removed {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
