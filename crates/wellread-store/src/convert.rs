@@ -1,9 +1,10 @@
 //! Converting any format to any other, streaming.
 //!
-//! One thread reads in storage order, the caller's thread writes; between them wait at most
+//! One thread reads in storage order, the caller's thread writes; between them, and in threads of the writer, wait at most
 //! [`ConvertOptions::memory`] bytes of pixels. The target appears only when complete (see [`crate::staged`]); before that,
 //! what was written can be compared with what a reader finds there ([`Converted::check`]).
 
+use crate::byte_budget::ByteBudget;
 use crate::each_row;
 use crate::features::FeatureColumns;
 use crate::finished::Finished;
@@ -13,15 +14,27 @@ use crate::row_location::UnlikeRows;
 use crate::surface::option;
 use crate::{Error, ImageView, OpenOptions, Result, Store, StoreWriter, open, threads, try_alloc};
 use std::collections::BTreeSet;
-use std::sync::{Condvar, Mutex};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_trace::{Kind, labelled, span};
 
 /// How to convert.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvertOptions {
-    /// Bytes of pixels that may wait between reader and writer; at least one image always may.
+    /// Bytes of pixels that may wait between reader and writer, and in the writer's threads ([`Self::of_writer`]); at least one
+    /// image always may in each.
     pub memory: u64,
+}
+
+impl ConvertOptions {
+    /// The bytes of the writer's threads: [`WriteOptions::memory`](crate::WriteOptions::memory).
+    pub const fn of_writer(self) -> u64 {
+        self.memory / 2
+    }
+
+    /// The bytes that wait for the writer.
+    const fn of_reader(self) -> u64 {
+        self.memory - self.of_writer()
+    }
 }
 
 impl Default for ConvertOptions {
@@ -96,36 +109,12 @@ struct Image {
     pixels: Vec<u8>,
 }
 
-/// Counts bytes in flight; the reader waits while they exceed the limit.
-struct Budget {
-    limit: u64,
-    used: Mutex<u64>,
-    freed: Condvar,
-}
-
-impl Budget {
-    fn take(&self, bytes: u64) {
-        let mut used = self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        while *used > 0 && *used + bytes > self.limit {
-            let _wait = span(Kind::WaitRoom);
-            used = self.freed.wait(used).unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
-        *used += bytes;
-    }
-
-    fn give(&self, bytes: u64) {
-        *self.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner) -= bytes;
-        self.freed.notify_one();
-    }
-}
-
 /// Frees a budget when the writer has ended, be it by a panic: a reader that waits for room would wait for ever.
-struct FreedAtEnd<'a>(&'a Budget);
+struct FreedAtEnd<'a>(&'a ByteBudget);
 
 impl Drop for FreedAtEnd<'_> {
     fn drop(&mut self) {
-        *self.0.used.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = 0;
-        self.0.freed.notify_all();
+        self.0.clear();
     }
 }
 
@@ -187,7 +176,7 @@ pub fn convert(
         digests.describe(row, &metadata);
         done(0);
     }
-    let budget = Budget { limit: options.memory / 2, used: Mutex::new(0), freed: Condvar::new() };
+    let budget = ByteBudget::new(options.of_reader());
     let outcome: Result<()> = std::thread::scope(|scope| {
         let budget = &budget;
         // Dropped after the receiver: a reader that goes on then finds that nobody takes its images.

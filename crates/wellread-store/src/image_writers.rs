@@ -3,11 +3,13 @@
 //! ```text
 //!  StoreWriter::write ─▶ one job, on this machine: encoded and written ────────────────┐
 //!                   └─▶ a copy of the pixels ─▶ queue ─▶ threads: encode, write ───────┴─▶ noted in the journal
+//!                         └ waits while the copies are more bytes than may wait
 //! ```
 //!
 //! Each file behind a network is a request, whose answer takes tens of milliseconds. So many images are written at once there,
 //! however few jobs there are: the threads wait most of the time.
 
+use crate::byte_budget::{ByteBudget, HeldBytes};
 use crate::journal::Journal;
 use crate::staged::Staged;
 use crate::surface::option;
@@ -39,6 +41,7 @@ pub(crate) trait WriteImage: Send + 'static {
 pub(crate) struct ImageWriters<W> {
     target: PathBuf,
     jobs: usize,
+    budget: Arc<ByteBudget>,
     journal: Option<Journal>,
     make: Box<dyn Fn() -> Result<W> + Send>,
     running: Option<Running<W>>,
@@ -53,6 +56,7 @@ enum Running<W> {
 
 struct Threads {
     queue: Option<Sender<Job>>,
+    budget: Arc<ByteBudget>,
     handles: Vec<JoinHandle<()>>,
     failure: Arc<Mutex<Option<Error>>>,
 }
@@ -65,13 +69,28 @@ struct Job {
     shape: Shape,
     dtype: PixelType,
     pixels: Vec<u8>,
+    /// After them: it counts them until they are dropped, also where its thread panics.
+    _held: HeldBytes,
 }
 
 impl<W: WriteImage> ImageWriters<W> {
-    /// For the set `staged`, with `jobs` writers that `make` makes, or more behind a network. They begin with the first image.
-    pub fn new(staged: &Staged, jobs: usize, make: impl Fn() -> Result<W> + Send + 'static) -> Self {
-        let (target, journal) = (staged.target().to_owned(), staged.journal().cloned());
-        Self { target, jobs: jobs.max(1), journal, make: Box::new(make), running: None, has_failed: false }
+    /// For the set `staged`, with `jobs` writers that `make` makes, or more behind a network. They begin with the first image, and
+    /// hold `memory` bytes of pixels at most, where that is bounded.
+    pub fn new(
+        staged: &Staged,
+        jobs: usize,
+        memory: Option<u64>,
+        make: impl Fn() -> Result<W> + Send + 'static,
+    ) -> Self {
+        Self {
+            target: staged.target().to_owned(),
+            jobs: jobs.max(1),
+            budget: Arc::new(ByteBudget::new(memory.unwrap_or(u64::MAX))),
+            journal: staged.journal().cloned(),
+            make: Box::new(make),
+            running: None,
+            has_failed: false,
+        }
     }
 
     /// Writes image `row` to `path`, or hands it to a thread that does, and notes that it is complete.
@@ -119,7 +138,8 @@ impl<W: WriteImage> ImageWriters<W> {
         let first = start(0)?;
         let others = (1..count).map_while(|i| start(i).ok());
         let handles = std::iter::once(first).chain(others).collect();
-        Ok(Running::Threads(Threads { queue: Some(queue), handles, failure }))
+        let budget = Arc::clone(&self.budget);
+        Ok(Running::Threads(Threads { queue: Some(queue), budget, handles, failure }))
     }
 
     /// Waits until all images are written.
@@ -151,13 +171,14 @@ impl Threads {
         if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
+        let held = self.budget.hold(image.pixels.len() as u64);
         let pixels = try_alloc::copied(image.pixels).map_err(|cause| {
             Error::new(target, cause)
                 .row(row)
                 .hint(format_args!("write with fewer threads ({})", option("jobs")))
         })?;
         let (metadata, shape, dtype) = (image.metadata.clone(), image.shape, image.dtype);
-        let job = Job { path, row, metadata, shape, dtype, pixels };
+        let job = Job { path, row, metadata, shape, dtype, pixels, _held: held };
         let sent = self.queue.as_ref().is_some_and(|queue| queue.send(job).is_ok());
         if sent { Ok(()) } else { Err(Error::new(target, STOPPED)) }
     }
@@ -197,6 +218,8 @@ fn work<W: WriteImage>(
 mod tests {
     use super::*;
     use crate::staged::Existing;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     /// A writer whose result follows from an image's row.
     struct Broken(fn(usize) -> Result<()>);
@@ -211,7 +234,7 @@ mod tests {
     fn said(jobs: usize, what: fn(usize) -> Result<()>) -> (Vec<Result<()>>, String) {
         let dir = tempfile::tempdir().unwrap();
         let staged = Staged::new(&dir.path().join("set"), Existing::Kept).unwrap();
-        let mut writers = ImageWriters::new(&staged, jobs, move || Ok(Broken(what)));
+        let mut writers = ImageWriters::new(&staged, jobs, None, move || Ok(Broken(what)));
         let metadata = ImageMetadata::named("a");
         let image =
             ImageView { metadata: &metadata, shape: Shape::plane(1, 1), dtype: PixelType::U8, pixels: &[7] };
@@ -228,6 +251,40 @@ mod tests {
         });
         assert!(each.iter().all(Result::is_ok), "{each:?}");
         assert!(whole.contains("the writing threads have stopped"), "{whole}");
+    }
+
+    /// Counts the images that it has written.
+    struct Counting(Arc<AtomicUsize>);
+
+    impl WriteImage for Counting {
+        fn write(&mut self, _: usize, _: &ImageView<'_>, _: &Path) -> Result<()> {
+            std::thread::sleep(Duration::from_millis(20));
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+
+    /// Images of three bytes wait alone, also where fewer bytes may wait.
+    #[test]
+    fn no_more_bytes_wait_for_threads_than_may() {
+        for (memory, may_wait) in [(0, 1), (5, 1), (6, 2)] {
+            let dir = tempfile::tempdir().unwrap();
+            let staged = Staged::new(&dir.path().join("set"), Existing::Kept).unwrap();
+            let written = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&written);
+            let make = move || Ok(Counting(Arc::clone(&counted)));
+            let mut writers = ImageWriters::new(&staged, 4, Some(memory), make);
+            let (metadata, pixels) = (ImageMetadata::named("a"), [1, 2, 3]);
+            let (shape, dtype) = (Shape::plane(1, 3), PixelType::U8);
+            for row in 0..6 {
+                let image = ImageView { metadata: &metadata, shape, dtype, pixels: &pixels };
+                writers.write(row, &image, dir.path().join("a")).unwrap();
+                let complete = written.load(Ordering::SeqCst);
+                assert!(row + 1 - complete <= may_wait, "{memory} bytes: {complete} of {}", row + 1);
+            }
+            writers.join().unwrap();
+            assert_eq!(written.load(Ordering::SeqCst), 6);
+        }
     }
 
     /// A caller may pass over the error of an image, and finish the set.

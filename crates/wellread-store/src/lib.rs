@@ -45,6 +45,7 @@
 //! | [`entries`], `folders` | what lies in a folder, and what of it is no part of a set; folders below it |
 //! | `file_rows`, `file_names`, `name_index` | rows that are files or folders; their names and those of images; the file that tells both |
 //! | `image_writers`, `set_names` | images written to a file each, in threads; what these are called |
+//! | `byte_budget` | bytes of pixels that may wait at once |
 //! | [`disk_cache`] | bytes of remote objects, kept on a disk of this machine |
 //! | `amount`, `free_space` | amounts of memory and of disk as users write them; what a disk still takes |
 //! | [`guard`] | panics of libraries become errors |
@@ -91,6 +92,7 @@
 pub mod ahead;
 mod amount;
 pub mod bare_codec;
+mod byte_budget;
 pub mod cells;
 pub mod checksum;
 pub mod colors;

@@ -301,7 +301,8 @@ pub fn write_part(
 ) -> Result<()> {
     let known = format_named(format)?;
     let features = if known.keeps_features { features::all(source)? } else { None };
-    let options = WriteOptions { features, overwrite: true, resume: None, ..options.clone() };
+    let memory = Some(how.of_writer());
+    let options = WriteOptions { features, memory, overwrite: true, resume: None, ..options.clone() };
     let writer = registry::create(path, format, &options)?;
     let written = convert(source, writer, how, done)?;
     if is_checked {

@@ -175,6 +175,9 @@ pub struct WriteOptions {
     pub overwrite: bool,
     /// Threads for compression.
     pub jobs: usize,
+    /// Bytes of pixels that wait for these threads at most, where that is bounded, in formats of a file or folder per image. One
+    /// image always may.
+    pub memory: Option<u64>,
     /// Format version or variant where there are several: `0.4`, `0.5` (OME-Zarr), `plain`, `ome` (TIFF).
     pub variant: Option<String>,
     /// Shard size along T, C, Z, Y, X (OME-Zarr 0.5).
@@ -205,6 +208,7 @@ impl Default for WriteOptions {
             tune: Tune::default(),
             overwrite: false,
             jobs: 1,
+            memory: None,
             variant: None,
             shard: None,
             features: None,

@@ -178,6 +178,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         );
     }
     (options.features, options.images) = (columns, source.len());
+    options.memory = Some(ConvertOptions { memory: args.memory }.of_writer());
     if format.keeps_features {
         options.types = types;
     }

@@ -94,6 +94,7 @@ impl WriteArgs {
             variant: self.variant.clone(),
             overwrite: self.overwrite,
             jobs: self.jobs,
+            memory: None,
             features: None,
             resume: None,
             checksums: !self.no_checksums,

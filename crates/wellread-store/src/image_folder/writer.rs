@@ -88,7 +88,7 @@ impl PngWriter {
         }
         let target = path.to_owned();
         // One at a time on this machine, as pictures are small.
-        let writers = ImageWriters::new(&staged, 1, move || {
+        let writers = ImageWriters::new(&staged, 1, options.memory, move || {
             Ok(FileWriter { compression, target: target.clone(), interleaved: vec![], big_endian: vec![] })
         });
         Ok(Self {

@@ -105,7 +105,7 @@ impl OmeZarrWriter {
         let staged = Staged::folder(path, options, single)?;
         staged.create_dir()?;
         let (of_thread, target) = (settings.clone(), path.to_owned());
-        let writers = ImageWriters::new(&staged, options.jobs, move || {
+        let writers = ImageWriters::new(&staged, options.jobs, options.memory, move || {
             let (settings, target) = (of_thread.clone(), target.clone());
             let encoder = settings.encoder().map_err(failed(&target))?;
             Ok(GroupWriter { settings, encoder, target })

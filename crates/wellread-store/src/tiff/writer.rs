@@ -115,7 +115,8 @@ impl TiffWriter {
             let target = path.to_owned();
             let make = move || Ok(FileWriter { layout, metadata_kind, target: target.clone() });
             // One at a time on this machine: it is the pieces of an image that several threads compress.
-            Output::Folder(Box::new(Folder { names, writers: ImageWriters::new(&staged, 1, make) }))
+            let writers = ImageWriters::new(&staged, 1, options.memory, make);
+            Output::Folder(Box::new(Folder { names, writers }))
         };
         Ok(Self { output, staged, metadata_kind, written: 0 })
     }
