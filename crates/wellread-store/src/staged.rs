@@ -34,7 +34,7 @@ use crate::entries::OLD;
 use crate::journal::{self, Journal};
 use crate::{Error, Result, WriteOptions, place};
 use cleaning::{RESUMABLE, remove_one, unfinished};
-use held::{check_idle, is_busy, pause};
+use held::{check_idle, may_be_busy, pause};
 use leftovers::remove_leftovers;
 use names::{check_length, folder_hint, overwrite_hint, partial_name, resume_folder};
 use remove::remove_any;
@@ -77,7 +77,7 @@ impl Staged {
         let staged = Self::begin(target, existing)?;
         // An earlier run's part that could have been resumed is not needed any more.
         let left = resume_folder(&staged.target);
-        if !is_busy(&left) {
+        if !may_be_busy(&left) {
             remove_any(&left);
         }
         Ok(staged)

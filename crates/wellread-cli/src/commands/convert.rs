@@ -26,14 +26,14 @@ use layouts::LayoutArg;
 use left_behind::{LeftBehind, notes_of_unlike_channels};
 use on_cluster::OnValues;
 use std::path::{Path, PathBuf};
-use target::{check_files, check_paths, refuse_ignored, target_format};
+use target::{check_files, check_paths, note_on_part, refuse_ignored, target_format};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::features::digest;
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{Format, Store, WriteOptions, masks, place, registry, staged};
+use wellread_store::{Format, Store, WriteOptions, masks, registry, staged};
 
 /// Pixels stay the same to the byte. Metadata is kept as far as the target format has a place for it. The target
 /// appears when it is complete, and the command reads it back and compares it with the source.
@@ -277,11 +277,8 @@ fn write_checked(
     for note in notes {
         note.print(ui);
     }
-    if let Some(part) = part.filter(|part| !place::exists(part)) {
-        ui.hint(format!(
-            "note: {}, which an interrupted run with --resume had left, was removed: this run begins anew",
-            part.display()
-        ));
+    if let Some(part) = part {
+        ui.hint(note_on_part(&part));
     }
     // The remains of this target are removed by now.
     note_leftovers_beside(&args.target, ui);

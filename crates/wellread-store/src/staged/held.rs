@@ -25,13 +25,22 @@ pub fn hold(folder: &Path) -> Result<Option<File>> {
 
 /// Whether another living process writes to `folder`, which is kept for later runs. In another place only processes of this machine are
 /// seen.
-pub(super) fn is_busy(folder: &Path) -> bool {
+fn is_busy(folder: &Path) -> bool {
+    is_written(folder, |state| state == ProcessState::Running)
+}
+
+/// As [`is_busy`], or a process that is not seen from here may: one of another machine, or of before this one was started anew.
+pub(super) fn may_be_busy(folder: &Path) -> bool {
+    is_written(folder, |state| state != ProcessState::Ended)
+}
+
+/// Whether another process writes to `folder`; in another place, whether the state of the one that wrote last says so.
+fn is_written(folder: &Path, says_so: impl FnOnce(ProcessState) -> bool) -> bool {
     if !place::is_remote(folder) {
         return Journal::is_busy(folder);
     }
     let own = process_mark(std::process::id());
-    Journal::remote_writer(folder)
-        .is_some_and(|mark| mark != own && state_of_mark(&mark) == ProcessState::Running)
+    Journal::remote_writer(folder).is_some_and(|mark| mark != own && says_so(state_of_mark(&mark)))
 }
 
 /// Refuses to go on with `folder`, a part of `target` in another place, to which another living process writes.

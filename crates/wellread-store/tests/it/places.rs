@@ -74,6 +74,28 @@ fn what_was_interrupted_elsewhere_is_gone_on_with() {
     assert!(!below(root).iter().any(hidden), "{:?}", below(root));
 }
 
+/// A process of another machine is not seen from here.
+#[test]
+fn a_part_that_another_machine_may_be_writing_stays() {
+    let set = Path::new("memory://shared/set");
+    let resume = WriteOptions { resume: Some("these".into()), ..WriteOptions::default() };
+    let mut writer = create(set, "tiff", &resume).unwrap();
+    write_rows(&mut *writer, 0..2);
+    drop(writer);
+    let part = staged::part(set).unwrap();
+    let (journal, files) = (part.join(".wellread-journal"), below(&part));
+    let own = String::from_utf8(place::read(&journal).unwrap()).unwrap();
+    let other = own.replace(&staged::process_mark(std::process::id()), "7.elsewhere");
+    assert!(other != own && files.len() > 2, "{own}: {files:?}");
+    place::write(&journal, other.as_bytes()).unwrap();
+    write(set, "tiff", &WriteOptions::default());
+    assert_eq!(below(&part), files);
+    // That of this process goes.
+    place::write(&journal, own.as_bytes()).unwrap();
+    write(set, "tiff", &WriteOptions { overwrite: true, ..WriteOptions::default() });
+    assert!(below(&part).is_empty());
+}
+
 #[test]
 fn what_is_replaced_elsewhere_is_a_set_and_nothing_else() {
     let root = Path::new("memory://replaced");

@@ -113,3 +113,14 @@ pub(super) fn check_files(source: &dyn Store, others: &[&Path], target: &Path) -
         ))),
     }
 }
+
+/// The note on a part that a run with --resume has left, where this one begins anew.
+pub(super) fn note_on_part(part: &Path) -> String {
+    let folder = part.display();
+    if place::exists(part) {
+        return format!("note: {folder} stays: another process may be writing it; remove it when none does");
+    }
+    format!(
+        "note: {folder}, which an interrupted run with --resume had left, was removed: this run begins anew"
+    )
+}
