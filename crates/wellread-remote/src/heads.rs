@@ -3,7 +3,7 @@
 //!
 //! Opening a listed file takes no request, and headers of files are read in one. Nothing here is believed blindly:
 //! every request names the version, and the server refuses it where the object was replaced. Opening a set asks for its
-//! versions anew.
+//! versions anew. An answer that was asked for before this process changed the object is not kept.
 
 use bytes::Bytes;
 use object_store::ObjectMeta;
