@@ -120,8 +120,9 @@ mod built {
         let file = open.onnx.as_deref().context("no ONNX file is named")?;
         let dtype = open.dtype.parse()?;
         let library = library(open.library.as_deref(), open.python.as_deref())?;
-        let device_of = |provider| if provider == Provider::Cpu { Device::Cpu } else { Device::Cuda(0) };
-        let on = |provider| {
+        let device_of =
+            |provider: Provider| if provider == Provider::Cpu { Device::Cpu } else { Device::Cuda(0) };
+        let on = |provider: Provider| {
             let (device, output) = (device_of(provider), open.output.clone());
             let options = SessionOptions { threads: open.threads, device, dtype, output };
             open_session(file, Some(&library), provider, open.input, &options)
