@@ -24,7 +24,7 @@ def copy(tmp_path):
     for folder in ("benches", "docs/results", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "docs" / "images").mkdir()
-    pages = ("method", "peers", "peers-plates", "peers-remote", "speed", "trace", "transforms")
+    pages = ("method", "peers", "peers-plates", "peers-remote", "peers-small", "speed", "trace", "transforms")
     for page in ("README.md", *(f"docs/{name}.md" for name in pages), "docs/images/loaders.svg"):
         shutil.copy(ROOT / page, tmp_path / page)
     return tmp_path
@@ -60,6 +60,7 @@ def another(text, start):
     [
         ("README.md", "run twice in a round | "),
         ("docs/peers.md", "| OME-Zarr folder | tensorstore, arrays opened once | "),
+        ("docs/peers-small.md", "| DuckDB, primary key | duckdb, the same on bare pixels as BLOBs | "),
         ("docs/peers-plates.md", "tifffile.memmap, kept mapped, torch DataLoader, 2 workers | wellread | "),
         ("docs/results/hyperfine.md", "| `checksum` | "),
         ("docs/results/inference-cpu.md", "| vit_b_16 | 4 | candle | "),
@@ -143,7 +144,7 @@ def test_a_ratio_of_no_result_is_found_in_the_text(copy):
 
 
 def test_a_ratio_without_a_verdict_is_in_no_page():
-    for page in ("README.md", "docs/peers.md", "docs/peers-plates.md"):
+    for page in ("README.md", "docs/peers.md", "docs/peers-small.md", "docs/peers-plates.md"):
         for line in (ROOT / page).read_text().splitlines():
             assert "), no verdict" not in line and "no verdict: 0." not in line, f"{page}: {line}"
 
@@ -190,7 +191,14 @@ def with_rules(copy, name, rules):
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("peers", {"docs/peers.md": "| first batch, peer |", "README.md": "| first epoch | later epochs |"}),
+        (
+            "peers",
+            {
+                "docs/peers.md": "| first batch, peer |",
+                "docs/peers-small.md": "| first batch, peer |",
+                "README.md": "| first epoch | later epochs |",
+            },
+        ),
         ("front", {"docs/peers-plates.md": "| ratio, first |", "README.md": "![Bar chart of images/s"}),
         ("speed", {"docs/speed.md": "| of that limit |"}),
     ],
