@@ -67,6 +67,7 @@ def another(text, start):
         ("docs/results/cyto-dl.md", "| `full_training` | "),
         ("docs/transforms.md", "| uint16 to float32 | "),
         ("docs/trace.md", "| 1080 x 1080 `uint16`, Parquet | "),
+        ("docs/trace.md", "| one reading of the clock (`clock_read_ns` in the file) | "),
         ("docs/method.md", "| 20 of `dataset` | drawn at random | 200 | "),
     ],
 )
@@ -134,6 +135,36 @@ def test_no_table_of_a_run_by_hand_is_without_its_result():
         tables = [line for line in text.splitlines() if line.startswith("|---")]
         # What CytoDL's runs were of is no figure.
         assert len(tables) == (page.stem == "cyto-dl"), page.name
+
+
+# Pages that quote upstream's documents. A test compares what they say of wellread with the tables.
+COMPARED = ("upstream.md", "migration.md")
+RATE = re.compile(r"[0-9] (?:images/s|samples/s|rows/s|[GM]B/s|µs|ns)\b")
+
+
+def typed_by_hand(text):
+    """Lines of a page with a rate or a short time, outside of tables from results and of fenced blocks."""
+    text = re.sub(r"^<!-- ([\w-]+):begin -->.*?^<!-- \1:end -->|^```.*?^```", "", text, flags=re.S | re.M)
+    return [line for line in text.splitlines() if RATE.search(line)]
+
+
+def test_no_rate_is_typed_by_hand_but_on_dated_records():
+    assert typed_by_hand(
+        "It has 3,504 images/s.\n<!-- a-b:begin -->\n| 17 ns |\n<!-- a-b:end -->\n```\n1 µs\n```\n"
+    ) == ["It has 3,504 images/s."]
+    docs = ROOT / "docs"
+    records = (docs / "decisions", docs / "results")
+    pages = [page for page in docs.rglob("*.md") if page.parent not in records and page.name not in COMPARED]
+    assert len(pages) > 80
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages):
+        assert typed_by_hand(page.read_text()) == [], page.relative_to(ROOT)
+
+
+def test_minutes_of_a_build_are_those_of_the_decision():
+    decision = (ROOT / "docs/decisions/0038-what-a-build-takes.md").read_text()
+    (minutes,) = re.findall(r"^\| a cold full build with all tests, two cores \|[^|]*\| (\d+) min", decision, re.M)
+    for page in ("README.md", "CONTRIBUTING.md", "Makefile"):
+        assert set(re.findall(r"some (\d+) minutes", (ROOT / page).read_text())) == {minutes}, page
 
 
 def test_a_ratio_of_no_result_is_found_in_the_text(copy):
