@@ -4,7 +4,8 @@ picture, from docs/results/*.json alone. Those of docs/results/*.md and of three
 are of runs by hand.
 
     make bench-peers ─▶ results/peers/peers.json ─ --take ─▶ docs/results/peers.json ─ --write ─▶ README, peers.md
-    make bench-plates                                        machine, date, command, every run         peers-plates.md
+                                                             machine, date, command, every run         peers-small.md
+    make bench-plates                                                                                  peers-plates.md
     make bench-remote                                                                                  peers-remote.md
     make bench-front                                                                                   loaders.svg
     make bench-speed                                                                                   speed.md
@@ -171,7 +172,7 @@ def plate_run(facts):
 def pages(results):
     """Each page with the tables of the results."""
     book, plates, remote = (ROOT / "docs" / f"peers{name}.md" for name in ("", "-plates", "-remote"))
-    readme = ROOT / "README.md"
+    readme, of_small = ROOT / "README.md", ROOT / "docs" / "peers-small.md"
     text, buckets = book.read_text(), remote.read_text()
     for name in ("peers", "writing"):
         text = peers_page.put(text, results[name])
@@ -183,6 +184,7 @@ def pages(results):
     before, after = front.split(BEGIN)[0], front.split(END)[1]
     found = {
         book: text,
+        of_small: peers_page.put(of_small.read_text(), results["peers"]),
         plates: plate_page.put(plates.read_text(), results["plates"]),
         remote: buckets,
         readme: f"{before}{BEGIN}\n{readme_table(results['peers'], results['plates'])}\n{END}{after}",

@@ -2,7 +2,7 @@
 
     python compare.py --out results/peers [--rounds 6] [--sets 1080,20k,1k] [--only tensorstore,zarr-array]
     python compare.py --only write --out results/peers-writing
-    python compare.py --write docs/peers.md results/peers/peers.json
+    python compare.py --write docs/peers.md results/peers/peers.json      # 100 x 100: docs/peers-small.md
 
 In each round every loader runs once, in random order, each in a process of its own that does the same number of
 epochs. One of wellread's and one of the peers, others in each round, run twice, which gives the noise floor. Before

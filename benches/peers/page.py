@@ -253,19 +253,28 @@ def of_writing(rows):
     return lines
 
 
+def of_sets(result):
+    """The tables of the sets of a run."""
+    if not by_rules(result, RULES):
+        return f"{of_run(result['facts'])}.\n\n{WITHDRAWN_RULES}"
+    lines, sets = [facts(result), ""], result["sets"]
+    if any(unequal(row) for measured in sets for row in measured["rows"]):
+        lines += [WITHDRAWN, ""]
+    if any(by_image(row, measured) for measured in sets for row in measured["rows"]):
+        lines += [WITHDRAWN_BY_IMAGE, ""]
+    for measured in sets:
+        lines += of_set(measured)
+    return "\n".join(lines).rstrip()
+
+
 def sections(result):
-    """The generated parts of a page, by the name of their markers."""
+    """The generated parts of pages, by the name of their markers."""
     parts = {}
-    if result.get("sets"):
-        known = by_rules(result, RULES)
-        lines = [facts(result), ""] if known else [f"{of_run(result['facts'])}.", "", WITHDRAWN_RULES]
-        if known and any(unequal(row) for measured in result["sets"] for row in measured["rows"]):
-            lines += [WITHDRAWN, ""]
-        if known and any(by_image(row, measured) for measured in result["sets"] for row in measured["rows"]):
-            lines += [WITHDRAWN_BY_IMAGE, ""]
-        for measured in result["sets"] if known else ():
-            lines += of_set(measured)
-        parts["peers"] = "\n".join(lines).rstrip()
+    # Small images have a page of their own.
+    for name, small in (("peers", False), ("peers-small", True)):
+        sets = [measured for measured in result.get("sets", []) if (measured["name"] in SMALL) == small]
+        if sets:
+            parts[name] = of_sets({**result, "sets": sets})
     if result.get("writing"):
         writing = result["writing"]
         head = f"{of_run(result['facts'])}; {writing['rounds']} rounds."
@@ -287,13 +296,15 @@ def refused(result):
 
 
 def put(text, result):
-    """A page with what stands between its markers replaced by the tables of this result."""
+    """A page with the tables of this result between its markers, those tables that it has places for."""
     why = refused(result)
     if why:
         raise ValueError(why)
-    for name, part in sections(result).items():
+    parts = sections(result)
+    names = [name for name in parts if f"<!-- {name}:" in text] or list(parts)
+    for name in names:
         begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
         if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
             raise ValueError(f"the page has no {begin} … {end}")
-        text = re.sub(f"{begin}.*{end}", lambda _, b=begin, e=end, p=part: f"{b}\n{p}\n{e}", text, flags=re.S)
+        text = re.sub(f"{begin}.*{end}", lambda _, b=begin, e=end, p=parts[name]: f"{b}\n{p}\n{e}", text, flags=re.S)
     return text

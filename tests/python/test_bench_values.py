@@ -1,6 +1,6 @@
 """The figures of `wellread bench` are right: every one is computed again, by NumPy, from the times of the same run.
 
-Upstream's documents name these figures; `docs/upstream.md` says where each is.
+Upstream's documents name these figures; `docs/upstream.md` and `docs/upstream-models.md` say where each is.
 """
 
 import json

@@ -24,7 +24,7 @@ def copy(tmp_path):
     for folder in ("benches", "docs/results", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "docs" / "images").mkdir()
-    pages = ("method", "peers", "peers-plates", "peers-remote", "speed", "trace", "transforms")
+    pages = ("method", "peers", "peers-plates", "peers-remote", "peers-small", "speed", "trace", "transforms")
     for page in ("README.md", *(f"docs/{name}.md" for name in pages), "docs/images/loaders.svg"):
         shutil.copy(ROOT / page, tmp_path / page)
     return tmp_path
@@ -60,12 +60,14 @@ def another(text, start):
     [
         ("README.md", "run twice in a round | "),
         ("docs/peers.md", "| OME-Zarr folder | tensorstore, arrays opened once | "),
+        ("docs/peers-small.md", "| DuckDB, primary key | duckdb, the same on bare pixels as BLOBs | "),
         ("docs/peers-plates.md", "tifffile.memmap, kept mapped, torch DataLoader, 2 workers | wellread | "),
         ("docs/results/hyperfine.md", "| `checksum` | "),
         ("docs/results/inference-cpu.md", "| vit_b_16 | 4 | candle | "),
         ("docs/results/cyto-dl.md", "| `full_training` | "),
         ("docs/transforms.md", "| uint16 to float32 | "),
         ("docs/trace.md", "| 1080 x 1080 `uint16`, Parquet | "),
+        ("docs/trace.md", "| one reading of the clock (`clock_read_ns` in the file) | "),
         ("docs/method.md", "| 20 of `dataset` | drawn at random | 200 | "),
     ],
 )
@@ -135,6 +137,36 @@ def test_no_table_of_a_run_by_hand_is_without_its_result():
         assert len(tables) == (page.stem == "cyto-dl"), page.name
 
 
+# Pages that quote upstream's documents. A test compares what they say of wellread with the tables.
+COMPARED = ("upstream.md", "migration.md")
+RATE = re.compile(r"[0-9] (?:images/s|samples/s|rows/s|[GM]B/s|µs|ns)\b")
+
+
+def typed_by_hand(text):
+    """Lines of a page with a rate or a short time, outside of tables from results and of fenced blocks."""
+    text = re.sub(r"^<!-- ([\w-]+):begin -->.*?^<!-- \1:end -->|^```.*?^```", "", text, flags=re.S | re.M)
+    return [line for line in text.splitlines() if RATE.search(line)]
+
+
+def test_no_rate_is_typed_by_hand_but_on_dated_records():
+    assert typed_by_hand(
+        "It has 3,504 images/s.\n<!-- a-b:begin -->\n| 17 ns |\n<!-- a-b:end -->\n```\n1 µs\n```\n"
+    ) == ["It has 3,504 images/s."]
+    docs = ROOT / "docs"
+    records = (docs / "decisions", docs / "results")
+    pages = [page for page in docs.rglob("*.md") if page.parent not in records and page.name not in COMPARED]
+    assert len(pages) > 80
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages):
+        assert typed_by_hand(page.read_text()) == [], page.relative_to(ROOT)
+
+
+def test_minutes_of_a_build_are_those_of_the_decision():
+    decision = (ROOT / "docs/decisions/0038-what-a-build-takes.md").read_text()
+    (minutes,) = re.findall(r"^\| a cold full build with all tests, two cores \|[^|]*\| (\d+) min", decision, re.M)
+    for page in ("README.md", "CONTRIBUTING.md", "Makefile"):
+        assert set(re.findall(r"some (\d+) minutes", (ROOT / page).read_text())) == {minutes}, page
+
+
 def test_a_ratio_of_no_result_is_found_in_the_text(copy):
     with (copy / "README.md").open("a") as readme:
         readme.write("\nIt has 0.82 (0.58–0.74) of that speed.\n")
@@ -143,7 +175,7 @@ def test_a_ratio_of_no_result_is_found_in_the_text(copy):
 
 
 def test_a_ratio_without_a_verdict_is_in_no_page():
-    for page in ("README.md", "docs/peers.md", "docs/peers-plates.md"):
+    for page in ("README.md", "docs/peers.md", "docs/peers-small.md", "docs/peers-plates.md"):
         for line in (ROOT / page).read_text().splitlines():
             assert "), no verdict" not in line and "no verdict: 0." not in line, f"{page}: {line}"
 
@@ -190,7 +222,14 @@ def with_rules(copy, name, rules):
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("peers", {"docs/peers.md": "| first batch, peer |", "README.md": "| first epoch | later epochs |"}),
+        (
+            "peers",
+            {
+                "docs/peers.md": "| first batch, peer |",
+                "docs/peers-small.md": "| first batch, peer |",
+                "README.md": "| first epoch | later epochs |",
+            },
+        ),
         ("front", {"docs/peers-plates.md": "| ratio, first |", "README.md": "![Bar chart of images/s"}),
         ("speed", {"docs/speed.md": "| of that limit |"}),
     ],

@@ -167,7 +167,7 @@ def test_the_page_the_picture_and_the_readme_are_those_of_the_result(modules, tm
     for folder in ("benches", "docs/results", "scripts"):
         shutil.copytree(root / folder, tmp_path / folder)
     (tmp_path / "docs" / "images").mkdir()
-    pages = ("method", "peers", "peers-plates", "peers-remote", "speed", "trace", "transforms")
+    pages = ("method", "peers", "peers-plates", "peers-remote", "peers-small", "speed", "trace", "transforms")
     for page in ("README.md", *(f"docs/{name}.md" for name in pages)):
         shutil.copy(root / page, tmp_path / page)
     readme, picture = tmp_path / "README.md", tmp_path / "docs" / "images" / "loaders.svg"

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -171,6 +172,7 @@ def result(rounds=6):
 
 
 PAGE = "# Title\n<!-- peers:begin -->\nold\n<!-- peers:end -->\nafter\n"
+SMALL_PAGE = PAGE.replace("peers:", "peers-small:")
 
 
 def test_the_page_has_the_tables_of_one_run(page):
@@ -228,7 +230,7 @@ def test_kept_images_stand_beside_peers_that_keep_them(page):
     assert text.count("wellread keeps up to 64 MiB of decoded pages of Parquet and Vortex") == 1
     assert "| Vortex | take, pixels in nested lists of int64 |" in text
     measured["name"] = "20k"
-    assert "| Vortex | take, pixels in nested lists of the images' type |" in page.put(PAGE, one)
+    assert "| Vortex | take, pixels in nested lists of the images' type |" in page.put(SMALL_PAGE, one)
 
 
 def test_one_array_of_small_images_is_read_by_batches_or_has_no_row(page):
@@ -242,10 +244,26 @@ def test_one_array_of_small_images_is_read_by_batches_or_has_no_row(page):
     assert "| array | image by image |" in page.put(PAGE, one) and page.WITHDRAWN_BY_IMAGE not in page.put(PAGE, one)
     for name in ("1k", "20k"):
         measured["name"] = name
-        text = page.put(PAGE, one)
+        text = page.put(SMALL_PAGE, one)
         assert "image by image |" not in text and text.count(page.WITHDRAWN_BY_IMAGE) == 1
     measured["runs"]["tensorstore-batches"] = measured["runs"]["tifffile"]
-    assert "| array | image by image |" in page.put(PAGE, one) and page.WITHDRAWN_BY_IMAGE not in page.put(PAGE, one)
+    text = page.put(SMALL_PAGE, one)
+    assert "| array | image by image |" in text and page.WITHDRAWN_BY_IMAGE not in text
+
+
+def test_small_images_have_a_page_of_their_own(page):
+    one = result()
+    (large,) = one["sets"]
+    one["sets"] += [{**large, "name": name, "title": f"{name} small ones"} for name in ("20k", "1k")]
+    fields, small = page.put(PAGE, one), page.put(SMALL_PAGE, one)
+    assert "**100 images, 1080 x 1080 uint16, batches of 4**" in fields and "small ones" not in fields
+    assert "1080 x 1080" not in small
+    assert re.findall(r"^\*\*(\w+) small ones\*\*, later epochs$", small, re.M) == ["20k", "1k"]
+    # Each page names its own sets behind the run.
+    assert fields.count("1 + 3 epochs") == 1 and small.count("1 + 3 epochs") == 2
+    # A page for fields is no place for a run of small images alone.
+    with pytest.raises(ValueError, match="the page has no <!-- peers-small:begin -->"):
+        page.put(PAGE, {**one, "sets": one["sets"][1:]})
 
 
 def test_memory_of_a_batch_is_shared_in_workers_alone(modules, monkeypatch):

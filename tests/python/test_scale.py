@@ -201,6 +201,9 @@ def test_the_page_is_of_figures_that_were_measured_here(scale, tmp_path):
     text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
     for name, (value, page) in scale.published().items():
         assert f"| `{name}` | {value:,.15g} | [measured]({page}) |" in text
+    plan = scale.page_plan()
+    below = plan.link_bytes_per_s / plan.bytes_per_image / plan.cores
+    assert f"its cores would bind below {below:.0f} images per second of a core" in text
 
 
 def test_the_page_has_the_tables_that_the_script_writes(scale):
