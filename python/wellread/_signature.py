@@ -63,8 +63,8 @@ def nearest(name: str, known: Iterable[str], written: str) -> str:
 
 
 def unexpected(of: str, name: str, known: Iterable[str], elsewhere: Mapping[str, str]) -> TypeError:
-    """The error of an argument that a call does not have, with what serves in its place (`elsewhere`, by name), or
-    the one that may be meant."""
+    """The error of an argument that a call does not have. It says what serves in its place (`elsewhere`, by name), or
+    which one may be meant."""
     advice = f": {elsewhere[name]}" if name in elsewhere else nearest(name, known, "{}=")
     return TypeError(f"{of}() got an unexpected keyword argument {name!r}{advice}")
 
