@@ -9,7 +9,6 @@ Long because each peer is a few lines, in one list of all that are compared.
 """
 
 import importlib.util
-import math
 import resource
 import sys
 import threading
@@ -20,7 +19,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from ahead import AHEAD, AheadOfUse
-from torch.utils.data import DataLoader, Sampler, get_worker_info
+from collation import as_it_is, room
+from torch.utils.data import DataLoader, Sampler
 
 # Without the package around it, which needs its native module.
 FOLDER = Path(__file__).resolve().parents[2] / "python" / "wellread" / "_bench"
@@ -63,19 +63,6 @@ class InTorch:
     def epoch(self, e):
         self.order.epoch = e
         return iter(self.loader)
-
-
-def as_it_is(batch):
-    """Collation of what is a batch already."""
-    return batch
-
-
-def room(shape):
-    """Memory of a batch. In a worker it is shared, as that of torch's own collation (`default_collate`): sending it
-    copies nothing."""
-    if get_worker_info() is None:
-        return torch.empty(shape)
-    return torch.empty(0).set_(torch.UntypedStorage._new_shared(4 * math.prod(shape)), 0, shape)
 
 
 class Batches:

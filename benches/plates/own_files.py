@@ -6,6 +6,7 @@ LitData  a sample for each site: its number and its pixels; LitData compresses e
 
 import numpy as np
 import torch
+from collation import room
 from peers import ahead_of_use
 from plate_sets import CHANNELS, SCALE
 
@@ -59,7 +60,7 @@ class Scaled:
         self.shape = (CHANNELS, size, size)
 
     def __call__(self, samples):
-        batch = np.empty((len(samples), *self.shape), np.float32)
-        for image, sample in zip(batch, samples, strict=True):
+        batch = room((len(samples), *self.shape))
+        for image, sample in zip(batch.numpy(), samples, strict=True):
             np.multiply(sample["pixels"], SCALE, out=image)
-        return [sample["row"] for sample in samples], torch.from_numpy(batch)
+        return [sample["row"] for sample in samples], batch

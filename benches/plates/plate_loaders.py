@@ -9,8 +9,9 @@ from collections import deque
 
 import numpy as np
 import torch
+from collation import as_it_is, room
 from own_files import Litdata, pylance
-from peers import AHEAD, InTorch, as_it_is, first_page, room, zarr_of
+from peers import AHEAD, InTorch, first_page, zarr_of
 from plate_sets import CHANNELS, CROP, POSITION, SCALE, plane
 
 

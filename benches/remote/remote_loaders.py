@@ -14,6 +14,7 @@ import numpy as np
 import torch
 import torch.utils.data
 from ahead import AheadOfUse
+from collation import as_it_is, room
 from remote_sets import BUCKET, FORMATS, SHARDS, chosen
 
 WORKERS = 8
@@ -155,11 +156,11 @@ class Tiffs:
         if self.fs is None:
             self.fs = s3fs_of(self.job)
         found = self.fs.cat([self.files[row] for row in rows])
-        batch = empty(self.job, len(rows))
-        for row, out in zip(rows, batch, strict=True):
+        batch = room((len(rows), *shape_of(self.job)))
+        for row, out in zip(rows, batch.numpy(), strict=True):
             pixels = tifffile.imread(io.BytesIO(found[self.files[row]]))
             np.multiply(pixels.reshape(out.shape), scale(self.job), out=out)
-        return np.array(rows), torch.from_numpy(batch)
+        return np.array(rows), batch
 
     def epoch(self, e):
         # s3fs has threads, which a forked process would lack; `prepare` has started the server.
@@ -167,11 +168,6 @@ class Tiffs:
             self, batch_sampler=[rows.tolist() for rows in batches(self.job, e)], num_workers=WORKERS,
             collate_fn=as_it_is, multiprocessing_context="forkserver",
         )  # fmt: skip
-
-
-def as_it_is(batch):
-    """Collation of what is a batch already."""
-    return batch
 
 
 class Litdata:
@@ -239,11 +235,11 @@ class Decoded:
 
     def __call__(self, samples):
         rows = [int(one["row"]) if "row" in one else int(one["__key__"]) for one in samples]
-        batch = empty(self.job, len(samples))
-        for one, out in zip(samples, batch, strict=True):
+        batch = room((len(samples), *shape_of(self.job)))
+        for one, out in zip(samples, batch.numpy(), strict=True):
             pixels = np.frombuffer(one.get("pixels", one.get("pixels.bin")), self.job["dtype"])
             np.multiply(pixels.reshape(out.shape), scale(self.job), out=out)
-        return np.array(rows), torch.from_numpy(batch)
+        return np.array(rows), batch
 
 
 def batches(job, e):

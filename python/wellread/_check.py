@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 MAX_INT64 = 2**63 - 1
@@ -202,12 +202,3 @@ def counted(count: int, thing: str) -> str:
 def kinds(left_out: Sequence[tuple[str, str]]) -> str:
     """The values of columns that are left out, by (name, values), each kind once."""
     return ", ".join(dict.fromkeys(kind for _, kind in left_out))
-
-
-def known(of: str, given: Iterable[str], own: Container[str], of_loaders: Container[str]) -> None:
-    """Raises TypeError for a keyword argument that is none of `own`, and says where it is one `of_loaders`."""
-    for name in given:
-        if name not in own:
-            advice = ", which wellread.DataLoader takes (here transform= changes images)"
-            told = advice if name in of_loaders else ""
-            raise TypeError(f"{of}() got an unexpected keyword argument {name!r}{told}")

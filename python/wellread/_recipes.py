@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _check, _options
+from ._signature import nearest
 
 _CROPS = ("crop", "crop_square", "random_crop", "random_resized_crop")
 # What the native loader calls a crop otherwise.
@@ -89,7 +90,8 @@ def _transform(name: str, recipe: Any, base: dict[str, Any]) -> dict[str, Any]:
         raise TypeError(f"{name} must be a dictionary of choices, not {_check.kind(recipe)}")
     unknown = [key for key in recipe if key not in KEYS]
     if unknown:
-        raise TypeError(f"{name} has {unknown[0]!r}, and a recipe may have {', '.join(KEYS)}")
+        near = nearest(str(unknown[0]), KEYS, "{!r}")
+        raise TypeError(f"{name} has {unknown[0]!r}, and a recipe may have {', '.join(KEYS)}{near}")
     # The field is the loader's, for all views.
     made = base | {"illumination": None}
     named = [crop for crop in _CROPS if crop in recipe]

@@ -7,15 +7,15 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from ._types import OpenOptions
+from ._types import LoaderChoices, OpenOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Arguments of torch's loader, of upstream and of other loaders, and what serves in their place.
-_ELSEWHERE = {
+#: Arguments of torch's loader, of upstream and of other loaders, and what serves in their place.
+OTHERS = {
     "access_pattern": 'shuffle=True, order="sequential" or order="block" says the order',
     "batch_sampler": "batch_size= makes the batches, of rows= or sampler=",
     "collate_fn": "batches are arrays already, and batch_transform= takes each of them",
@@ -36,35 +36,58 @@ _ELSEWHERE = {
     "worker_init_fn": "num_workers= are threads, and no processes: leave it out",
 }
 
+#: What a loader says of arguments that it does not have.
+ELSEWHERE = {
+    **OTHERS,
+    **{
+        name: f"wellread.Dataset() takes it: give Dataset(path, {name}=...) in place of a path"
+        for name in OpenOptions.__annotations__
+    },
+}
+
+#: What a call of a set says of arguments of a loader.
+OF_LOADERS = dict.fromkeys(
+    ("batch_size", "shuffle", "as_", *LoaderChoices.__annotations__), "wellread.DataLoader() takes it"
+)
+
 # Packages whose functions are no caller's.
 _BETWEEN = (__package__, "lightning", "pytorch_lightning")
 
 
-def unexpected(of: str, name: str, known: Iterable[str]) -> TypeError:
-    """The error of an argument that a call does not have, with the one that may be meant or what serves here."""
+def nearest(name: str, known: Iterable[str], written: str) -> str:
+    """The question whether the nearest of the known names is meant, as it is `written`; empty where none is near."""
     import difflib
 
-    advice = _ELSEWHERE.get(name, "")
-    if name in OpenOptions.__annotations__:
-        advice = f"wellread.Dataset() takes it: give Dataset(path, {name}=...) in place of a path"
     near = difflib.get_close_matches(name, known, 1, 0.75)
-    if not advice and near:
-        advice = f"is it {near[0]}=?"
-    return TypeError(f"{of}() got an unexpected keyword argument {name!r}{advice and ': '}{advice}")
+    return f": is it {written.format(near[0])}?" if near else ""
 
 
-def telling(call: F) -> F:
-    """Has a loader's constructor say of an argument that it lacks which one is meant."""
-    known = inspect.signature(call).parameters
+def unexpected(of: str, name: str, known: Iterable[str], elsewhere: Mapping[str, str]) -> TypeError:
+    """The error of an argument that a call does not have. It says what serves in its place (`elsewhere`, by name), or
+    which one may be meant."""
+    advice = f": {elsewhere[name]}" if name in elsewhere else nearest(name, known, "{}=")
+    return TypeError(f"{of}() got an unexpected keyword argument {name!r}{advice}")
 
-    @functools.wraps(call)
-    def told(self: Any, *given: Any, **choices: Any) -> None:
-        for name in choices:
-            if name not in known:
-                raise unexpected("DataLoader", name, known)
-        call(self, *given, **choices)
 
-    return told  # type: ignore[return-value]
+def telling(of: str, elsewhere: Mapping[str, str], more: Iterable[str] = ()) -> Callable[[F], F]:
+    """Has a call say of an argument that it lacks what serves in its place (`elsewhere`, by name), or which one is
+    meant. `more` are those that it hands on."""
+
+    def mark(call: F) -> F:
+        variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        own = [name for name, one in inspect.signature(call).parameters.items() if one.kind not in variable]
+        known = [name for name in (*own, *more) if name != "self"]
+
+        @functools.wraps(call)
+        def told(*given: Any, **choices: Any) -> Any:
+            for name in choices:
+                if name not in known:
+                    raise unexpected(of, name, known, elsewhere)
+            return call(*given, **choices)
+
+        return told  # type: ignore[return-value]
+
+    return mark
 
 
 def showing(choices: type, of: Callable[..., Any]) -> Callable[[F], F]:

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import _check
 from ._command import program
-from ._signature import warn
+from ._signature import OTHERS, telling, warn
 from ._synthetic import Synthetic
+from ._types import TrainChoices
 from .errors import Error
 
 if TYPE_CHECKING:
@@ -102,6 +103,10 @@ class BenchmarkConfig:
             self.batch_sizes = (1, 8, 32, 128)
 
 
+# What functions hand on to it.
+_CONFIGURED = BenchmarkConfig.__dataclass_fields__
+
+
 def run_inference_benchmark(config: BenchmarkConfig) -> list[dict[str, Any]]:
     """Measures one framework and model.
 
@@ -115,6 +120,7 @@ def run_inference_benchmark(config: BenchmarkConfig) -> list[dict[str, Any]]:
     return _run(config, [config.framework], [config.model_name])
 
 
+@telling("run_benchmark_suite", {}, _CONFIGURED)
 def run_benchmark_suite(
     models: Sequence[str] | None = None,
     frameworks: Sequence[str] | None = None,
@@ -146,6 +152,7 @@ def run_benchmark_suite(
     return _run(config, _listed("frameworks", frameworks), _listed("models", models))
 
 
+@telling("compare_models", {}, _CONFIGURED)
 def compare_models(
     models: Sequence[str] = ("resnet50",),
     frameworks: Sequence[str] = ("pytorch", "jax"),
@@ -218,6 +225,7 @@ class BenchmarkLogger:
         return pandas.read_csv(self.path)
 
 
+@telling("create_dataloader", OTHERS, TrainChoices.__annotations__)
 def create_dataloader(
     data_source: str | os.PathLike[str] = "synthetic",
     batch_size: int = 1,

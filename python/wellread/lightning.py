@@ -5,12 +5,13 @@ Works with ``lightning`` and with the older package ``pytorch_lightning``, which
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _check, _ranks, _rows
-from ._signature import showing, unexpected
+from ._signature import ELSEWHERE, nearest, showing, unexpected
 from ._tasks import phases
 from ._tasks.callback import PhaseTimer, pl
 from ._types import ImageChoices, OrderChoices, Paths, Rows, TrainChoices
@@ -104,7 +105,8 @@ class WellreadDataModule(pl.LightningDataModule):
         }
         unknown = [name for name in choices if name not in _KNOWN]
         if unknown:
-            raise unexpected("WellreadDataModule", unknown[0], _KNOWN)
+            own = inspect.signature(WellreadDataModule).parameters
+            raise unexpected("WellreadDataModule", unknown[0], {*_KNOWN, *own}, ELSEWHERE)
         self._train_choices = dict(train_choices or {})
         for name, instead in _OF_ROWS.items():
             if name in choices or name in self._train_choices:
@@ -114,7 +116,8 @@ class WellreadDataModule(pl.LightningDataModule):
             raise TypeError(f"{', '.join(of_order)}: choices of the order belong in train_choices")
         unknown = [name for name in self._train_choices if name not in _KNOWN]
         if unknown:
-            raise TypeError(f"train_choices has {unknown[0]!r}, which wellread.DataLoader does not take")
+            near = nearest(unknown[0], _KNOWN, "{!r}")
+            raise TypeError(f"train_choices has {unknown[0]!r}, which wellread.DataLoader does not take{near}")
         for given in (dict(choices), self._train_choices):
             library = given.get("as_", "torch")
             if library != "torch":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from . import _check, _choices, _native, _nodes, _options, _parts, _ranks, _targets
 from ._iteration import B_co
 from ._loader_base import LoaderBase
-from ._signature import telling
+from ._signature import ELSEWHERE, telling
 from ._types import (
     ArrayChoices,
     As,
@@ -299,7 +299,7 @@ class DataLoader(LoaderBase[B_co]):
         as_: As = "numpy",
         **choices: Unpack[LoaderChoices],
     ) -> None: ...
-    @telling
+    @telling("DataLoader", ELSEWHERE)
     def __init__(
         self,
         dataset: Dataset | Paths,

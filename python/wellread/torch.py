@@ -21,7 +21,7 @@ from . import _arrays, _check, _epochs, _parts, _rows, _tensors, _user
 from . import loader as _loader
 from ._iteration import B_co
 from ._iteration import Iterator as _Iterator
-from ._signature import showing, warn
+from ._signature import OF_LOADERS, showing, telling, warn
 from ._types import (
     ArrayChoices,
     As,
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["DataLoader", "Dataset", "IterableDataset", "collate"]
+
+_OF_LOADERS = {name: f"{advice} (here transform= changes images)" for name, advice in OF_LOADERS.items()}
 
 
 class DataLoader(_loader.DataLoader[B_co]):
@@ -157,6 +159,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
     once.
     """
 
+    @telling("wellread.torch.Dataset", _OF_LOADERS)
     @showing(OpenOptions, of=_Images.__init__)
     def __init__(
         self,
@@ -168,7 +171,6 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         dtype: TensorDtype | torch.dtype = "float32",
         **options: Unpack[OpenOptions],
     ) -> None:
-        _check.known("wellread.torch.Dataset", options, OpenOptions.__annotations__, LoaderChoices.__annotations__)
         self._images = _opened(dataset, options)
         if transform is not None and not callable(transform):
             raise TypeError(f"transform must be callable, not {type(transform).__name__}")

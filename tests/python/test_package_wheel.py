@@ -5,6 +5,7 @@ of its own, which compiles everything once more. So a cargo before the other in 
 which is done.
 """
 
+import json
 import os
 import re
 import shutil
@@ -24,13 +25,13 @@ export PATH=$PATH_OF_THE_BUILD
 # What maturin tells the build of interpreters would have it begin anew; the module is of every CPython from 3.10 on.
 if [[ $1 == rustc ]]; then
     unset "${!PYO3_@}" CARGO_ENCODED_RUSTFLAGS
-    # Of the tests' program, which bears the module's name, maturin must not hear. It moves what it packs.
-    # Tests beside this one load the module and run the command: maturin gets copies.
-    set -o pipefail
-    REAL build --release --locked --offline --workspace --all-targets --message-format json-render-diagnostics |
-        grep -v '"test":true},"features"' > "$COPIES/messages" || exit
-    cp "$CARGO_TARGET_DIR"/release/{lib_native.so,wellread} "$COPIES"
-    exec sed -E 's#"[^"]*/release/(lib_native.so|wellread)"#"'"$COPIES"'/\\1"#g' "$COPIES/messages"
+    REAL build --release --locked --offline --workspace --all-targets --message-format json-render-diagnostics \\
+        > "$COPIES/messages" || exit
+    # maturin moves what it packs, and tests beside this one load the module and run the command: it gets copies.
+    cp "$CARGO_TARGET_DIR"/release/{lib_native.so,wellread} "$COPIES" || exit
+    # Of the tests' program, which bears the module's name, it must not hear.
+    exec sed -E -e '/"test":true\\},"features"/d' \\
+        -e 's#"[^"]*/release/(lib_native\\.so|wellread)"#"'"$COPIES"'/\\1"#g' "$COPIES/messages"
 fi
 # Of all platforms, it would ask for packages that a build here has not fetched.
 if [[ $1 == metadata ]]; then
@@ -74,24 +75,29 @@ def command_wheel(tmp_path_factory, wheel):
     path.unlink()
 
 
-def packed(folder, manifest):
-    """The wheel that maturin makes of a crate."""
-    bin_folder = folder / "bin"
+def with_cargo(folder, real):
+    """The environment in which `CARGO` stands before the real one."""
+    bin_folder, copies = folder / "bin", folder / "copies"
     bin_folder.mkdir()
-    (bin_folder / "cargo").write_text(CARGO.replace("REAL", shutil.which("cargo")))
+    copies.mkdir()
+    (bin_folder / "cargo").write_text(CARGO.replace("REAL", str(real)))
     (bin_folder / "cargo").chmod(0o755)
     before = os.environ["PATH"]
-    copies = folder / "copies"
-    copies.mkdir()
     env = {**os.environ, "PATH": f"{bin_folder}:{before}", "PATH_OF_THE_BUILD": before, "COPIES": str(copies)}
     env.pop("CARGO", None)
+    return env
+
+
+def packed(folder, manifest):
+    """The wheel that maturin makes of a crate."""
+    env = with_cargo(folder, shutil.which("cargo"))
     done = subprocess.run(
         [sys.executable, "-m", "maturin", "build", "--release", "--locked", "--offline", "--out", folder,
          "--interpreter", sys.executable, "--compression-method", "stored", "--manifest-path", manifest],
         cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=3600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    shutil.rmtree(copies)
+    shutil.rmtree(env["COPIES"])
     (path,) = folder.glob("*.whl")
     return path
 
@@ -145,3 +151,55 @@ def test_wheels_work_in_an_environment_of_their_own(wheel, command_wheel, parque
             assert '"images"' in told
     finally:
         shutil.rmtree(home)
+
+
+def artifact(path, target, *beside, test=False):
+    """A line of cargo's messages, its fields in cargo's order."""
+    names = [str(path), *map(str, beside)]
+    return json.dumps(
+        {"reason": "compiler-artifact", "target": {"name": target, "test": True}, "profile": {"test": test},
+         "features": [], "filenames": names, "executable": str(path), "fresh": True},
+        separators=(",", ":"),
+    )  # fmt: skip
+
+
+def test_maturin_hears_of_copies_alone_and_of_how_cargo_fails(tmp_path):
+    """A stand-in for cargo: no build."""
+    release = tmp_path / "target/release"
+    (release / "deps").mkdir(parents=True)
+    for name in ("lib_native.so", "wellread"):
+        (release / name).write_text(f"that of {name}")
+    same = [
+        artifact(release / "deps/libother-0a1b.rlib", "other", release / "deps/libother-0a1b.rmeta"),
+        artifact(release / "libwellread_cli.rlib", "wellread_cli"),
+        json.dumps({"reason": "build-finished", "success": True}),
+    ]
+    module, command, symbols = release / "lib_native.so", release / "wellread", release / "wellread.dSYM"
+    said = [
+        artifact(module, "_native"),
+        artifact(command, "wellread", symbols),
+        artifact(release / "deps/wellread-0a1b", "wellread", test=True),
+        *same,
+    ]
+    (tmp_path / "said").write_text("\n".join(said) + "\n")
+    (tmp_path / "real").write_text(f'#!/bin/sh\ncat "{tmp_path}/said"\nexit "$CODE"\n')
+    (tmp_path / "real").chmod(0o755)
+    env = {**with_cargo(tmp_path, tmp_path / "real"), "CARGO_TARGET_DIR": str(tmp_path / "target")}
+    copies = tmp_path / "copies"
+
+    def cargo(code):
+        return subprocess.run(
+            [tmp_path / "bin/cargo", "rustc"], env={**env, "CODE": str(code)}, capture_output=True, text=True
+        )
+
+    done = cargo(0)
+    of_copies = [artifact(copies / "lib_native.so", "_native"), artifact(copies / "wellread", "wellread", symbols)]
+    assert (done.returncode, done.stdout.splitlines()) == (0, [*of_copies, *same]), done.stderr
+    for name in ("lib_native.so", "wellread"):
+        assert (copies / name).read_text() == (release / name).read_text() == f"that of {name}"
+    assert (cargo(101).returncode, cargo(101).stdout) == (101, "")
+    # Before the first message, and without what is to be copied.
+    (tmp_path / "said").write_text("")
+    assert cargo(101).returncode == 101
+    command.unlink()
+    assert cargo(0).returncode == 1

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 HERE = Path(__file__).resolve().parents[2] / "benches" / "peers"
-NAMES = ("judge", "checks", "page", "peers", "runs", "compare")
+NAMES = ("judge", "checks", "page", "collation", "peers", "runs", "compare")
 
 
 @pytest.fixture(scope="module")
@@ -267,10 +267,10 @@ def test_small_images_have_a_page_of_their_own(page):
 
 
 def test_memory_of_a_batch_is_shared_in_workers_alone(modules, monkeypatch):
-    peers = modules.peers
-    assert not peers.room((2, 1, 3, 4)).is_shared()
-    monkeypatch.setattr(peers, "get_worker_info", lambda: "a worker")
-    batch = peers.room((2, 1, 3, 4))
+    collation = modules.collation
+    assert not collation.room((2, 1, 3, 4)).is_shared()
+    monkeypatch.setattr(collation, "get_worker_info", lambda: "a worker")
+    batch = collation.room((2, 1, 3, 4))
     batch.numpy()[1, 0, 2] = 5
     assert batch.is_shared() and batch.shape == (2, 1, 3, 4) and batch.is_contiguous()
     assert batch.dtype == modules.runs.torch.float32 and batch[1, 0, 2].tolist() == [5.0] * 4

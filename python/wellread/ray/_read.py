@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from .. import _check, _native
-from .._types import Path
+from .._signature import ELSEWHERE, telling
+from .._types import LoaderChoices, Path
 from ..dataset import Dataset
 from ..errors import Error
 from . import _arrow, _cluster, _read_blocks, _sets
@@ -29,12 +30,14 @@ BESIDE_BYTES = 64
 # Rows that a loader looks through for the first that can be read.
 MOST_SKIPPED = 1000
 # Choices of a loader that this has its own of, or that a block has no place for.
-REFUSED = (
+_REFUSED = (
     *("as_", "batch_size", "shuffle", "order", "by", "weights", "block", "images_per_epoch", "rows", "sampler"),
     *("shard", "rank", "world_size", "uneven", "drop_last", "prefetch", "labels", "classes", "features", "indices"),
     *("as_dict", "keys", "targets", "target_kind", "target_channels", "target_dtype", "target_scale", "pairing"),
     *("views", "crops_per_image", "batch_transform", "pin_memory", "device"),
 )
+# What is said of them and of others that this does not take.
+_ELSEWHERE = ELSEWHERE | dict.fromkeys(_REFUSED, "Ray shuffles, joins and batches blocks")
 
 
 def _reference(plan: Plan, dataset: Dataset) -> int:
@@ -64,6 +67,7 @@ def _first(plan: Plan, dataset: Dataset) -> tuple[int, Any]:
     return size, _arrow.block(pixels, [""], numpy.zeros(1, "int64"), columns).schema
 
 
+@telling("wellread.ray.read", _ELSEWHERE, {*LoaderChoices.__annotations__} - {*_REFUSED})
 def read(
     path: Path | Sequence[Path] | Dataset,
     *,
@@ -103,9 +107,6 @@ def read(
     data = _cluster.data()
     from ._datasource import WellreadDatasource
 
-    for name in choices:
-        if name in REFUSED:
-            raise TypeError(f"{name} is no choice of wellread.ray.read(): Ray shuffles, joins and batches blocks")
     names = [columns] if isinstance(columns, str) else [_check.text("columns", name) for name in columns]
     for name in names:
         if name in ("image", "name", "row"):
