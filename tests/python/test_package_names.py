@@ -66,6 +66,14 @@ def test_the_argument_that_may_be_meant_is_named(parquet, call, given, answer):
     assert str(error.value) == f"{call}() got an unexpected keyword argument {given!r}{answer}"
 
 
+def test_the_column_of_a_table_that_may_be_meant_is_named(parquet):
+    table = {"Metadata_Well": ["A01"] * 40, "dose": range(40)}
+    told = 'has no column "well" of plain values (hint: is it "Metadata_Well"? it has 2 columns: Metadata_Well, dose)'
+    for on in ("well", ["dose", "well"]):
+        with pytest.raises(wr.ChoiceError, match=re.escape(told)):
+            wr.Dataset(parquet).with_columns(table, on=on)
+
+
 def test_the_choice_of_a_dictionary_that_may_be_meant_is_named(parquet):
     told = "train_choices has 'shufle', which wellread.DataLoader does not take: is it 'shuffle'?"
     with pytest.raises(TypeError, match=f"^{re.escape(told)}$"):

@@ -8,6 +8,7 @@
 
 use crate::features::{self, FeatureColumns};
 use crate::profiles::{RowsOfImages, rows_of_images, some_keys, some_values};
+use crate::suggested;
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{Error, FeatureTable, Hints, LeftOut, Result, Store, delegate_columns, delegate_store};
@@ -23,6 +24,8 @@ pub(crate) const TABLE: &str = "<table>";
 
 /// Images without a row whose names are looked at for a message.
 const LOOKED_AT: usize = 100;
+/// Most names of columns that a message lists.
+const MAX_LISTED: usize = 12;
 
 /// Words in the names of columns of texts that may tell the image of a row.
 const TELLING: [&str; 4] = ["file", "name", "image", "well"];
@@ -177,9 +180,10 @@ fn key_columns(table: &FeatureColumns, on: &[String]) -> Result<Vec<ArrayRef>> {
     let column = |name: &String| {
         table.column_by_name(name).cloned().ok_or_else(|| {
             let schema = table.schema();
-            let names: Vec<&str> = schema.fields().iter().take(12).map(|f| f.name().as_str()).collect();
-            let cause = format!("has no column {name:?} of plain values; there are {}", names.join(", "));
-            Error::new(TABLE, cause).choice()
+            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            Error::new(TABLE, format_args!("has no column {name:?} of plain values"))
+                .choice()
+                .hint(suggested::hint(name, &names, MAX_LISTED))
         })
     };
     on.iter().map(column).collect()

@@ -175,6 +175,8 @@ fn what_cannot_be_told_is_refused() {
     assert!(why(&on(&["dose"])).contains("no image has a row by dose"));
     assert!(why(&on(&["site", "well"])).contains("has no column \"site\""));
     assert!(why(&on(&["a", "b"])).contains("has no column \"a\""));
+    let near = why(&on(&["wel"]));
+    assert!(near.contains("of plain values (hint: is it \"well\"? it has 2 columns: well, dose)"), "{near}");
     assert!(why(&[]).contains("has 2 rows for 3 images"));
     let keys = batch(vec![("well", texts(&["A01", "B02"]))]);
     let error = joined(&images(), &[keys], &on(&["well"]), false).unwrap_err();
