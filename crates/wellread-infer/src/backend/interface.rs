@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(found, ("cpu".to_owned(), Device::Cpu, vec!["not on the GPU: no driver".to_owned()]));
         let found = open_first(&both, lacking(Device::Cpu)).unwrap();
         assert_eq!(found, ("cuda:0".to_owned(), Device::Cuda(0), vec![]));
-        // What was asked for by name is the only one.
+        // A device that was asked for by name is the only one.
         let asked = open_first(&both[..1], lacking(Device::Cuda(0)));
         assert_eq!(asked.unwrap_err().to_string(), "no driver");
     }
