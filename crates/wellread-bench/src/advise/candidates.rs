@@ -293,15 +293,6 @@ fn write_variant_name((format, compression, chunk): &WriteVariant) -> String {
     format!("{} {compression}{chunk}", format.name)
 }
 
-/// Removes all copies but `kept`, once the others are of no use: what that takes is part of the study, and counts.
-pub(crate) fn keep_only(kept: &Candidate, all: &[Candidate]) {
-    for candidate in all.iter().filter(|candidate| !candidate.is_own_set() && candidate.path != kept.path) {
-        let _held = writing();
-        // The rest of it is removed with the folder.
-        let _ = candidate.path.parent().map(std::fs::remove_dir_all);
-    }
-}
-
 fn write_one(images: &[InMemory], way: &WriteVariant, place: &Path) -> Result<Candidate> {
     let (format, options) = (way.0, write_options(way, images));
     let held = writing();

@@ -97,12 +97,6 @@ pub fn study(
         advice
     });
     let best = chosen[format.index];
-    let tried = tried(&study, &all, &screening);
-    let link = over_link::predict(&study, &all, &tried, &mut notes).unwrap_or_else(|why| {
-        notes.push(format!("the link could not be measured: {why:#}"));
-        None
-    });
-    candidates::keep_only(best, &all);
 
     // The loader: one thing after the other, with what was chosen before.
     let run = seconds_of_run(&study, figures, format.index);
@@ -148,7 +142,11 @@ pub fn study(
         cache: loader.cache,
         reasons: [format.reasons, loader.workers.reasons, loader.batch_reasons, loader.cache_reasons],
     };
-    drop(scratch);
+    let tried = tried(&study, &all, &screening);
+    let link = over_link::predict(&study, &all, &tried, &mut notes).unwrap_or_else(|why| {
+        notes.push(format!("the link could not be measured: {why:#}"));
+        None
+    });
     Ok(Advice {
         tried,
         workers: loader.workers_tried,
@@ -297,9 +295,7 @@ fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<Can
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_store::{Pages, TestStore, linked};
-    use std::cell::RefCell;
-    use wellread_store::OpenOptions;
+    use crate::test_store::{Pages, TestStore};
 
     /// That a sample fits says nothing of its set.
     #[test]
@@ -315,32 +311,5 @@ mod tests {
         let found = note(&sample).unwrap();
         assert!(found.starts_with("parquet can keep the whole set decoded in memory ("), "{found}");
         assert_eq!(note(&Sample { of: 1_000_000, ..sample.clone() }), None);
-    }
-
-    /// Removing many files takes time, which is that of the study.
-    #[test]
-    fn copies_go_once_the_format_is_chosen() {
-        let dir = tempfile::tempdir().unwrap();
-        let ([_, set], scratch) = (linked(dir.path(), 24), dir.path().join("scratch"));
-        let settings = Settings {
-            batch_size: Some(4),
-            formats: vec!["tiff".to_owned()],
-            time_budget: Duration::from_secs(30),
-            scratch: scratch.clone(),
-            ..Settings::default()
-        };
-        let copies = || -> usize {
-            let folders = std::fs::read_dir(&scratch).unwrap().flatten();
-            folders.map(|folder| std::fs::read_dir(folder.path()).map_or(0, Iterator::count)).sum()
-        };
-        let seen = RefCell::new(Vec::new());
-        let progress =
-            |section: &str, _: usize, _: usize| seen.borrow_mut().push((section.to_owned(), copies()));
-        study(|| Ok(wellread_store::open(&set, &OpenOptions::default())?), &settings, &progress).unwrap();
-        let seen = seen.into_inner();
-        let most = |section: &str| seen.iter().filter(|(name, _)| name == section).map(|(_, n)| *n).max();
-        assert!(most("screening formats") > Some(1), "{seen:?}");
-        assert!(most("predicting").is_some_and(|copies| copies <= 1), "{seen:?}");
-        assert_eq!(copies(), 0);
     }
 }
