@@ -58,7 +58,6 @@ fn clean_up(keeps_nothing: bool) {
     let _ = wellread_store::trace::finish();
     wellread_model::infer::remove_unfinished();
     let tasks = wellread_tasks::stop::interrupt();
-    wellread_bench::advise::candidates::stop_writing();
     crate::commands::processes::interrupt();
     crate::commands::nodes::interrupt();
     if crate::commands::on::is_running() {

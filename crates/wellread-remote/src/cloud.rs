@@ -4,7 +4,6 @@
 //! further out, so that nobody takes a part for the whole. The list of a set's parts goes first, for the same reason.
 
 use crate::ahead::Session;
-use crate::ending::{self, Completing};
 use crate::failure::{NOT_FOUND, advice_on_name};
 use crate::heads::Head;
 use crate::link::{Link, link};
@@ -13,7 +12,7 @@ use crate::object::{Connect, Object};
 use crate::probe;
 use crate::reader::Reader;
 use crate::rewrite::{copy, remove, rewrite};
-use crate::uploads;
+use crate::uploads::{self, COMPLETING};
 use crate::writer::Upload;
 use object_store::path::Path as Key;
 use std::fmt;
@@ -145,17 +144,16 @@ impl Place for Cloud {
     }
 
     fn abandon(&self) {
-        ending::close();
-        if (uploads::is_any() || ending::is_completing())
+        if (uploads::is_any() || COMPLETING.is_any())
             && let Ok(link) = link()
         {
             uploads::abandon(link);
-            ending::wait_for_completing(link.limits.abort);
+            COMPLETING.wait(link.limits.abort);
         }
     }
 
     fn finish_before_end(&self, work: &mut dyn FnMut()) -> io::Result<()> {
-        ending::awaited(work)
+        ending::awaited(&COMPLETING, work)
     }
 
     fn create(&self, path: &Path) -> io::Result<Writer> {
@@ -181,7 +179,7 @@ impl Place for Cloud {
         if from.address.bucket_name() != to.address.bucket_name() {
             return Err(io::Error::new(io::ErrorKind::CrossesDevices, "it is another bucket"));
         }
-        let _completing = Completing::begin();
+        let _completing = COMPLETING.begin();
         let refused = match known(link, &from) {
             Ok(Some(head)) => {
                 ending::check()?;

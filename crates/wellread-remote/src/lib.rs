@@ -28,7 +28,7 @@
 //! | `ahead`, `pieces`, `byte_limit`, `disk_cache` | bytes asked for ahead, and kept; their bound; those kept on disk |
 //! | `writer`, `sending`, `uploads`, `rewrite` | new objects; how long one is waited for; unfinished ones; objects moved and changed |
 //! | `transport`, `clients`, `pace`, `attempts`, `failure` | one request; the HTTP clients; the least rate; requests again; why they fail |
-//! | [`link`], `ending` | what a process has once for all places; its end on a signal |
+//! | [`link`] | what a process has once for all places |
 //! | `probe` | the link, measured |
 //!
 //! All of it is synchronous at the border: requests run in one small runtime of the process ([`link`]), which a forked
@@ -61,7 +61,6 @@ mod clients;
 mod cloud;
 mod credentials;
 mod disk_cache;
-mod ending;
 mod environment;
 mod failure;
 mod gcs;

@@ -7,7 +7,6 @@
 use crate::bucket::Bucket;
 use crate::byte_limit::ByteLimit;
 use crate::clients::Clients;
-use crate::ending;
 use crate::heads::Heads;
 use crate::listings::Listings;
 use crate::pieces::{POLL_INTERVAL, Pieces};
@@ -23,7 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use wellread_store::{guard, place, process};
+use wellread_store::place::{self, ending};
+use wellread_store::{guard, process};
 
 /// Threads that wait for sockets and decrypt.
 const THREADS: usize = 4;

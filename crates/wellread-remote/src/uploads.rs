@@ -2,8 +2,8 @@
 //! until somebody does.
 //!
 //! An [`Upload`](crate::writer::Upload) throws its parts away when it is dropped. A process that ends on a signal drops nothing, so it
-//! calls [`close`](crate::ending::close) and [`abandon`]. One that is killed leaves them to the bucket's rule for incomplete uploads. So
-//! does one whose request to begin an upload got no answer: nobody knows the upload's name, and it has no parts.
+//! calls [`ending::close`](wellread_store::place::ending::close) and [`abandon`]. One that is killed leaves them to the bucket's rule for
+//! incomplete uploads. So does one whose request to begin an upload got no answer: nobody knows the upload's name, and it has no parts.
 
 use crate::link::Link;
 use futures_util::future::join_all;
@@ -11,6 +11,7 @@ use object_store::multipart::MultipartStore;
 use object_store::path::Path as Key;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wellread_store::place::ending::InProgress;
 
 /// The values needed to remove an upload.
 #[derive(Clone)]
@@ -25,6 +26,9 @@ impl fmt::Debug for UnfinishedUpload {
         f.debug_struct("UnfinishedUpload").field("key", &self.key).finish_non_exhaustive()
     }
 }
+
+/// Objects that are being completed or moved.
+pub(crate) static COMPLETING: InProgress = InProgress::new();
 
 static BEGUN: Mutex<Vec<UnfinishedUpload>> = Mutex::new(Vec::new());
 

@@ -8,12 +8,11 @@
 
 use crate::attempts::{Asked, attempts, is_gone};
 use crate::bucket::Bucket;
-use crate::ending::{self, Completing};
 use crate::failure::Fault;
 use crate::heads::Head;
 use crate::link::Link;
 use crate::object::Object;
-use crate::uploads;
+use crate::uploads::{self, COMPLETING};
 use bytes::Bytes;
 use futures_util::future::join;
 use object_store::multipart::{MultipartStore, PartId};
@@ -23,7 +22,7 @@ use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
-use wellread_store::place;
+use wellread_store::place::{self, ending};
 
 /// Bytes of a part. S3 has 10,000 of them, so an object has 156 GiB at most.
 pub(crate) const PART: usize = 16 << 20;
@@ -278,7 +277,7 @@ impl Write for Upload {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let _completing = Completing::begin();
+        let _completing = COMPLETING.begin();
         self.check()?;
         if !self.dirty {
             return Ok(());

@@ -96,7 +96,7 @@ impl Staged {
             Some(p) if !p.as_os_str().is_empty() => p.to_owned(),
             _ => PathBuf::from("."),
         };
-        std::fs::create_dir_all(&parent).map_err(|e| Error::io(&parent, "cannot make the folder", &e))?;
+        place::create_folder(&parent).map_err(|e| Error::io(&parent, "cannot make the folder", &e))?;
         // A parent like `set/..` would be gone once `set` is moved aside.
         let parent = parent.canonicalize().map_err(|e| Error::io(&parent, "cannot find the folder", &e))?;
         let name = target.file_name().ok_or_else(|| Error::new(target, "is no file name to write to"))?;
@@ -165,7 +165,7 @@ impl Staged {
         unfinished().retain(|path| *path != staged.temporary);
         staged.remove = false;
         staged.temporary = folder;
-        match std::fs::create_dir_all(&staged.temporary) {
+        match place::create_folder(&staged.temporary) {
             // It was there, and was moved to its place before it could be looked at.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !staged.temporary.is_file() => {
                 return Ok(None);
@@ -312,7 +312,11 @@ impl Staged {
         if place::is_remote(&self.target) {
             return self.place_remotely(from, last);
         }
-        self.place_locally(from).map(|()| None)
+        // Whole or not at all, also where the process is being ended: unfinished output is removed only after that.
+        let mut placed = Ok(());
+        let mut run = || placed = self.place_locally(from);
+        place::of(&self.target).finish_before_end(&mut run).map_err(|e| self.cannot_move(&e))?;
+        placed.map(|()| None)
     }
 
     /// Moves `from` to the target, whatever other processes do there at the same time.
@@ -388,7 +392,7 @@ fn being_replaced(target: &Path) -> Error {
 /// Writes `bytes` to `target`, whole or not at all, replacing a file that was there.
 pub fn write(target: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
     let staged = Staged::new(target, Existing::Replaced)?;
-    std::fs::write(staged.path(), bytes).map_err(|e| Error::io(target, "cannot write", &e))?;
+    place::write(staged.path(), bytes.as_ref()).map_err(|e| Error::io(target, "cannot write", &e))?;
     staged.commit()
 }
 

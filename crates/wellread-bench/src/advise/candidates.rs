@@ -8,13 +8,12 @@ use crate::storage::InMemory;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use wellread_image::Shape;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::environment::Storage;
 use wellread_store::subset::Subset;
 use wellread_store::words::counted;
-use wellread_store::{Compression, Format, OpenOptions, Store, StoreWriter, WriteOptions, registry};
+use wellread_store::{Compression, Format, OpenOptions, Store, StoreWriter, WriteOptions, place, registry};
 
 /// Codecs that are tried, where a format has them.
 const CODECS: [Compression; 4] =
@@ -91,19 +90,6 @@ impl Candidate {
     }
 }
 
-/// Held while something is written: see [`stop_writing`].
-static WRITING: Mutex<()> = Mutex::new(());
-
-fn writing() -> MutexGuard<'static, ()> {
-    WRITING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Waits until the image that is being written is complete, and lets no other begin. It is for the moment before the
-/// program ends on a signal, when the output is removed.
-pub fn stop_writing() {
-    std::mem::forget(writing());
-}
-
 /// The result of writing.
 pub struct WriteOutcome {
     /// Those that were written.
@@ -173,14 +159,13 @@ fn possible(variants: &[WriteVariant], folder: &Path, images: &[InMemory]) -> Re
     let mut possible = Vec::with_capacity(variants.len());
     for (number, way) in variants.iter().enumerate() {
         let is_refused = || -> Result<bool> {
-            let place = folder.join(format!("begun-{number}"));
-            let _held = writing();
-            std::fs::create_dir(&place).with_context(|| format!("cannot make {}", place.display()))?;
-            let path = place.join(set_name(way.0));
+            let own = folder.join(format!("begun-{number}"));
+            place::create_folder(&own).with_context(|| format!("cannot make {}", own.display()))?;
+            let path = own.join(set_name(way.0));
             let begun = registry::create(path, way.0.name, &write_options(way, images));
             let is_refused = begun.is_err_and(|error| error.is_choice());
             // The rest of it is removed with the folder.
-            let _ = std::fs::remove_dir_all(&place);
+            let _ = std::fs::remove_dir_all(&own);
             Ok(is_refused)
         };
         if is_default(way) || !is_refused()? {
@@ -293,21 +278,16 @@ fn write_variant_name((format, compression, chunk): &WriteVariant) -> String {
     format!("{} {compression}{chunk}", format.name)
 }
 
-fn write_one(images: &[InMemory], way: &WriteVariant, place: &Path) -> Result<Candidate> {
+fn write_one(images: &[InMemory], way: &WriteVariant, folder: &Path) -> Result<Candidate> {
     let (format, options) = (way.0, write_options(way, images));
-    let held = writing();
-    std::fs::create_dir(place).with_context(|| format!("cannot make {}", place.display()))?;
-    let path = place.join(set_name(format));
+    place::create_folder(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let path = folder.join(set_name(format));
     let clock = Stopwatch::start();
     let mut writer = registry::create(&path, format.name, &options)?;
-    drop(held);
     for image in images {
-        let _held = writing();
         writer.write(&image.view())?;
     }
-    let held = writing();
     StoreWriter::finish(writer)?;
-    drop(held);
     let write_s = clock.elapsed();
     let store = wellread_store::open(
         &path,

@@ -47,4 +47,4 @@ pub use advice::{
     SettingResult,
 };
 pub use settings::Settings;
-pub use study::study;
+pub use study::{Studied, study};

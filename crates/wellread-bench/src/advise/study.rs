@@ -1,7 +1,7 @@
 //! The study itself: its sections one after the other, each with what was chosen before.
 //!
 //! ```text
-//!  Settings ─▶ draw: Sample ─▶ candidates ─▶ Screening ─▶ choose::format ─▶ loading::loader ─▶ predicted ─▶ Advice
+//!  Settings ─▶ draw: Sample ─▶ candidates ─▶ Screening ─▶ choose::format ─▶ loading::loader ─▶ predicted ─▶ Studied: Advice, copies
 //! ```
 
 use super::advice::{Advice, CandidateResult, CropSource, Recommendation};
@@ -40,6 +40,15 @@ const UNSTEADY: f64 = 0.1;
 /// Step times (milliseconds) that are predicted where none is given.
 const STEPS_MS: [f64; 5] = [5.0, 20.0, 50.0, 100.0, 200.0];
 
+/// What a study gives, and what it has written for that.
+#[derive(Debug)]
+pub struct Studied {
+    /// What it gives.
+    pub advice: Advice,
+    /// The folder of the copies. They go when this is dropped, which may take longer than all the rest where they are many files.
+    pub copies: Staged,
+}
+
 /// Studies the set that `open` opens: its images, or the cells of them that the settings name.
 ///
 /// # Errors
@@ -48,7 +57,7 @@ pub fn study(
     open: impl Fn() -> Result<Box<dyn Store>>,
     settings: &Settings,
     progress: &dyn Fn(&str, usize, usize),
-) -> Result<Advice> {
+) -> Result<Studied> {
     let clock = Stopwatch::start();
     let images: &Open<'_> = &open;
     let of_images = || -> Result<Box<dyn Store>> { Ok(SourceCells::of(settings.cells.as_ref(), images()?)?) };
@@ -64,9 +73,9 @@ pub fn study(
     std::fs::create_dir_all(&settings.scratch)
         .with_context(|| format!("cannot make the folder {}", settings.scratch.display()))?;
     // Never moved into place: it goes when this is dropped, when the program is interrupted, or with the next study.
-    let scratch = Staged::new(&settings.scratch.join("wellread-advise"), Existing::Replaced)?;
+    let copies = Staged::new(&settings.scratch.join("wellread-advise"), Existing::Replaced)?;
     let shape = Shape(sample.shape_tczyx);
-    let folder = scratch.create_dir()?;
+    let folder = copies.create_dir()?;
     let report = |n, of| progress("writing candidates", n, of);
     let written =
         section("writing candidates", 7, || candidates::write(&loaded, settings, folder, shape, &report))?;
@@ -147,7 +156,7 @@ pub fn study(
         notes.push(format!("the link could not be measured: {why:#}"));
         None
     });
-    Ok(Advice {
+    let advice = Advice {
         tried,
         workers: loader.workers_tried,
         batch_sizes: loader.batches_tried,
@@ -161,7 +170,8 @@ pub fn study(
         notes,
         sample: study.sample.clone(),
         seconds: clock.elapsed(),
-    })
+    };
+    Ok(Studied { advice, copies })
 }
 
 /// Draws the sample: no more images, and no larger batches, than there is time for. With it go the batches, and whether what is
@@ -295,7 +305,8 @@ fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<Can
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_store::{Pages, TestStore};
+    use crate::test_store::{Pages, TestStore, linked};
+    use wellread_store::OpenOptions;
 
     /// That a sample fits says nothing of its set.
     #[test]
@@ -311,5 +322,26 @@ mod tests {
         let found = note(&sample).unwrap();
         assert!(found.starts_with("parquet can keep the whole set decoded in memory ("), "{found}");
         assert_eq!(note(&Sample { of: 1_000_000, ..sample.clone() }), None);
+    }
+
+    /// An answer that waits for the removal of many files is late.
+    #[test]
+    fn copies_are_there_until_the_answer_is_had() {
+        let dir = tempfile::tempdir().unwrap();
+        let ([_, set], scratch) = (linked(dir.path(), 24), dir.path().join("scratch"));
+        let settings = Settings {
+            batch_size: Some(4),
+            formats: vec!["tiff".to_owned()],
+            time_budget: Duration::from_secs(30),
+            scratch: scratch.clone(),
+            ..Settings::default()
+        };
+        let open = || Ok(wellread_store::open(&set, &OpenOptions::default())?);
+        let studied = study(open, &settings, &|_, _, _| {}).unwrap();
+        assert!(studied.advice.seconds > 0.0);
+        let copies = std::fs::read_dir(studied.copies.path()).unwrap().count();
+        assert!(copies > 1, "{copies}");
+        drop(studied);
+        assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
     }
 }

@@ -11,7 +11,7 @@ use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
-use wellread_bench::advise::{Advice, CropSource, Settings, candidates, study};
+use wellread_bench::advise::{Advice, CropSource, Settings, Studied, candidates, study};
 use wellread_bench::data::no_masks;
 
 /// A short study of your own images: what to keep them in and how to load them, and what a model will wait for data.
@@ -20,7 +20,7 @@ use wellread_bench::data::no_masks;
 Takes a sample of the set and writes it in every format, codec and chunk size into a scratch folder. Measures all of \
 them in turns, then workers, batch sizes and caches. Predicts how long a step waits for data. With --cells it compares \
 crops that the loader cuts out with stored ones. Changes nothing in the set, but drops its files from the page cache, to \
-measure cold ones. Removes the scratch folder at the end, also on Ctrl-C.
+measure cold ones. Removes the scratch folder after the answer, also on Ctrl-C.
 
 Examples:
   wellread advise plate.parquet
@@ -99,19 +99,30 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             ui.phase(what);
         }
     };
-    let advice = study(|| args.open.open_images_again(&args.path), &settings, &progress)?;
+    let Studied { advice, copies } = study(|| args.open.open_images_again(&args.path), &settings, &progress)?;
     bar.finish_and_clear();
+    let told = tell(&advice, args, is_here, ui);
+    // Nobody waits for that.
+    let bar = ui.progress(0, "removing the copies");
+    ui.phase("removing the copies");
+    drop(copies);
+    bar.finish_and_clear();
+    told
+}
+
+/// Prints the answer.
+fn tell(advice: &Advice, args: &Args, is_here: bool, ui: Ui) -> Outcome {
     if let Some(note) = idle_price(args.price_per_1000_requests, is_here) {
         ui.hint(note);
     }
-    let commands = commands(&advice, args);
+    let commands = commands(advice, args);
     if ui.json {
-        let mut document = serde_json::to_value(&advice).map_err(|e| Failure::Failed(e.to_string()))?;
+        let mut document = serde_json::to_value(advice).map_err(|e| Failure::Failed(e.to_string()))?;
         document["path"] = args.path.display().to_string().into();
         document["commands"] = commands.into();
         return ui.document(&document);
     }
-    text::print(&advice, &args.path, args.step_ms.is_some(), &commands, ui);
+    text::print(advice, &args.path, args.step_ms.is_some(), &commands, ui);
     Ok(())
 }
 

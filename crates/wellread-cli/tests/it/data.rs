@@ -101,6 +101,47 @@ fn an_interrupted_generate_leaves_no_folder() {
     assert!(!dir.path().join("new").exists(), "it was made for the set");
 }
 
+/// Threads that make images go on while unfinished output is removed. They made its folder anew.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_generate_of_many_files_leaves_no_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    for turn in 0..6 {
+        let out = dir.path().join("new");
+        let args = [
+            "generate",
+            arg(&out),
+            "--images",
+            "100000",
+            "--formats",
+            "ome-zarr,image-folder,tiff",
+            "--quiet",
+        ];
+        interrupt(&args, &out, "INT");
+        assert!(!out.exists(), "turn {turn}");
+    }
+}
+
+/// A set of which images were removed was put in its place.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_benchmark_leaves_no_part_of_a_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    generate(&source, 300, &["--formats", "tiff"]);
+    for turn in 0..6 {
+        let out = dir.path().join(format!("out-{turn}"));
+        let set = out.join("data/ome-zarr");
+        let input = source.join("tiff");
+        let args = ["bench", "storage", "--input", arg(&input), "--formats", "ome-zarr", "--out", arg(&out)];
+        interrupt(&args, &out.join("data"), "INT");
+        // It may have been whole before the signal came.
+        if set.exists() {
+            assert_eq!(json(&["info", arg(&set)])["images"], 300, "turn {turn}");
+        }
+    }
+}
+
 #[test]
 fn generated_sets_depend_on_the_seed_alone() {
     let dir = tempfile::tempdir().unwrap();

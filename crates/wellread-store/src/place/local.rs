@@ -5,6 +5,7 @@
 //! without waiting, and refused unless it is a regular file (or a link to one). The one look at the open file
 //! that this takes also gives its length, which every reader needs anyway.
 
+use super::ending::{self, InProgress};
 use super::file::{File, LocalFile, Writer};
 #[cfg(unix)]
 use super::interface::Identity;
@@ -12,6 +13,19 @@ use super::interface::{Entry, Listing, Metadata, Place};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Files and folders that are being made or moved.
+static MAKING: InProgress = InProgress::new();
+/// How long the end of the process waits for them: a network file system may not answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs `make`, after which something is there that was not, unless the process is ending.
+fn made<T>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let _making = MAKING.begin();
+    ending::check()?;
+    make()
+}
 
 /// The file system.
 #[derive(Debug)]
@@ -59,7 +73,7 @@ impl Place for Local {
     }
 
     fn create(&self, path: &Path) -> io::Result<Writer> {
-        fs::File::create(path).map(Writer::Local)
+        made(|| fs::File::create(path)).map(Writer::Local)
     }
 
     fn patch(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -69,11 +83,11 @@ impl Place for Local {
     }
 
     fn create_folder(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)
+        made(|| fs::create_dir_all(path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        made(|| fs::rename(from, to))
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -82,6 +96,14 @@ impl Place for Local {
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir_all(path)
+    }
+
+    fn abandon(&self) {
+        MAKING.wait(PATIENCE);
+    }
+
+    fn finish_before_end(&self, work: &mut dyn FnMut()) -> io::Result<()> {
+        ending::awaited(&MAKING, work)
     }
 }
 

@@ -18,6 +18,7 @@
 //! | `local` | the file system |
 //! | `address` | addresses that no place reads, and their parts that must not be shown |
 //! | `ahead`, `requests` | bytes asked for before they are read; which requests fetch some ranges |
+//! | [`ending`] | the end of the process, after which nothing is made any more |
 //! | `link` | what goes over the link to places behind a network, and its measurement |
 //! | `stopping` | waits that end when nobody wants the bytes any more |
 //!
@@ -27,6 +28,7 @@
 
 mod address;
 mod ahead;
+pub mod ending;
 mod file;
 mod interface;
 mod link;
@@ -287,8 +289,11 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     of(from).rename(from, to)
 }
 
-/// Throws away what this process has begun to write in places and not completed ([`Place::abandon`]).
+/// Throws away what this process has begun to write in places and not completed ([`Place::abandon`]). Nothing comes into being
+/// afterwards.
 pub(crate) fn abandon() {
+    ending::close();
+    local::Local.abandon();
     for one in inventory::iter::<Registration>() {
         one.place.abandon();
     }

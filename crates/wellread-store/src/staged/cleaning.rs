@@ -64,8 +64,9 @@ pub fn remove_unfinished() -> bool {
 }
 
 /// As [`remove_unfinished`], for a thread that may hold the lock that this takes: then nothing is done, and `None` says
-/// so. Output in other places stays, since requests take memory and threads; the next writer of its target removes it.
+/// so. Nothing comes into being afterwards, but what is being made is not waited for. Output in other places stays, since requests take memory and threads; the next writer of its target removes it.
 pub fn try_remove_unfinished() -> Option<bool> {
+    place::ending::close();
     let here = |mut paths: MutexGuard<'_, Vec<PathBuf>>| {
         paths.retain(|path| !place::is_remote(path));
         remove_all(&mut paths)
@@ -88,7 +89,7 @@ fn remove_made() {
 
 fn remove_all(paths: &mut Vec<PathBuf>) -> bool {
     for path in paths.drain(..) {
-        // Threads that are still writing to a folder may put something there while it is being emptied.
+        // What a file system that does not answer in time was asked to make may come while the folder is being emptied.
         for _ in 0..5 * MAX_LOOKS {
             remove_any(&path);
             if path.symlink_metadata().is_err() {
@@ -118,7 +119,7 @@ impl MadeFolder {
         let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
         let folder = Self { made: path.ancestors().take_while(is_missing).map(Path::to_owned).collect() };
         made().extend(folder.made.iter().rev().cloned());
-        std::fs::create_dir_all(path)?;
+        place::create_folder(path)?;
         Ok(folder)
     }
 }
@@ -127,5 +128,45 @@ impl Drop for MadeFolder {
     fn drop(&mut self) {
         made().retain(|folder| !self.made.contains(folder));
         self.made.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Existing, Staged, write};
+    use super::*;
+
+    /// The folder that the started program writes to.
+    const ENDING: &str = "WELLREAD_TEST_ENDING";
+
+    /// The test of the started program; nothing among the other tests. It goes on with writing while it is ending.
+    #[test]
+    fn writes_while_it_is_ending() {
+        let Some(folder) = std::env::var_os(ENDING).map(PathBuf::from) else { return };
+        let (kept, other) =
+            (Staged::new(&folder.join("set"), Existing::Kept).unwrap(), folder.join("other/folder"));
+        let part = kept.create_dir().unwrap().to_owned();
+        place::write(&part.join("a"), b"a").unwrap();
+        assert!(!remove_unfinished());
+        assert!(place::write(&part.join("b"), b"b").is_err());
+        assert!(place::create_folder(&part).is_err());
+        assert!(place::rename(&folder, &other).is_err());
+        assert!(MadeFolder::new(&other).is_err());
+        assert!(write(&folder.join("file"), "text").is_err());
+        let refused = kept.commit().unwrap_err().to_string();
+        assert!(refused.contains("the program is ending"), "{refused}");
+    }
+
+    #[test]
+    fn nothing_is_made_once_unfinished_output_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+        program
+            .args(["--exact", "staged::cleaning::tests::writes_while_it_is_ending"])
+            .env(ENDING, dir.path());
+        let done = program.output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+        let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.file_name()).collect();
+        assert!(left.is_empty(), "{left:?}");
     }
 }

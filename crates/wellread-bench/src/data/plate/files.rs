@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use wellread_image::synthetic::{self, SyntheticImage};
 use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Shape};
-use wellread_store::{Compression, Error, ImageView, WriteOptions, registry};
+use wellread_store::{Compression, Error, ImageView, WriteOptions, place, registry};
 
 /// Folder of the images.
 const IMAGES: &str = "images";
@@ -77,7 +77,7 @@ impl<'s> Files<'s> {
         let mask_checksums = given.checksums;
         let files = Self { spec, folder, target, images, about, options, mask_checksums };
         let root = folder.join(&files.images);
-        std::fs::create_dir_all(&root).map_err(|e| files.cannot("make a folder", &e))?;
+        place::create_folder(&root).map_err(|e| files.cannot("make a folder", &e))?;
         if spec.masks {
             std::fs::create_dir(folder.join(MASKS)).map_err(|e| files.cannot("make a folder", &e))?;
         }
@@ -133,7 +133,7 @@ impl<'s> Files<'s> {
             let bytes: Vec<u8> = mask.iter().flat_map(|label| label.to_le_bytes()).collect();
             let target = self.folder.join(MASKS).join(self.mask(site));
             if let Some(folder) = target.parent() {
-                std::fs::create_dir_all(folder).map_err(|e| self.cannot("make a folder", &e))?;
+                place::create_folder(folder).map_err(|e| self.cannot("make a folder", &e))?;
             }
             let options = WriteOptions {
                 compression: Compression::Zstd(3),

@@ -5,6 +5,7 @@
 use super::spec::PlateSpec;
 use serde_json::{Map, Value, json};
 use std::path::Path;
+use wellread_store::place;
 
 /// Makes the folders of all wells below `root`, with the metadata of the plate and of each. `version` is 0.4 or 0.5.
 ///
@@ -45,7 +46,7 @@ pub(super) fn write_groups(root: &Path, spec: &PlateSpec, version: &str) -> std:
 
 /// Makes a group, with what OME-Zarr says of it.
 fn group(folder: &Path, version: &str, metadata: Option<(&str, Value)>) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
+    place::create_folder(folder)?;
     let mut ome = Map::new();
     if version == "0.4" {
         std::fs::write(folder.join(".zgroup"), json!({"zarr_format": 2}).to_string())?;

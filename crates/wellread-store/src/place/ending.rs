@@ -1,4 +1,10 @@
-//! The end of the process on a signal: nothing becomes complete any more, and what is removed is given up where nothing answers.
+//! The end of the process on a signal: nothing comes into being or becomes complete any more, and what is removed is given up where
+//! nothing answers.
+//!
+//! ```text
+//!  a place: InProgress::begin ─▶ check ─▶ a file, folder or object is made or moved
+//!  the end: close ─▶ waits until none is in progress ─▶ unfinished output is removed, and nothing comes after that
+//! ```
 
 use std::cell::Cell;
 use std::io;
@@ -7,34 +13,34 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time between two looks whether objects are still being completed.
+/// Time between two looks whether work is still in progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 static BEGUN: OnceLock<Instant> = OnceLock::new();
 /// Milliseconds from then to the last answer. No lock, which a forked process may find held.
 static ANSWERED: AtomicU64 = AtomicU64::new(0);
 
-/// Lets no object become complete from now on.
-pub(crate) fn close() {
+/// Lets no work begin from now on.
+pub fn close() {
     let _ = BEGUN.set(Instant::now());
-    // Work that begins meanwhile sees this, or is seen by [`is_completing`]: see [`Completing::begin`].
+    // Work that begins meanwhile sees this, or is seen by [`InProgress::is_any`]: see [`InProgress::begin`].
     fence(Ordering::SeqCst);
 }
 
 /// Whether the process is ending.
-pub(crate) fn is_begun() -> bool {
+pub fn is_begun() -> bool {
     BEGUN.get().is_some()
 }
 
 /// Notes that a request was answered.
-pub(crate) fn note_answer() {
+pub fn note_answer() {
     if let Some(begun) = BEGUN.get() {
         ANSWERED.store(begun.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 }
 
 /// Whether the process is ending, and nothing was answered for so long.
-pub(crate) fn is_over(patience: Duration) -> bool {
+pub fn is_over(patience: Duration) -> bool {
     let answered = Duration::from_millis(ANSWERED.load(Ordering::Relaxed));
     BEGUN.get().is_some_and(|begun| begun.elapsed() >= answered + patience)
 }
@@ -57,63 +63,75 @@ impl Drop for RestoreAwaited {
 ///
 /// # Errors
 /// The process is ending already; nothing is run.
-pub(crate) fn awaited(work: &mut dyn FnMut()) -> io::Result<()> {
-    let _completing = Completing::begin();
+pub fn awaited(in_progress: &'static InProgress, work: &mut dyn FnMut()) -> io::Result<()> {
+    let _begun = in_progress.begin();
     check()?;
     awaited_as(true, work);
     Ok(())
 }
 
 /// Runs `work`, a part of that of another thread, for which `is_awaited` holds or does not.
-pub(crate) fn awaited_as<T>(is_awaited: bool, work: impl FnOnce() -> T) -> T {
+pub fn awaited_as<T>(is_awaited: bool, work: impl FnOnce() -> T) -> T {
     let _restore = RestoreAwaited(IS_AWAITED.replace(is_awaited));
     work()
 }
 
 /// Whether this thread does work that the end waits for.
-pub(crate) fn is_awaited() -> bool {
+pub fn is_awaited() -> bool {
     IS_AWAITED.get()
 }
 
-/// An error where the process is ending.
-pub(crate) fn check() -> io::Result<()> {
+/// For work that makes something.
+///
+/// # Errors
+/// The process is ending, and the end does not wait for this thread.
+pub fn check() -> io::Result<()> {
     if is_begun() && !is_awaited() {
         return Err(io::Error::other("the program is ending, and nothing is written any more"));
     }
     Ok(())
 }
 
-/// Objects that are being completed or moved.
-static COMPLETING: AtomicUsize = AtomicUsize::new(0);
-
-/// Work that makes objects complete: what is removed at the end waits for it, else some would come after that.
+/// Counts work that makes something in a place: what is removed at the end waits for it, else some would come after that.
 #[derive(Debug)]
-pub(crate) struct Completing(());
+pub struct InProgress(AtomicUsize);
 
-impl Completing {
+impl InProgress {
+    /// None is in progress.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "it is for statics")]
+    pub const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
     /// Begins; [`check`] has to follow.
-    pub(crate) fn begin() -> Self {
-        COMPLETING.fetch_add(1, Ordering::SeqCst);
+    pub fn begin(&'static self) -> Begun {
+        self.0.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        Self(())
+        Begun(self)
+    }
+
+    /// Whether any is in progress.
+    pub fn is_any(&self) -> bool {
+        self.0.load(Ordering::SeqCst) > 0
+    }
+
+    /// Waits until none is, or nothing answers for so long.
+    pub fn wait(&self, patience: Duration) {
+        while self.is_any() && !is_over(patience) {
+            thread::sleep(POLL_INTERVAL);
+        }
     }
 }
 
-impl Drop for Completing {
+/// Work that is in progress until this is dropped.
+#[derive(Debug)]
+#[must_use = "the work is no longer in progress when this is dropped"]
+pub struct Begun(&'static InProgress);
+
+impl Drop for Begun {
     fn drop(&mut self) {
-        COMPLETING.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// Whether any object is being completed.
-pub(crate) fn is_completing() -> bool {
-    COMPLETING.load(Ordering::SeqCst) > 0
-}
-
-/// Waits until none is, or nothing answers for so long.
-pub(crate) fn wait_for_completing(patience: Duration) {
-    while is_completing() && !is_over(patience) {
-        thread::sleep(POLL_INTERVAL);
+        self.0.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -123,16 +141,17 @@ mod tests {
 
     #[test]
     fn a_part_of_awaited_work_is_awaited_in_whatever_thread() {
+        static WORK: InProgress = InProgress::new();
         let mut seen = vec![];
-        awaited(&mut || {
+        awaited(&WORK, &mut || {
             let here = is_awaited();
             thread::scope(|scope| {
                 let beside = scope.spawn(is_awaited);
                 let part = scope.spawn(move || awaited_as(here, is_awaited) && !is_awaited());
-                seen.extend([here, beside.join().unwrap(), part.join().unwrap()]);
+                seen.extend([here, WORK.is_any(), beside.join().unwrap(), part.join().unwrap()]);
             });
         })
         .unwrap();
-        assert_eq!((seen, is_awaited()), (vec![true, false, true], false));
+        assert_eq!((seen, is_awaited(), WORK.is_any()), (vec![true, true, false, true], false, false));
     }
 }
