@@ -1,5 +1,4 @@
-//! The end of the process on a signal: nothing comes into being or becomes complete any more, and what is removed is given up where
-//! nothing answers.
+//! The end of the process on a signal. Nothing comes into being or becomes complete any more. Removals are given up where nothing answers.
 //!
 //! ```text
 //!  a place: InProgress::begin ─▶ check ─▶ a file, folder or object is made or moved

@@ -89,7 +89,7 @@ fn remove_made() {
 
 fn remove_all(paths: &mut Vec<PathBuf>) -> bool {
     for path in paths.drain(..) {
-        // What a file system that does not answer in time was asked to make may come while the folder is being emptied.
+        // A file system that did not answer in time may make something while the folder is being emptied.
         for _ in 0..5 * MAX_LOOKS {
             remove_any(&path);
             if path.symlink_metadata().is_err() {
