@@ -40,10 +40,10 @@ const UNSTEADY: f64 = 0.1;
 /// Step times (milliseconds) that are predicted where none is given.
 const STEPS_MS: [f64; 5] = [5.0, 20.0, 50.0, 100.0, 200.0];
 
-/// What a study gives, and what it has written for that.
+/// The result of a study, and the copies that it has written.
 #[derive(Debug)]
 pub struct Studied {
-    /// What it gives.
+    /// The result.
     pub advice: Advice,
     /// The folder of the copies. They go when this is dropped, which may take longer than all the rest where they are many files.
     pub copies: Staged,
