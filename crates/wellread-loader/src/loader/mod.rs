@@ -47,11 +47,11 @@ use wellread_store::{Error, Result};
 /// # Forked processes
 /// A loader works in a process that was forked from its own (as `multiprocessing` and `DataLoader` do on Linux). This
 /// holds even if threads were reading at that moment. The child opens the set anew, at its first iteration, and shares nothing
-/// but the choices. A set that has other rows by then is an error. An iterator that was under way does not cross: its threads
-/// stayed behind, and it says so. There are three limits. A cache in memory starts empty in each child. A store that was given by [`Dataset::from_store`] cannot be
-/// opened anew and is used as it is. It is safe where it has no locks (as [`crate::MemoryStore`]). A program whose
-/// `main` is Rust's must not fork at the moment another thread starts or ends. Rust's runtime then holds a lock of
-/// its own that every new thread takes; hosts such as Python have no such lock.
+/// but the choices. A set that has other rows by then is an error. An iterator that was under way does not cross: its
+/// threads stayed behind, and it says so. There are three limits. A cache in memory starts empty in each child. A store
+/// that was given by [`Dataset::from_store`] cannot be opened anew and is used as it is. It is safe where it has no locks
+/// (as [`crate::MemoryStore`]). A program whose `main` is Rust's must not fork at the moment another thread starts or
+/// ends. Rust's runtime then holds a lock of its own that every new thread takes; hosts such as Python have no such lock.
 pub struct Loader {
     /// The state of the process that built the loader.
     parent: Arc<Inner>,
