@@ -34,24 +34,25 @@ pub struct Marks {
     rows: usize,
     /// The files of the rows of each block; `None` where one has no file of its own.
     files: Vec<Option<u64>>,
-    /// The sets that it is put together from, and the boxes of cells.
-    made_of: u64,
+    /// The sets that it is put together from, and the boxes of cells; `None` where nothing was to be read.
+    made_of: Option<u64>,
     /// The names of [`sampled`] rows, `None` for one that cannot be read. Empty where files tell, or nothing was to be read.
     names: Vec<Option<u64>>,
 }
 
 impl Marks {
-    /// What is known of a set without reading, and without locks: it may be of the process that this one was forked from.
+    /// What is known of a set without reading, and without locks: it may be of the process that this one was forked from. So
+    /// hints of the whole set are not asked for either, for which an engine may look into its database.
     fn listed(set: &Dataset) -> Self {
         let files = files(set, block_of(set.len()));
-        Self { rows: set.len(), files, made_of: made_of(set), names: vec![] }
+        Self { rows: set.len(), files, made_of: None, names: vec![] }
     }
 
     /// As [`Self::listed`]. A few names are read where rows have no files.
     fn read(set: &Dataset) -> Self {
         let listed = Self::listed(set);
         let names = if listed.files.iter().all(Option::is_some) { vec![] } else { names(set) };
-        Self { names, ..listed }
+        Self { names, made_of: Some(made_of(set)), ..listed }
     }
 
     /// Whether a set that was opened again has the rows that it had, in their order.
@@ -61,7 +62,8 @@ impl Marks {
     pub fn check(&self, now: &Dataset) -> Result<()> {
         let rows = now.len();
         let other = self.first_other(now);
-        if rows == self.rows && other.is_none() && self.made_of == made_of(now) {
+        let is_made_alike = self.made_of.is_none_or(|before| before == made_of(now));
+        if rows == self.rows && other.is_none() && is_made_alike {
             return Ok(());
         }
         let thing = now.store().hints().thing();
