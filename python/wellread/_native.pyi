@@ -22,6 +22,15 @@ def missing_column(name: str, there: list[str]) -> str:
 def parse_bytes(text: str) -> int:
     """Bytes of an amount of memory, such as "512MiB"."""
 
+def marks(dataset: Dataset) -> str:
+    """What tells a set from another that is at its path later, as text for a process that opens it again."""
+
+def check_marks(dataset: Dataset, marks: str) -> None:
+    """Raises an error where a set that was opened again has other rows than a text of `marks` tells."""
+
+def remember(dataset: Dataset) -> None:
+    """Has ready what a process that is forked later compares the set with that it opens."""
+
 def row_group(dataset: Dataset) -> int:
     """Rows that are read together; ranges of rows begin at a multiple of it."""
 

@@ -34,6 +34,8 @@ class OpenSet:
     _given: tuple[str, ...]
     # What is read from; None once closed.
     _handle: _Opened | None = None
+    # Why it could not be opened, in a worker process: raised when it is used.
+    _refusal: Error | None = None
     _length: int = 0
     # As :attr:`shape`, once it was looked for.
     _shape: tuple[int, ...] | None = None
@@ -46,6 +48,8 @@ class OpenSet:
     def _native(self) -> _Opened:
         handle = self._handle
         if handle is None:
+            if self._refusal is not None:
+                raise self._refusal
             raise ChoiceError(
                 f"{self._label()}: this dataset was closed (hint: open it anew)", path=self._path, hint="open it anew"
             )

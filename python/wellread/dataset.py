@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _check, _native, _options, _rows, _tables, _views
+from . import _check, _native, _options, _refused, _rows, _tables, _views
 from ._open_set import OpenSet
 from ._signature import OF_LOADERS, telling, warn
 from ._types import ArrowStream, Cache, Edge, Lone, Mask, Observed, Path, Size, Unit, Unmatched
-from .errors import ChoiceError
+from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +74,8 @@ class Dataset(OpenSet):
     images of the set. So does a folder whose ``load_data.csv`` names files elsewhere: the table is not used.
 
     Threads may share a dataset. It is pickled by its path and options and opens itself anew in forked processes, so
-    worker processes of any start method can use it. ``with`` closes it (:meth:`close`).
+    worker processes of any start method can use it. If the path has other images by then, these processes raise a
+    :class:`wellread.Error`: do not add or remove files meanwhile. ``with`` closes it (:meth:`close`).
     """
 
     # The images, the table and how it is joined to them, where :meth:`with_columns` has made this set.
@@ -424,19 +425,20 @@ class Dataset(OpenSet):
         return dataset
 
     def __reduce__(self) -> tuple[Any, ...]:
-        _ = self._native
+        native = self._native
+        # Made of sets that are pickled with it, each of which is compared with what is there.
         if self._made is not None:
-            return self._made
+            return _unpickled, (*self._made, None)
         if self._joined is not None:
-            return _with_columns, self._joined
+            return _unpickled, (_with_columns, self._joined, None)
         if self._cut is not None:
-            return _cells_of, self._cut
+            return _unpickled, (_cells_of, self._cut, _native.marks(native))
         if self._options is None:
             raise TypeError(
                 "a Dataset of an Arrow table in memory cannot be pickled: write the table to a file and open that, "
                 "or use forked worker processes"
             )
-        return _reopened, (self._paths, self._options)
+        return _unpickled, (_reopened, (self._paths, self._options), _native.marks(native))
 
     def __repr__(self) -> str:
         if self.closed:
@@ -524,3 +526,20 @@ def _reopened(path: str | list[str], options: dict[str, Any]) -> Dataset:
     dataset = Dataset.__new__(Dataset)
     dataset._open(path, options)
     return dataset
+
+
+def _unpickled(make: Callable[..., Dataset], of: tuple[Any, ...], marks: str | None) -> Dataset:
+    """The set that was pickled, or an error where its path has another one by now (`marks`)."""
+    try:
+        dataset = make(*of)
+        if marks is not None:
+            _native.check_marks(dataset._native, marks)
+        return dataset
+    except Error as error:
+        if not _refused.is_starting():
+            raise
+        refused = Dataset.__new__(Dataset)
+        refused._path, refused._options, refused._cut = error.path or "", None, None
+        refused._given = (refused._path,)
+        refused._refusal = error
+        return refused

@@ -9,9 +9,9 @@ import copy
 import os
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from . import _check, _choices, _native, _nodes, _options, _parts, _ranks, _targets
+from . import _check, _choices, _native, _nodes, _options, _parts, _ranks, _refused, _targets
 from ._iteration import B_co
 from ._loader_base import LoaderBase
 from ._signature import ELSEWHERE, telling
@@ -42,6 +42,7 @@ from ._types import (
     Weights,
 )
 from .dataset import Dataset
+from .errors import Error
 
 if TYPE_CHECKING:
     import jax
@@ -485,7 +486,12 @@ def _rebuilt(
 ) -> DataLoader[Any]:
     if arguments["as_"] == "jax" and arguments["device"] is not None:
         arguments = arguments | {"device": arguments["device"].device}
-    loader: DataLoader[Any] = DataLoader(dataset, **arguments)
+    try:
+        loader: DataLoader[Any] = DataLoader(dataset, **arguments)
+    except Error as error:
+        if not _refused.is_starting():
+            raise
+        return cast("DataLoader[Any]", _refused.Refused(error))
     loader._inherited = inherited
     loader.set_epoch(epoch)
     if state is not None:

@@ -17,7 +17,7 @@ import torch
 import torch.utils.data
 from torch.utils.dlpack import from_dlpack
 
-from . import _arrays, _check, _epochs, _parts, _rows, _tensors, _user
+from . import _arrays, _check, _epochs, _native, _parts, _rows, _tensors, _user
 from . import loader as _loader
 from ._iteration import B_co
 from ._iteration import Iterator as _Iterator
@@ -392,8 +392,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
 
 def _opened(dataset: Any, options: OpenOptions) -> _Images:
-    if isinstance(dataset, _Images):
-        if options:
-            raise TypeError(f"{', '.join(options)}: only where a path is given")
-        return dataset
-    return _Images(dataset, **options)
+    if not isinstance(dataset, _Images):
+        dataset = _Images(dataset, **options)
+    elif options:
+        raise TypeError(f"{', '.join(options)}: only where a path is given")
+    _native.remember(dataset._native)
+    return dataset

@@ -7,7 +7,7 @@
 
 use crate::budget::{MemoryUse, ReadAhead, WorkingMemory};
 use crate::compiled_transform::ArrayPlan;
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, sampled};
 use crate::draw::{Digest, key};
 use crate::item::{ItemContext, Reference};
 use crate::order::{Deal, RowOrder, Steps, Uneven, follow};
@@ -26,8 +26,6 @@ pub(crate) struct SetPlan {
     /// One for each view.
     pub(crate) arrays: Vec<ArrayPlan>,
     pub(crate) reference: Reference,
-    /// Rows of the set.
-    pub(crate) rows: usize,
 }
 
 /// The choices that are made once and never change.
@@ -94,11 +92,7 @@ impl Plan {
         let rows = || {
             let mut digest = Digest::new(key([0x72, 0x6f, 0x77]));
             digest.number(store.len() as u64);
-            // All names would have to be read; these tell sets apart that are as large.
-            let names = FINGERPRINT_NAMES.min(store.len());
-            for i in 0..names {
-                // All of a few rows, and the last one in any case.
-                let row = (i as u128 * (store.len() - 1) as u128 / (names - 1).max(1) as u128) as usize;
+            for row in sampled(store.len()) {
                 digest.text(&store.name(row).unwrap_or_default());
             }
             digest.finish()
@@ -120,9 +114,6 @@ impl Plan {
         }
     }
 }
-
-/// Names that tell a set from another.
-const FINGERPRINT_NAMES: usize = 8;
 
 /// The state that the epochs and threads of one process share.
 pub(crate) struct Inner {

@@ -63,6 +63,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(arrow::missing_column, module)?)?;
     module.add_class::<whole_set::StatsSum>()?;
     module.add_class::<writing::Parts>()?;
+    module.add_function(wrap_pyfunction!(whole_set::marks, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::check_marks, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::remember, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::row_group, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::checksums, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::check_read, module)?)?;

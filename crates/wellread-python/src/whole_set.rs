@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use wellread::loader::dataset::Marks;
 use wellread::loader::stats::{ChannelOrder, Group, PartialStats, RowNames, Stats, group_of, grouped};
 use wellread::store::checksum::{self, ImageChecksum, SentRow, has_unique_names};
 use wellread::store::convert::{one_pixel_type, pixel_types};
@@ -31,7 +32,29 @@ fn text(path: &Path, value: &impl Serialize) -> Result<String> {
 /// The value of a text that another process has made.
 fn read<T: DeserializeOwned>(text: &str) -> PyResult<T> {
     serde_json::from_str(text)
-        .map_err(|e| PyValueError::new_err(format!("what a task handed back is damaged: {e}")))
+        .map_err(|e| PyValueError::new_err(format!("what another process handed on is damaged: {e}")))
+}
+
+/// What tells a set from another that is at its path later, as text for a process that opens it again.
+#[pyfunction]
+pub(crate) fn marks(py: Python<'_>, dataset: PyRef<'_, Dataset>) -> PyResult<String> {
+    dataset.opened().with(py, Activity::Opening, |dataset| text(dataset.store().path(), dataset.marks()))
+}
+
+/// Raises an error where a set that was opened again has other rows than a text of `marks` tells.
+#[pyfunction]
+pub(crate) fn check_marks(py: Python<'_>, dataset: PyRef<'_, Dataset>, marks: &str) -> PyResult<()> {
+    let marks: Marks = read(marks)?;
+    dataset.opened().with(py, Activity::Opening, move |dataset| marks.check(dataset))
+}
+
+/// Has ready what a process that is forked later compares the set with that it opens.
+#[pyfunction]
+pub(crate) fn remember(py: Python<'_>, dataset: PyRef<'_, Dataset>) -> PyResult<()> {
+    dataset.opened().with(py, Activity::Opening, |dataset| {
+        dataset.remember();
+        Ok(())
+    })
 }
 
 /// Rows that are read together; ranges of rows begin at a multiple of it.

@@ -257,5 +257,5 @@ fn plan_set(
     for array in &mut arrays {
         array.compiled.row_channels.clone_from(&row_channels);
     }
-    Ok(SetPlan { arrays, reference, rows: set.len() })
+    Ok(SetPlan { arrays, reference })
 }

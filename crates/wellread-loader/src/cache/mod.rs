@@ -47,6 +47,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use wellread_store::disk_cache::{self, DiskCacheSpec};
+use wellread_store::words::counted;
 use wellread_store::{Error, Result, bytes_text, place};
 
 pub use wellread_store::parse_bytes;
@@ -208,8 +209,7 @@ impl FromStr for Cache {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
         if name.starts_with(|c: char| c.is_ascii_digit()) && parts.clone().next().is_none() {
-            let limit = usize::try_from(parse_bytes(name)?).unwrap_or(usize::MAX);
-            return Ok(Self::Memory { limit });
+            return Ok(Self::Memory { limit: limit_of("", name)? });
         }
         let rows = match (name, parts.clone().next()) {
             ("chunked", Some(rows)) => {
@@ -222,8 +222,8 @@ impl FromStr for Cache {
             ("chunked", None) => return Err("chunked needs a number of rows, as in chunked:1024".into()),
             _ => 0,
         };
-        let bytes = |text| parse_bytes(text).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        let size = parts.next().map(bytes).transpose()?;
+        let policy = |size: &str| text.strip_suffix(size).unwrap_or_default();
+        let size = parts.next().map(|size| limit_of(policy(size), size)).transpose()?;
         if let Some(more) = parts.next() {
             return Err(format!("{more:?} is one part too many in {text:?}"));
         }
@@ -247,6 +247,19 @@ impl FromStr for Cache {
             )),
         }
     }
+}
+
+/// Fewer bytes are no size of a cache: a unit was forgotten.
+const LEAST_BYTES: usize = 1000;
+
+/// The bytes of a size; `policy` is what stands before it.
+fn limit_of(policy: &str, size: &str) -> std::result::Result<usize, String> {
+    let bytes = usize::try_from(parse_bytes(size)?).unwrap_or(usize::MAX);
+    if bytes < LEAST_BYTES {
+        let amount = counted(bytes, "byte");
+        return Err(format!("a cache of {amount} holds no image: is {policy}{bytes}GiB meant?"));
+    }
+    Ok(bytes)
 }
 
 /// The content and the counts of a cache.
@@ -323,6 +336,10 @@ mod tests {
         }
         assert_eq!("512MiB".parse(), Ok(Cache::Memory { limit: 512 << 20 }));
         assert_eq!("lru:1.5k".parse(), Ok(Cache::Lru { limit: 1536 }));
+        for (size, meant) in [("lru:2", "lru:2GiB"), ("chunked:64:500", "chunked:64:500GiB"), ("8", "8GiB")] {
+            let said = size.parse::<Cache>().unwrap_err();
+            assert!(said.contains(&format!("holds no image: is {meant} meant?")), "{said}");
+        }
         for wrong in [
             "",
             "disk",

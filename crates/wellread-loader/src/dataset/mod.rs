@@ -8,13 +8,17 @@
 //! ```
 
 mod cells;
+mod reopened;
 mod split;
 mod view;
+
+pub use reopened::Marks;
+pub(crate) use reopened::sampled;
 
 use crate::cache::{Cache, CacheReport, CachedStore};
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use wellread_image::ImageMetadata;
 use wellread_store::cells::{Cells, CellsReport};
 use wellread_store::disk_cache::{self, DiskCache, DiskCacheReport};
@@ -50,6 +54,8 @@ pub struct Dataset {
     view: Option<Arc<View>>,
     /// The set without them, where columns were put beside it.
     with_columns: Option<Arc<ImagesWithColumns>>,
+    /// See [`Self::marks`]: once they were asked for.
+    marks: Arc<OnceLock<Marks>>,
 }
 
 /// Columns, and the set that they stand beside.
@@ -124,6 +130,7 @@ impl Dataset {
             cut: None,
             view: None,
             with_columns: None,
+            marks: Arc::default(),
         }
     }
 
@@ -142,28 +149,6 @@ impl Dataset {
         let open = move || open().map(Arc::from);
         let store = open()?;
         Ok(Self { open: Some(Arc::new(open)), ..Self::bare(store) })
-    }
-
-    /// The same images opened anew, with empty caches. It is for a process that was forked from the one that
-    /// opened them. Locks that a thread held at that moment may be closed there for ever. Loaders do so by
-    /// themselves. The store of [`Self::from_store`] is the same one.
-    ///
-    /// # Errors
-    /// As [`Self::open`] and [`Self::with_cache`].
-    pub fn reopened(&self) -> Result<Self> {
-        if let Some(with_columns) = &self.with_columns {
-            return Self::of_columns(with_columns.images.reopened()?, Arc::clone(&with_columns.columns));
-        }
-        if let Some(cut) = &self.cut {
-            return cut.reopened();
-        }
-        if let Some(view) = &self.view {
-            return self.caches.iter().try_fold(view.reopened()?, Self::with_cache);
-        }
-        let Some(open) = &self.open else { return Ok(self.clone()) };
-        let chosen = self.chosen.clone();
-        let bare = Self { open: Some(Arc::clone(open)), chosen, ..Self::bare(open()?) };
-        self.caches.iter().try_fold(bare, Self::with_cache)
     }
 
     /// The same images behind a cache of their own. For a set of cells ([`Self::cells`]), the images are kept, decoded

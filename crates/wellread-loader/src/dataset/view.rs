@@ -29,7 +29,7 @@ impl View {
         })
     }
 
-    fn sets(&self) -> &[Dataset] {
+    pub fn sets(&self) -> &[Dataset] {
         match self {
             Self::Rows(set, _) => std::slice::from_ref(set),
             Self::Sets(sets) => sets,

@@ -24,7 +24,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use wellread_image::{PixelType, Shape};
 use wellread_store::place::LinkUse;
-use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 
 /// Delivers a dataset in batches, epoch after epoch.
@@ -48,11 +47,11 @@ use wellread_store::{Error, Result};
 /// # Forked processes
 /// A loader works in a process that was forked from its own (as `multiprocessing` and `DataLoader` do on Linux). This
 /// holds even if threads were reading at that moment. The child opens the set anew, at its first iteration, and shares nothing
-/// but the choices. Not so an iterator that was under way: its threads stayed behind, and it says so. There are three
-/// limits. A cache in memory starts empty in each child. A store that was given by [`Dataset::from_store`] cannot be
-/// opened anew and is used as it is. It is safe where it has no locks (as [`crate::MemoryStore`]). A program whose
-/// `main` is Rust's must not fork at the moment another thread starts or ends. Rust's runtime then holds a lock of
-/// its own that every new thread takes; hosts such as Python have no such lock.
+/// but the choices. A set that has other rows by then is an error. An iterator that was under way does not cross: its
+/// threads stayed behind, and it says so. There are three limits. A cache in memory starts empty in each child. A store
+/// that was given by [`Dataset::from_store`] cannot be opened anew and is used as it is. It is safe where it has no locks
+/// (as [`crate::MemoryStore`]). A program whose `main` is Rust's must not fork at the moment another thread starts or
+/// ends. Rust's runtime then holds a lock of its own that every new thread takes; hosts such as Python have no such lock.
 pub struct Loader {
     /// The state of the process that built the loader.
     parent: Arc<Inner>,
@@ -84,9 +83,8 @@ impl Loader {
         {
             return Ok(Arc::clone(inner));
         }
-        let dataset = reopened(&self.parent.dataset, self.plan().images.rows)?;
-        let of = self.parent.targets.as_ref().zip(self.plan().targets.as_ref());
-        let targets = of.map(|(targets, (set, _))| reopened(targets, set.rows)).transpose()?;
+        let dataset = self.parent.dataset.reopened()?;
+        let targets = self.parent.targets.as_ref().map(Dataset::reopened).transpose()?;
         let inner = Arc::new(Inner::new(Arc::clone(&self.parent.plan), dataset, targets));
         if let Ok(kept) = &mut kept {
             // The parent's state is not dropped here: its threads are not in this process.
@@ -348,20 +346,6 @@ impl Loader {
     pub fn collect_epoch(&self) -> Result<Vec<crate::Batch>> {
         self.iter().collect()
     }
-}
-
-/// The set opened anew for a process that was forked from the one where it had `before` rows.
-fn reopened(set: &Dataset, before: usize) -> Result<Dataset> {
-    let dataset = set.reopened()?;
-    let now = dataset.len();
-    if before == now {
-        return Ok(dataset);
-    }
-    let cause = format_args!(
-        "had {} when the loader was made and has {now} in the forked process",
-        counted(before, "image")
-    );
-    Err(Error::new(dataset.store().path(), cause).hint("make a new loader"))
 }
 
 impl IntoIterator for &Loader {

@@ -18,6 +18,7 @@ mod occurrences;
 mod orders;
 mod outputs;
 mod reference;
+mod reopened;
 mod resizing;
 mod resume;
 mod same_batches;
