@@ -23,7 +23,7 @@ def parse_bytes(text: str) -> int:
     """Bytes of an amount of memory, such as "512MiB"."""
 
 def marks(dataset: Dataset) -> str:
-    """What tells a set from another that is at its path later, as text for a process that opens it again."""
+    """The marks of a set, as text for a process that opens it again: they tell it from another one at its path."""
 
 def check_marks(dataset: Dataset, marks: str) -> None:
     """Raises an error where a set that was opened again has other rows than a text of `marks` tells."""

@@ -35,7 +35,7 @@ fn read<T: DeserializeOwned>(text: &str) -> PyResult<T> {
         .map_err(|e| PyValueError::new_err(format!("what another process handed on is damaged: {e}")))
 }
 
-/// What tells a set from another that is at its path later, as text for a process that opens it again.
+/// The marks of a set, as text for a process that opens it again: they tell it from another one at its path.
 #[pyfunction]
 pub(crate) fn marks(py: Python<'_>, dataset: PyRef<'_, Dataset>) -> PyResult<String> {
     dataset.opened().with(py, Activity::Opening, |dataset| text(dataset.store().path(), dataset.marks()))
