@@ -224,11 +224,12 @@ fn single_images(table: &Table, judge: &Judge) -> Option<Finding> {
     let name = |s: &Series| with_codec(table, &s.format);
     let (first, second) = (sorted.first()?, sorted.get(1)?);
     let compared = judge.compare(first, second)?;
+    let unit = judge.per_second();
     let detail = sorted
         .iter()
         .map(|s| {
             format!(
-                "{}: {} images/s, half within {:.3} ms, the slowest {:.3} ms",
+                "{}: {} {unit}, half within {:.3} ms, the slowest {:.3} ms",
                 name(s),
                 number(s.median()),
                 latency("p50_s", s),
@@ -239,7 +240,7 @@ fn single_images(table: &Table, judge: &Judge) -> Option<Finding> {
         .join("; ");
     let text = if compared.is_clear() {
         format!(
-            "For single images at random {} is fastest once it is open: {} images/s, {} {}",
+            "For single images at random {} is fastest once it is open: {} {unit}, {} {}",
             name(first),
             number(first.median()),
             compared.times(),

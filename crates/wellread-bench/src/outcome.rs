@@ -49,7 +49,7 @@ pub(crate) fn assemble(
     let verified = unverified.is_none();
     let noise_floors: BTreeMap<String, f64> =
         joined.noise.iter().filter_map(|(name, floor)| Some((name.clone(), floor.as_f64()?))).collect();
-    let repeats = Repeats::rounds(config.repeats);
+    let repeats = Repeats::rounds(config.repeats).of(session.thing());
     let mut found = findings::with_frameworks(&joined.tables, &noise_floors, config.seed, repeats);
     if let Some(unverified) = unverified {
         found.insert(0, unverified);

@@ -44,6 +44,8 @@ use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_store::words::counted_with;
 use wellread_trace::{Kind, labelled};
 
+/// Shares that sum to more leave the answer open.
+const MAX_SUM_OF_SHARES: f64 = 1.1;
 /// Runs of a turn are repeated for this many seconds, so that small samples are no matter of microseconds, and at most so
 /// often.
 const TURN_LIMITS: (f64, usize) = (0.1, 25);
@@ -293,7 +295,19 @@ fn verdict(
         None => "; once files are in memory no stage stands out".to_owned(),
     };
     let text = format!("{what} {from}: {} of the time of an image is {}{then}.", share(stage), stage.about);
-    text[..1].to_uppercase() + &text[1..]
+    text[..1].to_uppercase() + &text[1..] + &doubt(stages)
+}
+
+/// The sentence on an answer that is not firm, as shares sum to far more than all of the time; else empty.
+fn doubt(stages: &[Stage]) -> String {
+    let sum: f64 = stages.iter().map(|stage| stage.share.value.clamp(0.0, 1.0)).sum();
+    if sum <= MAX_SUM_OF_SHARES {
+        return String::new();
+    }
+    format!(
+        " This is not firm: shares sum to {}, as on a machine that is busy with something else. Measure again.",
+        percent(sum)
+    )
 }
 
 impl Diagnosis {

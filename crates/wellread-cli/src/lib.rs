@@ -126,8 +126,24 @@ fn without_hidden(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// The error of an option for images or for results, such as `--data` and `--out` of `bench`, where a command takes that path without
-/// one. The option that is spelled most like it is about something else.
+/// Options that a command lacks and users look for, and what serves in their place.
+const SERVED_OTHERWISE: [(&str, &[&str], &str); 4] = [
+    ("verify", &["--expected", "--checksums"], "checksums to compare with are --against EXPECTED.json"),
+    ("view", &["--channel", "--channels"], "a picture has all channels, each in its colour"),
+    (
+        "convert",
+        &["--row", "--rows", "--select"],
+        "convert writes all images; in Python, ds.select(rows) is a set of some of them",
+    ),
+    (
+        "infer",
+        &["--time-budget", "--time-limit"],
+        "infer ends after --iterations passes of each of --batch-sizes: give fewer of both",
+    ),
+];
+
+/// The error of an option that a command lacks. Images and results have no option such as `--data` and `--out` of `bench` where a
+/// command takes that path without one; others have another name. The option that is spelled most like it is about something else.
 fn without_option(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     let text = |kind| match error.get(kind) {
@@ -136,26 +152,58 @@ fn without_option(mut error: clap::Error) -> clap::Error {
         _ => String::new(),
     };
     let (option, usage) = (text(ContextKind::InvalidArg), text(ContextKind::Usage));
-    // The thing that it names, and a word of a command's usage with the words that are typed instead.
-    let (what, places) = match option.as_str() {
+    let words: Vec<&str> = usage.split_whitespace().collect();
+    let command = words.get(2).copied().unwrap_or_default();
+    // The arguments of bench are words of compare.
+    if error.kind() != ErrorKind::UnknownArgument || command == "compare" {
+        return error;
+    }
+    let tip = tip_for(&option, command, &words);
+    if tip.is_some() {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Usage);
+    }
+    // Nobody means the option as a path.
+    let is_of_use = |tip: &String| !tip.contains("as a value, use");
+    let suggested: Vec<String> = match error.get(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(tips)) => tips.iter().map(ToString::to_string).collect(),
+        _ => vec![],
+    };
+    let tips: Vec<String> =
+        tip.map_or_else(|| suggested.into_iter().filter(is_of_use).collect(), |tip| vec![tip]);
+    error.remove(ContextKind::Suggested);
+    if !tips.is_empty() {
+        let tips = tips.into_iter().map(Into::into).collect();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
+}
+
+/// What serves in place of an option that a command lacks. `usage` are the words of its usage.
+fn tip_for(option: &str, command: &str, usage: &[&str]) -> Option<String> {
+    // The thing that it names, and a word of the usage with the words that are typed instead.
+    let (what, places) = match option {
         "--data" | "--input" | "--data-source" => {
             ("path of images", [("<PATH>", "PATH"), ("<SOURCE>", "SOURCE TARGET")])
         }
         "--out" | "--output" => {
             ("path of what is written", [("<OUT>", "OUT"), ("<TARGET>", "SOURCE TARGET")])
         }
-        _ => return error,
+        "--format" => {
+            let cli = Cli::command();
+            let known = cli.find_subcommand(command)?;
+            let has = |long| known.get_arguments().any(|arg| arg.get_long() == Some(long));
+            let of_set = if has("read-as") { "; the format of a set is --read-as FORMAT" } else { "" };
+            return (!has("formats")).then(|| format!("JSON is --json{of_set}"));
+        }
+        _ => {
+            let mut all = SERVED_OTHERWISE.iter();
+            let found = all.find(|(of, options, _)| *of == command && options.contains(&option));
+            return found.map(|(.., tip)| (*tip).to_owned());
+        }
     };
-    let words: Vec<&str> = usage.split_whitespace().collect();
-    let place = places.iter().find(|(word, _)| words.contains(word));
-    if let (ErrorKind::UnknownArgument, Some((_, typed))) = (error.kind(), place) {
-        let command = words.get(2).copied().unwrap_or_default();
-        let tip = format!("the {what} has no option here: wellread {command} {typed}");
-        error.remove(ContextKind::SuggestedArg);
-        error.remove(ContextKind::Usage);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
-    error
+    let (_, typed) = places.iter().find(|(word, _)| usage.contains(word))?;
+    Some(format!("the {what} has no option here: wellread {command} {typed}"))
 }
 
 /// Parses a command that is not typed but was recorded, or is of a recipe: its words, without the program's name.

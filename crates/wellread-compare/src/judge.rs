@@ -80,6 +80,10 @@ pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison
         regressions: 0,
         comparable,
     };
+    if !comparable {
+        // Ratios of other pixels tell nothing.
+        return Ok(out);
+    }
     for wanted in &options.tables {
         if !a.tables.iter().chain(&b.tables).any(|table| table.name() == wanted) {
             bail!("no result has a table {wanted:?}; there are {}", names(a, b));
@@ -172,9 +176,6 @@ fn compare_table(
             ratio.as_ref().map(|ratio| smallest_detectable_among(ratio, floor, tests, freedom));
         let verdict = corrected(verdict, p, LEVEL);
         row.verdict = row_verdict(verdict, ratio.as_ref(), options.threshold);
-        if !out.comparable {
-            row.reason = Some("the pixels of A and B differ".to_owned());
-        }
         // Both sides unavailable for the same reason is nothing that a comparison tells.
         if row.a.is_nan() && row.b.is_nan() {
             on_neither_side += 1;

@@ -138,6 +138,9 @@ pub fn markdown(c: &Comparison) -> String {
         }
         out.push('\n');
     }
+    if !c.comparable {
+        return out;
+    }
     for table in tables(c) {
         let of =
             |word: RowVerdict| c.rows.iter().filter(move |row| row.table == table && row.verdict == word);

@@ -145,7 +145,7 @@ pub struct Comparison {
     pub only_in_b: Vec<UnmatchedRow>,
     /// Number of regressions: of slower rows whose interval reaches the threshold.
     pub regressions: usize,
-    /// Whether the pixels of both were the same, as far as is known. If not, no verdict is given.
+    /// Whether the pixels of both were the same, as far as is known. If not, there is no row.
     pub comparable: bool,
 }
 

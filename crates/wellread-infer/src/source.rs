@@ -20,7 +20,7 @@ use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
 use wellread_store::colors::Colors;
 use wellread_store::words::counted;
-use wellread_store::{OpenOptions, Store, masks};
+use wellread_store::{Error, OpenOptions, Store, masks};
 
 /// The share of the shorter side that is left.
 const CENTER_CROP_SHARE: f32 = 224.0 / 256.0;
@@ -142,15 +142,26 @@ impl Source {
     }
 }
 
+/// The way from volumes and series to planes that needs no option.
+pub(crate) const TO_PLANES: &str = "write planes in Python, such as the maximum over depth of a time point t: \
+    tifffile.imwrite(\"0.ome.tif\", ds[row][t].max(1), metadata={\"axes\": \"CYX\"})";
+
+/// The error of images of this shape that are no planes.
+pub(crate) fn no_planes(path: &Path, shape: &dyn std::fmt::Display) -> Error {
+    Error::new(
+        path,
+        format_args!("the images are volumes or series (TCZYX {shape}), and a model takes planes"),
+    )
+}
+
 /// From stored images to what a model of this input takes.
 fn preprocessing(stored: &Stored, input: [usize; 3], channels: Option<&[usize]>) -> Result<Transform> {
     let path = stored.dataset.store().path().display();
     let [wanted, height, width] = input;
     let shape = stored.first.shape;
-    ensure!(
-        shape.t() == 1 && shape.z() == 1,
-        "{path}: the images are volumes or series (TCZYX {shape}), and the model takes planes"
-    );
+    if shape.t() != 1 || shape.z() != 1 {
+        return Err(no_planes(stored.dataset.store().path(), &shape).hint(TO_PLANES).into());
+    }
     let channels = match channels {
         Some(channels) => channels.to_vec(),
         None if shape.c() >= wanted => (0..wanted).collect(),
@@ -204,6 +215,16 @@ mod tests {
         assert!(text.contains("--channels"), "{text}");
         let chosen = Config { channels: Some(vec![0, 1, 1]), ..config };
         assert_eq!(source(2, &[1]).batch(1, [3, 8, 8], &chosen).unwrap().len(), 192);
+    }
+
+    #[test]
+    fn series_are_refused_with_a_way_to_planes() {
+        let mut store = MemoryStore::new("series");
+        let shape = Shape([2, 1, 3, 16, 16]);
+        store.push("a".to_owned(), shape, PixelType::U8, vec![0; shape.pixels()]).unwrap();
+        let source = Source::Stored(Stored::new(Dataset::from_store(Box::new(store)), false).unwrap());
+        let error = source.batch(1, [3, 8, 8], &Config::default()).unwrap_err().to_string();
+        assert!(error.contains("TCZYX 2x1x3x16x16") && error.contains("tifffile.imwrite("), "{error}");
     }
 
     /// Pictures of which some are no pictures: batches stay whole, and each of those is told once.

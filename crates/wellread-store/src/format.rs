@@ -328,6 +328,14 @@ pub(crate) fn mixed_folder(folder: &Path, own: (&Path, &Naming), other: (&Path, 
     ))
 }
 
+/// The error of several images for a target whose ending is that of one, in a format that writes them into a folder, too.
+pub(crate) fn holds_one(target: &Path, ending: &str, format: &str) -> Error {
+    let stem = target.file_stem().unwrap_or_default().to_string_lossy();
+    let option = option_as("format", format);
+    Error::new(target, format_args!("a target ending in {ending} holds one image"))
+        .hint(format_args!("to write several images, give a folder such as {stem}, and {option}"))
+}
+
 /// The format of that name.
 ///
 /// # Errors

@@ -122,10 +122,10 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
     let median = |i: usize| series.figure(i, |s| s).value;
     let small = small.min_by(|&a, &b| median(a).total_cmp(&median(b)))?;
     let stays = eligible.contains(&0) && bytes(small) > MAX_COPY_SIZE_SHARE * bytes(0);
-    // A copy is work and takes room: where the rounds do not tell that it is better, nothing is copied.
+    // A copy is work and takes room: where the rounds do not tell that it is better, nothing is copied. A set without figures, which
+    // failed in some round, says nothing of that either.
     let measured = !series.values[0].is_empty();
-    let too_few = measured && series.versus(small, 0).verdict == Verdict::TooFewData;
-    let undecided = !stays && small != 0 && too_few;
+    let undecided = !stays && small != 0 && series.versus(small, 0).verdict == Verdict::TooFewData;
     let index = if stays || undecided { 0 } else { small };
     let name = |i: usize| candidates[i].name();
     let rate = |i: usize| {
@@ -135,8 +135,12 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
             ends.map_or(String::new(), |(low, high)| format!(" ({} to {})", number(low), number(high)));
         format!("{}{ends} {}/s", number(figure.value), plural(need.thing))
     };
-    reasons.push(format!("{}: {}", name(index), rate(index)));
-    if index != 0 && measured {
+    reasons.push(if measured {
+        format!("{}: {}", name(index), rate(index))
+    } else {
+        format!("{}: it could not be measured beside the others", name(0))
+    });
+    if index != 0 {
         let versus = series.versus(index, 0);
         reasons.push(match versus.verdict {
             Verdict::NoDifference => format!("no difference in speed from the set {}", name(0)),
@@ -144,8 +148,9 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
         });
     }
     if undecided {
+        let why = if measured { "too few rounds" } else { "there is no figure of it" };
         reasons.push(format!(
-            "it stays: too few rounds to say whether {} ({}) is better; a longer --time-budget tells",
+            "it stays: {why} to say whether {} ({}) is better; a longer --time-budget tells",
             name(small),
             rate(small)
         ));

@@ -188,7 +188,7 @@ pub fn candidates(
     pace: MeasureBudget,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Figures> {
-    // Candidates that do not fit into the time are left out, the last ones first; the user's own set never.
+    // Candidates that do not fit into the time are left out, the last ones first; the first, the user's own set, never.
     let mut plan = Plan::new(pace.seed).rounds(pace.rounds).warmup(1).time_budget(pace.budget).fit();
     for (number, (candidate, rows)) in candidates.iter().enumerate() {
         let feed = Feed::new(Box::new(|| candidate.open(own)), rows.clone(), how.clone());
@@ -208,6 +208,9 @@ pub fn candidates(
             Ok(Turn { batches: batches / how.batch_size as f64, single, cold: from_cold })
         });
         plan = plan.ranked(number);
+        if number == 0 {
+            plan = plan.required();
+        }
     }
     plan = plan.twin("0");
     let outcome = plan.run(|p| progress(p.turns_done, p.turns))?;

@@ -14,6 +14,7 @@ use wellread_measure::intervals::{Interval, IntervalEstimator, Method, Pairing};
 /// Noise floor of a benchmark above which it gives no advice.
 pub(crate) use wellread_report::TOO_NOISY;
 use wellread_report::{Finding, Severity};
+use wellread_store::words::plural;
 
 /// A finding and its place among those of all benchmarks: smaller ranks are told first.
 pub struct Ranked {
@@ -37,17 +38,24 @@ pub struct Repeats {
     one: &'static str,
     /// Several of them in a word.
     pub(crate) several: &'static str,
+    /// A row of the set in a word.
+    thing: &'static str,
 }
 
 impl Repeats {
     /// Rounds of one process.
     pub const fn rounds(asked: usize) -> Self {
-        Self { asked, option: "--repeats", one: "round", several: "rounds" }
+        Self { asked, option: "--repeats", one: "round", several: "rounds", thing: "image" }
     }
 
     /// Processes, each the median of its rounds.
     pub const fn processes(asked: usize) -> Self {
-        Self { asked, option: "--processes", one: "process", several: "processes" }
+        Self { asked, option: "--processes", one: "process", several: "processes", thing: "image" }
+    }
+
+    /// The same for a set whose rows are these, such as cells.
+    pub const fn of(self, thing: &'static str) -> Self {
+        Self { thing, ..self }
     }
 
     /// Why `measured` of them give no verdict.
@@ -108,6 +116,11 @@ impl Judge {
     /// The same for series of these.
     pub fn over(self, repeats: Repeats) -> Self {
         Self { repeats, ..self }
+    }
+
+    /// The unit of rates: `images/s`, `cells/s`.
+    pub(crate) fn per_second(&self) -> String {
+        format!("{}/s", plural(self.repeats.thing))
     }
 
     /// Compares the larger with the smaller, paired by round.

@@ -5,6 +5,7 @@
 //!  Unavailable (keys, reason) ────────────────────────▶ a row that says why
 //! ```
 
+use super::words::workers;
 use anyhow::Result;
 use wellread_measure::interleave::Turn;
 use wellread_measure::memory::PeakMemory;
@@ -107,9 +108,33 @@ pub fn name_of(keys: &Keys) -> String {
     telling.filter(|t| !t.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+/// A variant for a sentence, where numbers say what they are of: `parquet, batches of 1, 2 workers`.
+pub(super) fn told(keys: &Keys) -> String {
+    let word = |(name, cell): &(&'static str, Cell)| match *name {
+        "batch_size" => format!("batches of {}", cell.text()),
+        "workers" => workers(&cell.text()),
+        "crops" => format!("{} crops of each image", cell.text()),
+        _ => cell.text(),
+    };
+    let telling = keys.iter().filter(|(name, _)| *name != "codec").map(word);
+    telling.filter(|t| !t.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_a_variant_say_what_they_are_of() {
+        let keys: Keys = vec![
+            ("format", Cell::from("parquet")),
+            ("codec", Cell::from("zstd")),
+            ("batch_size", Cell::from(1usize)),
+            ("workers", Cell::from(2usize)),
+            ("cache", Cell::from("none")),
+        ];
+        assert_eq!(told(&keys), "parquet, batches of 1, 2 workers, none");
+    }
 
     #[test]
     fn warm_up_of_slow_items_tells_what_a_turn_takes() {

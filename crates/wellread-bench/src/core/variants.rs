@@ -121,7 +121,7 @@ pub fn run(
         // Rounds that were not measured for want of time, and rounds that turn out to be warm-up, are two
         // things.
         let in_time = outcome.measured_rounds();
-        results.notes.extend(trim_warmup(&mut outcome, settings, config.seed));
+        results.notes.extend(trim_warmup(&mut outcome, &keys, settings, config.seed));
         results.noise_floor = outcome.noise_floor(figure, &estimator).map(|n| n.fraction());
         results.detectable = outcome.smallest_detectable(figure, &estimator);
         results.rounds = outcome.measured_rounds();
@@ -211,9 +211,13 @@ fn add_rows(
     }
 }
 
-/// Takes the rounds that turn out to be warm-up out of the measured ones, and says so. Says too where the runs of a
-/// configuration begin slower than they go on.
-fn trim_warmup(outcome: &mut Outcome<Measurement>, settings: &Settings<'_>, seed: u64) -> Vec<String> {
+/// Counts rounds that turn out to be warm-up as such, and says so, and which runs begin slower than they go on.
+fn trim_warmup(
+    outcome: &mut Outcome<Measurement>,
+    keys: &[(Keys, bool)],
+    settings: &Settings<'_>,
+    seed: u64,
+) -> Vec<String> {
     let more_is_better = quantity(settings.noise_figure).better == Better::Higher;
     let cost = |measured: &Measurement| {
         let figure = value(measured, settings).unwrap_or(f64::NAN);
@@ -228,15 +232,15 @@ fn trim_warmup(outcome: &mut Outcome<Measurement>, settings: &Settings<'_>, seed
             1 => "round after the warm-up was slower too and is".to_owned(),
             n => format!("{n} rounds after the warm-up were slower too and are"),
         };
-        notes.push(format!(
-            "{}: the first {which} counted as warm-up, which leaves {}",
-            settings.name,
-            counted(outcome.measured_rounds(), "round")
-        ));
+        let (name, left) = (settings.name, counted(outcome.measured_rounds(), "round"));
+        notes.push(format!("{name}: the first {which} counted as warm-up, which leaves {left}"));
     }
     let slow: Vec<String> = outcome
         .visible()
-        .filter_map(|variant| Some(format!("{} {}", variant.name, slow_begin(variant, seed)?)))
+        .zip(keys)
+        .filter_map(|(variant, (keys, _))| {
+            Some(super::measurement::told(keys) + " " + &slow_begin(variant, seed)?)
+        })
         .collect();
     if !slow.is_empty() {
         notes.push(format!(

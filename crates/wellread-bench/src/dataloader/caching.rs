@@ -20,8 +20,8 @@ pub(crate) fn columns(before: &CacheReport, after: &CacheReport) -> [(&'static s
 }
 
 /// The unit of the rates of a table: crops, where it has several of each image.
-pub(super) fn counted_per_s(table: &Table) -> &'static str {
-    if table.column("crops").is_some() { "crops/s" } else { "images/s" }
+pub(super) fn counted_per_s(table: &Table, judge: &Judge) -> String {
+    if table.column("crops").is_some() { "crops/s".to_owned() } else { judge.per_second() }
 }
 
 /// The policies of `--loader-cache`, each with its best number of workers, and its cost.
@@ -49,7 +49,7 @@ pub(crate) fn finding(table: &Table, judge: &Judge) -> Option<Finding> {
         };
         let cost = cost(table, policy, rows).map_or(String::new(), |cost| format!(", {cost}"));
         let threads = crate::core::words::workers(workers);
-        format!("{policy} {}{interval} {} ({threads}){cost}", number(s.median()), counted_per_s(table))
+        format!("{policy} {}{interval} {} ({threads}){cost}", number(s.median()), counted_per_s(table, judge))
     });
     let what = if best.len() == 1 { "The cache" } else { "Caches" };
     let text = format!("{what} for {format}, in later epochs: {}", each.collect::<Vec<_>>().join("; "));

@@ -42,7 +42,7 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     }
     let first = best.first()?;
     let name = |s: &Series| with_codec(table, &s.format);
-    let unit = counted_per_s(table);
+    let unit = counted_per_s(table, judge);
     let rate = |s: &Series| format!("{}{} {unit}", number(s.median()), judge.interval(&s.values, number));
     let about = format!("{} in batches of {batch} with {}", rate(first), workers(&first.label));
     let mut detail = best
@@ -185,7 +185,7 @@ fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {
         let Some((bound, limit)) = limit_of(table, batch, &s) else { continue };
         let share = s.median() / limit;
         let name = with_codec(table, &s.format);
-        let with = format!("({} {} with {})", number(limit), counted_per_s(table), workers(&s.label));
+        let with = format!("({} {} with {})", number(limit), counted_per_s(table, judge), workers(&s.label));
         let text = if share > 1.0 {
             format!("{name} is bound by none of the limits measured here: it exceeds {bound} alone {with}")
         } else {

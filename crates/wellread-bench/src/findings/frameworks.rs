@@ -81,7 +81,7 @@ fn loader_of(series: &Series) -> &str {
 /// For each framework and format: wellread beside the best of its peers, each with its best number of workers.
 fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
     let Some(batch) = telling_batch_size(table) else { return vec![] };
-    let mut found = Vec::new();
+    let (mut found, unit) = (Vec::new(), judge.per_second());
     for framework in frameworks(table) {
         let mut lines = Vec::new();
         let mut severity = Severity::Good;
@@ -101,10 +101,9 @@ fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
             let peer = best.iter().find(|s| !loader_of(s).starts_with("wellread"));
             let own = best.iter().find(|s| loader_of(s) == "wellread");
             let rust = best_loaders(table, Framework::Rust, &format, batch);
-            let beside = rust.first().zip(own.or(peer)).map(|(rust, here)| {
+            let beside = rust.first().zip(own.or(peer)).map_or_else(String::new, |(rust, here)| {
                 format!(", {} of the Rust loader", percent(here.median() / rust.median()))
             });
-            let beside = beside.unwrap_or_default();
             match (own, peer) {
                 (Some(own), Some(peer)) => {
                     let ahead = own.median() >= peer.median();
@@ -115,12 +114,12 @@ fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
                     }
                     let (first, second) = if ahead { (own, peer) } else { (peer, own) };
                     lines.push(format!(
-                        "{format}: {} {} images/s, {} {}{}{}{beside}",
+                        "{format}: {} {} {unit}, {} {}{}{}{beside}",
                         name(first),
                         number(first.median()),
                         compared.times(),
                         name(second),
-                        compared.by_rounds(first.median(), second.median(), "images/s"),
+                        compared.by_rounds(first.median(), second.median(), &unit),
                         compared.no_verdict_reason()
                     ));
                 }
@@ -130,7 +129,7 @@ fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
                         None => format!("; {}", judge.too_few(only.values.len())),
                     };
                     lines.push(format!(
-                        "{format}: {} {} images/s{beside}{few}",
+                        "{format}: {} {} {unit}{beside}{few}",
                         name(only),
                         number(only.median())
                     ));

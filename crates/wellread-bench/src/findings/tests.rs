@@ -347,3 +347,13 @@ fn no_table_gives_no_sentence() {
     assert!(all(&[], &BTreeMap::new(), 1, Repeats::rounds(1)).is_empty());
     assert!(all(&[Table::new("dataloader")], &BTreeMap::new(), 1, Repeats::rounds(1)).is_empty());
 }
+
+#[test]
+fn rates_of_cells_are_of_cells() {
+    let table = two_formats(7, &[("epoch_s", 1.0)]);
+    let first = |repeats| all(std::slice::from_ref(&table), &BTreeMap::new(), 1, repeats)[0].clone();
+    let (cells, images) = (first(Repeats::rounds(1).of("cell")), first(Repeats::rounds(1)));
+    assert!(cells.text.contains(" cells/s in batches"), "{}", cells.text);
+    assert!(!format!("{} {}", cells.text, cells.detail).contains("images/s"), "{}", cells.detail);
+    assert!(images.text.contains(" images/s in batches"), "{}", images.text);
+}

@@ -170,14 +170,14 @@ pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Findin
         would_bind(slow)
     );
     let is = |row: usize| table.cell("mode", row) == mode.into();
-    let rate = number(best.images_per_sec);
+    let rate = format!("{} {}", number(best.images_per_sec), judge.per_second());
     let detail = if let Bottleneck::Unclear(_) = best.binds {
-        format!("With {}: {rate} images/s so far; no verdict yet.", best.format())
+        format!("With {}: {rate} so far; no verdict yet.", best.format())
     } else {
         let fastest = if others.is_empty() { "" } else { ", the fastest format by its median" };
         let computing: Vec<f64> = best.shares.values.iter().map(|wait| 1.0 - wait).collect();
         format!(
-            "With {}{fastest}: {rate} images/s, {}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
+            "With {}{fastest}: {rate}, {}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
             best.format(),
             advice(best.share()),
             percent(1.0 - best.share()),

@@ -43,6 +43,7 @@ fn the_largest_difference_binds() {
         assert!((sum - 1.0).abs() < 0.02, "{sum}");
         let said = verdict(&stages, binds, true, Some("model"), 10);
         assert!(said.to_lowercase().contains(&format!("{expected} binds")) && said.contains('%'), "{said}");
+        assert!(!said.contains("not firm"), "{said}");
     }
 }
 
@@ -53,6 +54,10 @@ fn no_stage_is_said_to_take_more_than_all_of_the_time() {
     assert!(stages[1].share.value > 1.1, "{:?}", stages[1].share);
     let said = verdict(&stages, binds, true, Some("decoding"), 10);
     assert!(said.contains(": 100.0 %, 100.0 % to 100.0 % of the time of an image"), "{said}");
+    assert!(
+        said.contains(" This is not firm: shares sum to 1") && said.ends_with("Measure again."),
+        "{said}"
+    );
 }
 
 #[test]

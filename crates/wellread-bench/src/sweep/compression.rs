@@ -155,7 +155,8 @@ fn containers_of_chunks(table: &Table, judge: &Judge) -> Option<Finding> {
             compared.no_verdict_reason()
         )
     };
-    let each = |s: &Series| format!("{} ({}): {} images/s", s.format, s.label, number(s.median()));
+    let unit = judge.per_second();
+    let each = |s: &Series| format!("{} ({}): {} {unit}", s.format, s.label, number(s.median()));
     Some(Finding::new(Severity::Info, text, sorted.iter().map(each).collect::<Vec<_>>().join("; ")))
 }
 

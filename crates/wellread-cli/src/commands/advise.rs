@@ -3,6 +3,7 @@
 mod text;
 
 use super::command_line::joined;
+use super::convert::{columns_without_place, told_without_place};
 use super::diagnosis::parse_step;
 use super::result_file::local_folder;
 use super::trace::TraceArgs;
@@ -11,7 +12,7 @@ use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
-use wellread_bench::advise::{Advice, CropSource, Settings, Studied, candidates, study};
+use wellread_bench::advise::{Advice, CropSource, Recommendation, Settings, Studied, candidates, study};
 use wellread_bench::data::no_masks;
 
 /// A short study of your own images: what to keep them in and how to load them, and what a model will wait for data.
@@ -88,6 +89,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let images = args.open.open(&args.path, ui)?;
     no_masks(&*images)?;
     let is_here = images.remote_path().is_none();
+    let (own_format, columns) = (images.format(), images.hints().feature_names());
     drop(images);
     let bar = ui.progress(0, "reading a sample");
     // A study takes a minute: without a bar, a line says what it does now.
@@ -99,8 +101,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             ui.phase(what);
         }
     };
-    let Studied { advice, copies } = study(|| args.open.open_images_again(&args.path), &settings, &progress)?;
+    let Studied { mut advice, copies } =
+        study(|| args.open.open_images_again(&args.path), &settings, &progress)?;
     bar.finish_and_clear();
+    advice.notes.extend(left_behind(&advice.recommendation, own_format, columns));
     let told = tell(&advice, args, is_here, ui);
     // Nobody waits for that.
     let bar = ui.progress(0, "removing the copies");
@@ -130,6 +134,12 @@ fn tell(advice: &Advice, args: &Args, is_here: bool, ui: Ui) -> Outcome {
 fn idle_price(price: Option<f64>, is_here: bool) -> Option<&'static str> {
     let note = "note: --price-per-1000-requests changes nothing: this set takes no requests over a network";
     (price.is_some() && is_here).then_some(note)
+}
+
+/// The note on columns beside the images, or of the cells, that what is recommended has no place for.
+fn left_behind(chosen: &Recommendation, own_format: &str, columns: Vec<String>) -> Option<String> {
+    let format = wellread_store::registry::format_named(chosen.format).ok().filter(|_| !chosen.as_it_is)?;
+    told_without_place(&columns_without_place(own_format, columns, format), format)
 }
 
 /// The commands to type.
@@ -196,6 +206,27 @@ fn parse_price(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_that_a_recommended_format_has_no_place_for_are_told() {
+        let told = |format, as_it_is| {
+            let chosen = Recommendation {
+                format,
+                compression: None,
+                chunk: None,
+                as_it_is,
+                workers: 1,
+                batch_size: 4,
+                cache: wellread_loader::Cache::None,
+                reasons: [vec![], vec![], vec![], vec![]],
+            };
+            left_behind(&chosen, "parquet", vec!["Metadata_Well".to_owned(), "Area".to_owned()])
+        };
+        let note =
+            "tiff has no place for columns beside the images and leaves out 2 columns (Metadata_Well …)";
+        assert_eq!(told("tiff", false).as_deref(), Some(note));
+        assert_eq!((told("tiff", true), told("parquet", false)), (None, None));
+    }
 
     #[test]
     fn a_price_is_idle_for_a_set_on_this_machine_alone() {

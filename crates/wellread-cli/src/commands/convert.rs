@@ -22,6 +22,7 @@ use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::bytes_of_pixels;
 use features::{Features, JoinUnmatched, Joining, Note, features_of, parse_join_unmatched};
+pub(super) use features::{columns_without_place, told_without_place};
 use layouts::LayoutArg;
 use left_behind::{LeftBehind, notes_of_unlike_channels};
 use on_cluster::OnValues;

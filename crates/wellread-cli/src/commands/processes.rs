@@ -189,7 +189,8 @@ fn joined(inputs: &[ReportInput], config: &Config) -> Result<ReportInput> {
     configuration.push(Fact::from(("processes", how)));
     let measured: Vec<(&str, usize)> =
         tables.iter().map(|table| (table.name(), processes_of(table))).collect();
-    let repeats = Repeats::processes(count);
+    let thing = if config.source.cells().is_some() { "cell" } else { "image" };
+    let repeats = Repeats::processes(count).of(thing);
     let found = findings::with_frameworks(&tables, &noise_floors, config.seed, repeats);
     Ok(ReportInput {
         title: title(&tables, &measured, &noise_floors, repeats),

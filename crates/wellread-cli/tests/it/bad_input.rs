@@ -341,6 +341,15 @@ fn several_images_for_one_png_are_refused_before_anything_is_said_of_them() {
     assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains("plate.png: a target ending in .png holds one image"), "{}", done.stderr);
     assert!(!done.stderr.contains("note:") && !target.exists(), "{}", done.stderr);
+    // What the hint says is taken: a folder alone was refused for want of a format.
+    let folder = dir.path().join("plate");
+    assert!(
+        done.stderr.contains("give a folder such as plate, and --format image-folder)"),
+        "{}",
+        done.stderr
+    );
+    let written = wellread(&["convert", arg(&joined), arg(&folder), "--format", "image-folder"]);
+    assert!(written.code == 0 && folder.is_dir(), "{}", written.stderr);
 }
 
 /// A folder is read in the order of names, and its first set was the one that was named.

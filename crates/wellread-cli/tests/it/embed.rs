@@ -347,6 +347,11 @@ fn what_cannot_be_is_refused_with_what_can() {
         assert!(done.code == code && done.stderr.contains(said), "{more:?}: {} {}", done.code, done.stderr);
     }
     assert!(!out.exists() && !dir.path().join(".wellread-resume-new.parquet").exists());
+    // A folder that takes no table is told before the model is open.
+    let nowhere = text.join("profiles.parquet");
+    let done = wellread(&command(&images, &nowhere, dir.path(), &[]));
+    assert!(done.code == 1 && done.stderr.contains("out.parquet: cannot make the folder"), "{}", done.stderr);
+    assert!(!done.stderr.contains("model:"), "{}", done.stderr);
     assert_eq!(std::fs::read_to_string(&text).unwrap(), "mine");
     // A size that the model does not have is told, with both shapes.
     let done = wellread(&[

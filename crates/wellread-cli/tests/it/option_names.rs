@@ -55,6 +55,29 @@ fn options_have_one_name_everywhere() {
         assert!(wrong.code == 2 && wrong.stderr.contains(&said), "{}", wrong.stderr);
         assert!(!wrong.stderr.contains("similar"), "{}", wrong.stderr);
     }
+    // Others call them otherwise. Nobody means an option as a path.
+    for (command, option, tip) in [
+        ("info", "--format", "tip: JSON is --json; the format of a set is --read-as FORMAT\n"),
+        ("report", "--format", "tip: JSON is --json\n"),
+        ("advise", "--format", "'--formats'"),
+        ("verify", "--expected", "tip: checksums to compare with are --against EXPECTED.json\n"),
+        ("view", "--channels", "tip: a picture has all channels, each in its colour\n"),
+        (
+            "convert",
+            "--rows",
+            "tip: convert writes all images; in Python, ds.select(rows) is a set of some of them\n",
+        ),
+        (
+            "infer",
+            "--time-budget",
+            "tip: infer ends after --iterations passes of each of --batch-sizes: give fewer of both\n",
+        ),
+        ("stats", "--nonsense", "unexpected argument '--nonsense' found\n"),
+    ] {
+        let wrong = wellread(&[command, option, "x"]);
+        assert!(wrong.code == 2 && wrong.stderr.contains(tip), "{command}: {}", wrong.stderr);
+        assert!(!wrong.stderr.contains("as a value"), "{}", wrong.stderr);
+    }
     // The output of a model is no place to write to.
     let embed = ["embed", arg(&tiff), "--model", "resnet50"];
     let folder = wellread(&[&embed[..], &["--output", arg(dir.path())]].concat());

@@ -15,8 +15,9 @@ use super::table::metadata;
 use anyhow::Result;
 use parquet::file::metadata::KeyValue;
 use std::collections::HashSet;
-use std::path::PathBuf;
-use wellread_store::staged::{self, Existing, Staged};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use wellread_store::staged::{self, Existing, MadeFolder, Reserved, Staged};
 use wellread_store::{Error, Store, place};
 
 /// The file in the folder of parts that becomes the table.
@@ -50,7 +51,26 @@ pub(super) fn check_out(options: &EmbedOptions) -> Result<(), Error> {
     if !options.overwrite && !options.resume && out.symlink_metadata().is_ok() {
         return Err(Error::new(out, "already exists").hint("choose another name or pass --overwrite"));
     }
-    Ok(())
+    // A table that is complete is looked at alone.
+    let may_be_complete = options.resume && !options.overwrite && out.symlink_metadata().is_ok();
+    if may_be_complete { Ok(()) } else { check_folder(out) }
+}
+
+/// Refuses a folder that takes no file, before a model is opened, which may take long. Leaves nothing there.
+fn check_folder(out: &Path) -> Result<(), Error> {
+    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = parent.unwrap_or(Path::new("."));
+    let made = MadeFolder::new(folder).map_err(|e| Error::io(folder, "cannot make the folder", &e))?;
+    let probe = folder.join(format!(".wellread-probe-{}", staged::process_mark(std::process::id())));
+    let written = match Reserved::new(&probe) {
+        // Another thread tries it just now.
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => {
+            Err(Error::io(folder, "cannot write to the folder", &e))
+        }
+        _ => Ok(()),
+    };
+    drop(made);
+    written
 }
 
 /// The content of an existing table, where it is the one that this command would write and may stay.

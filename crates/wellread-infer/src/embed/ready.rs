@@ -10,7 +10,7 @@ use super::fingerprint::{ModelRecord, fingerprint};
 use super::model::Chosen;
 use super::options::EmbedOptions;
 use super::table::check_columns;
-use crate::source::PREFETCH_BATCHES;
+use crate::source::{PREFETCH_BATCHES, TO_PLANES, no_planes};
 use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 use wellread_loader::{Dataset, Loader, OnError};
@@ -113,13 +113,12 @@ fn planes(dataset: &Dataset, loader: &Loader) -> Result<[usize; 3]> {
     let shape = loader.image_shape();
     let [t, c, z, y, x] = shape.0;
     if t != 1 || z != 1 {
-        let cause = format!("the images are volumes or series (TCZYX {shape}), and a model takes planes");
         let hint = if t == 1 {
             format!("{} takes the maximum over depth", option("max_projection"))
         } else {
-            "write each time point as an image of its own: no option takes single ones".to_owned()
+            TO_PLANES.to_owned()
         };
-        return Err(Error::new(dataset.store().path(), cause).hint(hint).into());
+        return Err(no_planes(dataset.store().path(), &shape).hint(hint).into());
     }
     Ok([c, y, x])
 }

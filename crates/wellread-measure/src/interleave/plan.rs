@@ -27,6 +27,8 @@ pub struct Plan<'a, M> {
     pub(super) jobs: Vec<(String, RefCell<Job<'a, M>>)>,
     /// The rank of each job: those of small ranks are the last to be left out.
     pub(super) ranks: Vec<usize>,
+    /// Whether each job has its turns whatever the time.
+    pub(super) required: Vec<bool>,
     pub(super) twins: Vec<String>,
     /// Whether a hidden turn repeats the variants one after the other.
     pub(super) rotates: bool,
@@ -47,6 +49,7 @@ impl<'a, M> Plan<'a, M> {
             stop_condition: None,
             jobs: Vec::new(),
             ranks: Vec::new(),
+            required: Vec::new(),
             twins: Vec::new(),
             rotates: false,
             fit: false,
@@ -95,6 +98,14 @@ impl<'a, M> Plan<'a, M> {
         self
     }
 
+    /// The variant added last is never left out for want of time, which is exceeded by a turn of it: see [`Plan::fit`].
+    pub fn required(mut self) -> Self {
+        if let Some(last) = self.required.last_mut() {
+            *last = true;
+        }
+        self
+    }
+
     /// Tells from a turn of warm-up how many seconds a turn that counts takes. `None` stands for as long as that of warm-up.
     pub fn turn_cost(mut self, cost: impl Fn(&M) -> Option<f64> + 'a) -> Self {
         self.turn_cost = Some(Box::new(cost));
@@ -133,6 +144,7 @@ impl<'a, M> Plan<'a, M> {
         let job: Job<'a, M> = Box::new(move |turn| job(turn).map_err(|error| format!("{error:#}")));
         self.jobs.push((name.into(), RefCell::new(job)));
         self.ranks.push(0);
+        self.required.push(false);
         self
     }
 

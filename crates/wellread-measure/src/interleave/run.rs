@@ -67,8 +67,9 @@ impl<M> Plan<'_, M> {
                 break;
             }
             let is_alive = |variant: &VariantResult<M>| variant.failure.is_none() && !variant.left_out;
+            let mut beyond = Duration::ZERO;
             if let Some(budget) = self.time_budget.filter(|_| self.fit && round == self.warmup) {
-                self.drop_slow_variants(&slots, &mut variants, budget.saturating_sub(gone()));
+                beyond = self.drop_slow_variants(&slots, &mut variants, budget.saturating_sub(gone()));
             }
             let has_turn =
                 |&i: &usize| is_alive(&variants[i]) && self.job(&slots[i], round, &variants).is_some();
@@ -92,8 +93,8 @@ impl<M> Plan<'_, M> {
             }
             // The latest time at which a turn of this round may begin; none is left out after its first measured one.
             let latest = self.time_budget.filter(|_| self.fit && round <= self.warmup);
-            let latest =
-                latest.map(|budget| if round < self.warmup { budget.mul_f64(WARM_UP) } else { budget });
+            let latest = latest
+                .map(|budget| if round < self.warmup { budget.mul_f64(WARM_UP) } else { budget + beyond });
             let round_begin = now();
             order.push(Vec::with_capacity(alive.len()));
             let mut in_round = in_time;
@@ -104,11 +105,12 @@ impl<M> Plan<'_, M> {
                     continue;
                 }
                 let Some(job) = self.job(&slots[index], round, &variants) else { continue };
-                if !order[round].is_empty() && latest.is_some_and(|latest| gone() > latest) {
+                let slot = &slots[index];
+                let is_late = !order[round].is_empty() && latest.is_some_and(|latest| gone() > latest);
+                if is_late && !self.is_required(slot) {
                     variants[index].left_out = true;
                     continue;
                 }
-                let slot = &slots[index];
                 if at >= in_time {
                     let warm = self.seconds_of_turn(&variants[index]);
                     // One that was never run takes as long as others did, twice: warm-up, and the turn that counts.
@@ -227,17 +229,33 @@ impl<M> Plan<'_, M> {
         (took, run)
     }
 
-    /// Leaves out the variants whose warm-up says that a round with them does not fit into `left`.
-    fn drop_slow_variants(&self, slots: &[Slot], variants: &mut [VariantResult<M>], left: Duration) {
+    /// Leaves out the variants whose warm-up says that a round with them does not fit into `left`. Those that are required stay:
+    /// returns the time that they take beyond it.
+    fn drop_slow_variants(
+        &self,
+        slots: &[Slot],
+        variants: &mut [VariantResult<M>],
+        left: Duration,
+    ) -> Duration {
         let mut alive: Vec<usize> =
             (0..slots.len()).filter(|&i| variants[i].failure.is_none() && !variants[i].left_out).collect();
         alive.sort_by_key(|&index| self.rank(&slots[index]));
         let visible = alive.iter().filter(|&&index| !slots[index].twin).count();
         let costs: Vec<f64> =
             alive.iter().map(|&i| self.seconds_of_turn(&variants[i]).unwrap_or(0.0)).collect();
-        for (index, fits) in alive.iter().zip(fitting(&costs, visible, left.as_secs_f64())) {
-            variants[*index].left_out = !fits;
+        let fits = fitting(&costs, visible, left.as_secs_f64());
+        let mut beyond = 0.0;
+        for ((&index, fits), cost) in alive.iter().zip(fits).zip(&costs) {
+            let is_kept = fits || self.is_required(&slots[index]);
+            variants[index].left_out = !is_kept;
+            beyond += if is_kept && !fits { *cost } else { 0.0 };
         }
+        Duration::from_secs_f64(beyond)
+    }
+
+    /// Whether a slot has its turns whatever the time; its twin tells nothing alone.
+    fn is_required(&self, slot: &Slot) -> bool {
+        slot.job.is_some_and(|job| !slot.twin && self.required[job])
     }
 
     /// Seconds that a turn that counts takes, by the variant's warm-up; `None` of one without.

@@ -334,6 +334,31 @@ fn one_slow_variant_does_not_take_the_time_of_all_others() {
     assert!(took < 2.8, "{took}");
 }
 
+/// What the others are compared with is measured although it alone takes too long, and takes the turn of none of them.
+#[test]
+fn a_required_variant_is_never_left_out() {
+    let run = |budget: f64| {
+        let seconds = Cell::new(0.0);
+        let mut plan = Plan::new(1).rounds(3).time_budget(Duration::from_secs_f64(budget)).fit();
+        plan = plan.clock(|| Duration::from_secs_f64(seconds.get())).turn_cost(|turn: &f64| Some(*turn));
+        for (name, cost) in [("own", 4.0), ("a", 1.0), ("b", 1.0)] {
+            let seconds = &seconds;
+            plan = plan.add_with_turn(name, move |turn: Turn| {
+                seconds.set(seconds.get() + if turn.warmup { cost / 4.0 } else { cost });
+                ok(cost)
+            });
+            plan = if name == "own" { plan.required() } else { plan };
+        }
+        let outcome = plan.twin("own").run(|_| ()).unwrap();
+        assert!(outcome.variants.iter().all(|v| v.left_out == v.runs.is_empty()));
+        (outcome.variants.iter().map(|v| v.runs.len()).collect::<Vec<_>>(), seconds.get())
+    };
+    // After warm-up, of 2.5 seconds with the twin, as many are left.
+    assert_eq!(run(5.0), (vec![1, 1, 1, 0], 8.5));
+    // Nothing else was warmed up within the half.
+    assert_eq!(run(1.0), (vec![1, 0, 0, 0], 5.0));
+}
+
 /// Whichever of both is measured faster in warm-up, what it costs is chance.
 #[test]
 fn a_twin_never_takes_the_time_of_the_only_variant() {

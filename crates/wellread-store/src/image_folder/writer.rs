@@ -4,7 +4,7 @@ use super::layout::{self, NAMING};
 use super::text_chunk::WithName;
 use crate::file_names::safe;
 use crate::finished::Finished;
-use crate::format::is_name_of_a_format;
+use crate::format::{holds_one, is_name_of_a_format};
 use crate::image_writers::{ImageWriters, WriteImage};
 use crate::place;
 use crate::png_encoder::Picture;
@@ -80,7 +80,7 @@ impl PngWriter {
         }
         let single = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
         if single && options.images > 1 {
-            return Err(holds_one(path));
+            return Err(holds_one(path, ".png", NAMING.name).choice());
         }
         let staged = Staged::folder(path, options, single)?;
         if !single {
@@ -108,13 +108,6 @@ impl PngWriter {
         let folder = if class.is_empty() { "" } else { self.classes.folder(class) };
         self.names.next(root, folder, stem, name)
     }
-}
-
-/// The error of several images for one file.
-fn holds_one(target: &Path) -> Error {
-    Error::new(target, "a target ending in .png holds one image")
-        .choice()
-        .hint("give a folder name to write several images")
 }
 
 /// Folders of classes: each its own, in any case of letters.
@@ -228,7 +221,7 @@ impl StoreWriter for PngWriter {
         } else if row == 0 {
             root
         } else {
-            return Err(holds_one(&self.target).row(row));
+            return Err(holds_one(&self.target, ".png", NAMING.name).choice().row(row));
         };
         self.count += 1;
         self.writers.write(row, image, path)
@@ -246,7 +239,7 @@ impl StoreWriter for PngWriter {
 
     fn adopt(&mut self, metadata: &ImageMetadata, from: &Path) -> Result<()> {
         if self.single {
-            return Err(holds_one(&self.target));
+            return Err(holds_one(&self.target, ".png", NAMING.name).choice());
         }
         let Some(root) = self.staged.as_ref().map(|s| s.path().to_owned()) else {
             return Err(Error::new(&self.target, "the writer is finished"));

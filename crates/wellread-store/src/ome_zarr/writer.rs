@@ -8,6 +8,7 @@ use super::layout::image_name;
 use super::series::{NewSeries, is_target, write_columns};
 use super::write_metadata::{Chunking, DATASET, Version, files};
 use crate::finished::Finished;
+use crate::format::holds_one;
 use crate::image_writers::{ImageWriters, WriteImage};
 use crate::set_names::{Listing, SetNames, moved};
 use crate::staged::Staged;
@@ -128,9 +129,7 @@ impl StoreWriter for OmeZarrWriter {
         check_view(&self.target, image).map_err(|e| e.row(row))?;
         let dir = if self.single {
             if row > 0 {
-                return Err(Error::new(&self.target, "a target ending in .zarr holds one image").hint(
-                    "give a folder name without .zarr to write several images, each in its own group",
-                ));
+                return Err(holds_one(&self.target, ".zarr", "ome-zarr"));
             }
             folder
         } else if let Some(series) = &mut self.series {
@@ -159,8 +158,7 @@ impl StoreWriter for OmeZarrWriter {
 
     fn adopt(&mut self, metadata: &ImageMetadata, from: &Path) -> Result<()> {
         if self.single {
-            return Err(Error::new(&self.target, "a target ending in .zarr holds one image")
-                .hint("give a folder name without .zarr to write several images, each in its own group"));
+            return Err(holds_one(&self.target, ".zarr", "ome-zarr"));
         }
         let folder = self.staged()?.path().to_owned();
         let to = match &mut self.series {

@@ -63,6 +63,22 @@ fn few_rounds_recommend_no_copy() {
     }
 }
 
+/// "Not tried within the time: as it is", and the advice was to convert.
+#[test]
+fn a_set_without_figures_stays() {
+    let all = [candidate("tiff", true, 100.0), candidate("parquet", false, 50.0)];
+    let of = || Series::of(vec![vec![], vec![1e-3; 10]], 1);
+    let figures = Figures { batches: of(), single: of(), cold: of(), turns: vec![] };
+    let choice = format(&[&all[0], &all[1]], &figures, NEED).unwrap();
+    assert_eq!(choice.index, 0);
+    assert_eq!(choice.reasons[0], "as it is (tiff, lz4): it could not be measured beside the others");
+    let last = choice.reasons.last().unwrap();
+    assert!(
+        last.starts_with("it stays: there is no figure of it to say whether parquet (lz4) ("),
+        "{choice:?}"
+    );
+}
+
 #[test]
 fn a_set_beside_candidates_that_were_only_screened_says_so() {
     let all = [candidate("tiff", true, 100.0), candidate("parquet", false, 50.0)];

@@ -120,14 +120,11 @@ pub(super) fn features_of(
         left_out.extend(found.left_out.iter().cloned());
         joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !is_kept) {
-        without_place = columns_without_place(source, columns, format);
-        if let Some(first) = without_place.first() {
-            notes.push(Note::Warn(format!(
-                "note: {} has no place for columns beside the images and leaves out {} ({first} …)",
-                format.name,
-                counted(without_place.len(), "column"),
-            )));
-        }
+        let names = columns.schema().fields().iter().map(|field| field.name().clone()).collect();
+        without_place = columns_without_place(source.format(), names, format);
+        notes.extend(
+            told_without_place(&without_place, format).map(|told| Note::Warn(format!("note: {told}"))),
+        );
         own = None;
     }
     // They are known now that columns are read. Here they have the names of the source.
@@ -302,16 +299,32 @@ fn cannot_join(format: &Format) -> String {
     format!("--join needs a format with columns beside the images: {can} ({} has none)", format.name)
 }
 
-/// Names of columns that a target without columns has not. Where it has the source's format, names of images may tell some again, as
-/// the classes of an image folder.
-fn columns_without_place(source: &dyn Store, columns: &FeatureColumns, format: &Format) -> Vec<String> {
-    let schema = columns.schema();
-    let mut names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-    if source.format() == format.name {
+/// Those of these columns of a source, which is of a format of this name, that a target has no place for. Where both are of one
+/// format, names of images may tell some again, as the classes of an image folder.
+pub(in crate::commands) fn columns_without_place(
+    source: &str,
+    mut names: Vec<String>,
+    format: &Format,
+) -> Vec<String> {
+    if format.keeps_columns() {
+        return vec![];
+    }
+    if source == format.name {
         let all = names.clone();
         names.retain(|name| !(format.names_tell)(name, &all));
     }
     names
+}
+
+/// Says that a format leaves these columns out; `None` where there are none.
+pub(in crate::commands) fn told_without_place(names: &[String], format: &Format) -> Option<String> {
+    names.first().map(|first| {
+        let columns = counted(names.len(), "column");
+        format!(
+            "{} has no place for columns beside the images and leaves out {columns} ({first} …)",
+            format.name
+        )
+    })
 }
 
 #[cfg(test)]
