@@ -1,4 +1,4 @@
-"""What could not be made of a pickle in a worker process: it raises its error when it is used.
+"""Stands in for a set or loader that a worker process could not unpickle, and raises the error when it is used.
 
 An error while a process unpickles what it is to do ends it, and its parent is not told why.
 """

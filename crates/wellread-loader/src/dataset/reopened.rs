@@ -28,7 +28,7 @@ pub(crate) fn sampled(rows: usize) -> impl Iterator<Item = usize> {
     (0..names).map(move |i| (i as u128 * (rows - 1) as u128 / (names - 1).max(1) as u128) as usize)
 }
 
-/// What tells a set from another that is at its path later: digests of its rows, in order.
+/// Digests of the rows of a set, in order. They tell it from another that is at its path later.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Marks {
     rows: usize,
@@ -41,8 +41,8 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// What is known of a set without reading, and without locks: it may be of the process that this one was forked from. So
-    /// hints of the whole set are not asked for either, for which an engine may look into its database.
+    /// Marks that take no reading and no locks: the set may be of the process that this one was forked from. Hints of the
+    /// whole set are left out as well, since an engine may look into its database for them.
     fn listed(set: &Dataset) -> Self {
         let files = files(set, block_of(set.len()));
         Self { rows: set.len(), files, made_of: None, names: vec![] }
@@ -108,14 +108,14 @@ impl Marks {
 }
 
 impl Dataset {
-    /// What tells this set from another that is at its path later. It is made once. Files are known from the listing;
-    /// where rows have none of their own, a few names are read.
+    /// The marks of this set, which are made once. Files are known from the listing; where rows have none of their
+    /// own, a few names are read.
     pub fn marks(&self) -> &Marks {
         self.marks.get_or_init(|| Marks::read(self))
     }
 
-    /// Has the marks of what it is made of ready for processes that are forked later: names cannot be read from the set of
-    /// another process. Behind a network none are read.
+    /// Makes the marks of all sets that it is made of, for processes that are forked later. Names cannot be read from
+    /// the set of another process. Behind a network none are read.
     pub fn remember(&self) {
         if let Some(with_columns) = &self.with_columns {
             with_columns.images.remember();
