@@ -179,7 +179,7 @@ fn without_option(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// What serves in place of an option that a command lacks. `usage` are the words of its usage.
+/// The words on how to do without an option that a command lacks. `usage` are the words of its usage.
 fn tip_for(option: &str, command: &str, usage: &[&str]) -> Option<String> {
     // The thing that it names, and a word of the usage with the words that are typed instead.
     let (what, places) = match option {

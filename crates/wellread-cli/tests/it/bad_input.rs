@@ -341,7 +341,7 @@ fn several_images_for_one_png_are_refused_before_anything_is_said_of_them() {
     assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains("plate.png: a target ending in .png holds one image"), "{}", done.stderr);
     assert!(!done.stderr.contains("note:") && !target.exists(), "{}", done.stderr);
-    // What the hint says is taken: a folder alone was refused for want of a format.
+    // The command of the hint is taken. A folder alone was refused for want of a format.
     let folder = dir.path().join("plate");
     assert!(
         done.stderr.contains("give a folder such as plate, and --format image-folder)"),

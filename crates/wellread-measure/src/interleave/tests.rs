@@ -334,7 +334,7 @@ fn one_slow_variant_does_not_take_the_time_of_all_others() {
     assert!(took < 2.8, "{took}");
 }
 
-/// What the others are compared with is measured although it alone takes too long, and takes the turn of none of them.
+/// The variant that others are compared with is measured although it alone takes too long. It takes the turn of none of them.
 #[test]
 fn a_required_variant_is_never_left_out() {
     let run = |budget: f64| {
