@@ -54,9 +54,9 @@ Examples:
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
-    /// Model: FILE.onnx runs in ONNX Runtime; resnet50 and vit_b_16 run in this program, and give the scores of 1,000
-    /// classes (for the layer before: an ONNX file or a class that ends there). python:package.module:Class is a
-    /// torch.nn.Module or a callable. It takes a float32 batch N x C x H x W and returns a row of features per image.
+    /// Model: FILE.onnx runs in ONNX Runtime; resnet50 and vit_b_16 run in this program. Those two give the scores of
+    /// 1,000 classes; for the layer before, give an ONNX file or a class that ends there. python:package.module:Class is
+    /// a torch.nn.Module or a callable. It takes a float32 batch N x C x H x W and returns a row of features per image.
     #[arg(long, value_name = "MODEL")]
     model: ModelName,
     /// Table to write (Parquet).
