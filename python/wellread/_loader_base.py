@@ -294,7 +294,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
             self._latest = self._resumed = None
 
     @property
-    def batch_sampler(self) -> _EpochSampler:
+    def batch_sampler(self) -> Any:
         """For trainers: Lightning tells ``batch_sampler.sampler.set_epoch`` which epoch it begins. One after
         :attr:`epoch` is then the next. An earlier one changes nothing, nor does that of a loaded state.
         """

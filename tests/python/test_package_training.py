@@ -388,13 +388,9 @@ def test_a_checkpoint_of_the_end_of_an_epoch_goes_on_with_the_next(parquet, tmp_
     steps = 6 if batches == 1.0 else batches
     whole = Net()
     trainer(4, **choices).fit(whole, made(parquet))
-    epochs = list(
-        wr.DataLoader(parquet, 4, True, rows=range(24), flip=True, as_="torch", epoch=epoch) for epoch in range(4)
-    )
-    want = [[batch.sum((1, 2, 3)).tolist() for batch, _ in zip(epoch, range(steps))] for epoch in epochs]
-    assert whole.seen == [(epoch, batch) for epoch in range(4) for batch in want[epoch]], (
-        "epoch by epoch the loader's"
-    )
+    plain = wr.torch.DataLoader(parquet, 4, True, rows=range(24), flip=True)
+    want = [[batch.sum((1, 2, 3)).tolist() for batch in plain][:steps] for _ in range(4)]
+    assert whole.seen == [(epoch, batch) for epoch in range(4) for batch in want[epoch]]
     keep = pl.callbacks.ModelCheckpoint(tmp_path / "kept")
     first = Net()
     if crashes:
@@ -407,6 +403,24 @@ def test_a_checkpoint_of_the_end_of_an_epoch_goes_on_with_the_next(parquet, tmp_
     rest = Net()
     trainer(4, **choices).fit(rest, made(parquet), ckpt_path=path)
     assert rest.seen == whole.seen[2 * steps :]
+
+
+@pytest.mark.parametrize("made", [shuffled, module])
+def test_two_ranks_go_on_with_the_next_epoch(parquet, tmp_path, monkeypatch, made):
+    def seen(name, epochs, *callbacks, **options):
+        # Else Lightning looks for one.
+        monkeypatch.setenv("MASTER_PORT", str(free_port()))
+        (tmp_path / name).mkdir()
+        choices = {"devices": 2, "strategy": "ddp_spawn", "enable_checkpointing": bool(callbacks)}
+        trainer(epochs, *callbacks, **choices).fit(Told(tmp_path / name), made(parquet), **options)
+        return [json.loads((tmp_path / name / f"{rank}.json").read_text())["seen"] for rank in range(2)]
+
+    whole = seen("whole", 3)
+    first = seen("first", 2, pl.callbacks.ModelCheckpoint(tmp_path / "kept"))
+    [path] = (tmp_path / "kept").iterdir()
+    rest = seen("rest", 3, ckpt_path=path)
+    assert [len(of) for of in whole] == [9, 9] and whole[0] != whole[1]
+    assert [a + b for a, b in zip(first, rest, strict=True)] == whole
 
 
 def test_phases_are_measured(parquet, tmp_path, monkeypatch):
