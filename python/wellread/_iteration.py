@@ -27,7 +27,7 @@ class Core:
         self.loader: Any = native
         self.lending: _device.Lending | None = None if loader._lender is None else loader._lender.begin(native)
         # The state that it goes on from.
-        self.since = start if isinstance(start, str) else None
+        self.since: str | None = start if isinstance(start, str) else None
         try:
             if isinstance(start, int):
                 self.native: Any = _run(native, start)

@@ -10,14 +10,13 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
 import weakref
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic
 
 from . import _check, _native, _nodes, _parts, _ranks
+from ._beginning import BEGINNING, EpochSampler
 from ._iteration import B_co, Core, Iterator
 from ._targets import Arrangement
 from ._types import Transform
@@ -30,30 +29,6 @@ if TYPE_CHECKING:
     from .dataset import Dataset
 
 _OfRanks = _native.Loader
-
-# Held while an iteration takes its epoch. A fork waits for it, so that the child can begin iterations.
-_BEGINNING = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_BEGINNING.acquire, after_in_parent=_BEGINNING.release, after_in_child=_BEGINNING.release
-    )
-
-
-class _EpochSampler:
-    """What a trainer finds where torch's loaders have a sampler, and tells which epoch it begins. Lightning does not
-    load the state of a loader that was saved between two epochs: this is all it says."""
-
-    def __init__(self, loader: LoaderBase[Any]) -> None:
-        self._loader = loader
-        self.batch_size = loader.batch_size
-
-    @property
-    def sampler(self) -> _EpochSampler:
-        return self
-
-    def set_epoch(self, epoch: int) -> None:
-        if _check.whole("epoch", epoch, 0, 2**64 - 2) > self._loader.epoch:
-            self._loader.set_epoch(epoch)
 
 
 class LoaderBase(_parts.WithClasses, Generic[B_co]):
@@ -289,7 +264,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         """Sets the epoch that the next iteration runs. Iterations count up by themselves, with their first batch."""
         _ = self._built
         epoch = _check.whole("epoch", epoch, 0, 2**64 - 2)
-        with _BEGINNING:
+        with BEGINNING:
             self._start = epoch, None
             self._latest = self._resumed = None
 
@@ -298,7 +273,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         """For trainers: Lightning tells ``batch_sampler.sampler.set_epoch`` which epoch it begins. One after
         :attr:`epoch` is then the next. An earlier one changes nothing, nor does that of a loaded state.
         """
-        return _EpochSampler(self)
+        return EpochSampler(self)
 
     def rows(self, epoch: int) -> list[int]:
         """The dataset's rows in the order in which an epoch delivers them to this rank."""
@@ -361,7 +336,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         It has read ahead since it was made. If another has taken that epoch meanwhile, or the next epoch was set, it
         begins anew.
         """
-        with _BEGINNING:
+        with BEGINNING:
             if iterator.awaited_by is None:
                 # Another thread that shares it has asked for a batch.
                 return
@@ -379,7 +354,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         """
         if self._ended is not None:
             return dict(self._ended[0])
-        with _BEGINNING:
+        with BEGINNING:
             (epoch, loaded), core = self._start, self._latest
         if loaded is not None:
             # As it was loaded, also where its rest has no image for this rank.
@@ -407,7 +382,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         except (TypeError, ValueError, RecursionError):
             raise ValueError("state_dict must be what state_dict() returned") from None
         resumed = Iterator(self, text)
-        with _BEGINNING:
+        with BEGINNING:
             self._resumed, self._start = resumed, resumed.core.start
 
     def __repr__(self) -> str:
