@@ -21,15 +21,20 @@ B_co = TypeVar("B_co", covariant=True)
 class Core:
     """An iteration without its conversions: what :class:`DataLoader` keeps of it to tell where it is."""
 
-    def __init__(self, loader: LoaderBase[Any], state: str | None, turn: tuple[int, int] | None):
+    def __init__(self, loader: LoaderBase[Any], start: int | str, turn: tuple[int, int] | None):
         # That of the ranks of now: when they change, the loader takes another.
         native = loader._native
         self.loader: Any = native
         self.lending: _device.Lending | None = None if loader._lender is None else loader._lender.begin(native)
         # The state that it goes on from.
-        self.since = state
+        self.since: str | None = start if isinstance(start, str) else None
         try:
-            self.native: Any = native.run() if state is None else native.resume(state, *(turn or (0, 1)))
+            if isinstance(start, int):
+                self.native: Any = _run(native, start)
+            else:
+                self.native = native.resume(start, *(turn or (0, 1)))
+            # Its epoch, and that state.
+            self.start: tuple[int, str | None] = self.native.progress()[0], self.since
         except BaseException:  # A state that is refused, say: nobody closes an iteration that has not begun.
             if self.lending is not None:
                 self.lending.end()
@@ -88,12 +93,32 @@ class Core:
             raise
 
 
+def _run(native: Any, epoch: int) -> Any:
+    """Runs an epoch. The native loader counts epochs as they are run, and several threads may have it run them."""
+    while True:
+        native.set_epoch(epoch)
+        batches = native.run()
+        if batches.progress()[0] == epoch:
+            return batches
+        batches.close()
+
+
 class Iterator(Generic[B_co]):
     """An iteration over an epoch, or over the rest of it after a state. With `turn` (which one, of how many) it is
     that of one of several processes that take turns."""
 
-    def __init__(self, loader: LoaderBase[B_co], state: str | None, turn: tuple[int, int] | None = None):
-        self.core: Core = Core(loader, state, turn)
+    def __init__(self, loader: LoaderBase[B_co], start: int | str, turn: tuple[int, int] | None = None):
+        # The loader whose next epoch it takes once its first batch is asked for.
+        self.awaited_by: LoaderBase[B_co] | None = None
+        self.prepare(loader, start, turn)
+        loader._running.add(self)
+
+    def prepare(self, loader: LoaderBase[B_co], start: int | str, turn: tuple[int, int] | None = None) -> None:
+        """Begins to read ahead, in place of what it may have read so far."""
+        core, before = Core(loader, start, turn), getattr(self, "core", None)
+        self.core: Core = core
+        if before is not None:
+            before.close(ended=False)
         self._next = self.core.native.__next__
         self._beside, self._compose = loader._beside, loader._compose
         self._finish, self._on_batch = loader._finish, loader._on_batch
@@ -123,12 +148,14 @@ class Iterator(Generic[B_co]):
         others = (*steps, self._mover, self.core.lending)
         if taker and all(other is None for other in others):
             self._take = functools.partial(self.core.native.next_from, taker)
-        loader._running.add(self)
 
     def __iter__(self) -> Iterator[B_co]:
         return self
 
     def __next__(self) -> B_co:
+        loader = self.awaited_by
+        if loader is not None:
+            loader._begin(self)
         core = self.core
         if core.delivered is None:
             # An error or Ctrl-C leaves it there: a batch counts once it is delivered.
@@ -183,6 +210,7 @@ class Iterator(Generic[B_co]):
         if self.core.is_closed():
             return
         self._take = self._mover = self._refuse
+        self.awaited_by = None
         # Of another process: there is nothing to stop.
         with contextlib.suppress(Error):
             self.core.close(ended=False)

@@ -3,6 +3,7 @@
 ::
 
     __iter__ ── ranks of now ──▶ native loader of these ranks ──▶ Iterator (:mod:`wellread._iteration`)
+    first next of an Iterator ── the epoch begins: it counts, and a loaded state is used up
     state_dict, load_state_dict ── the iteration begun last, or one to be gone on with
 """
 
@@ -15,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic
 
 from . import _check, _native, _nodes, _parts, _ranks
+from ._beginning import BEGINNING, EpochSampler
 from ._iteration import B_co, Core, Iterator
 from ._targets import Arrangement
 from ._types import Transform
@@ -66,10 +68,11 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
     _running: weakref.WeakSet[Iterator[B_co]]
     # Where it was when it was closed, and what had been skipped.
     _ended: tuple[dict[str, Any], list[tuple[int, str]]] | None
-    # The iteration begun last, and one that a state was loaded for.
+    # The epoch that begins next, and the state that it goes on from if one was loaded.
+    _start: tuple[int, str | None]
+    # The iteration begun last, and one that reads ahead from the loaded state until it is asked for.
     _latest: Core | None
     _resumed: Iterator[B_co] | None
-    _resumed_from: str | None
 
     @property
     def _native(self) -> _OfRanks:
@@ -105,9 +108,8 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         nodes = None if self._by_node is None else _nodes.now(self._by_node, ranks)
         loader = made.get(ranks)
         if loader is None:
-            epoch = self._built.epoch
+            _ = self._built
             fresh = self._new(self._choices | {"rank": ranks[0], "world_size": ranks[1], "nodes": nodes})
-            fresh.set_epoch(epoch)
             self._check_device(fresh)
             # Of several threads that come here at once, all take the first one's.
             loader = made.setdefault(ranks, fresh)
@@ -228,7 +230,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         try:
             self._ended = self.state_dict(), self.skipped
         except Error:  # Its iteration is of another process.
-            self._ended = json.loads(self._built.state(self._built.epoch, 0)), []
+            self._ended = json.loads(self._built.state(self._start[0], 0)), []
         for iterator in list(self._running):
             iterator.stop()
         self._latest = self._resumed = None
@@ -255,13 +257,23 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
     @property
     def epoch(self) -> int:
         """The epoch that the next iteration runs."""
-        built, resumed = self._built, self._resumed_from
-        return built.epoch if self._resumed is None or resumed is None else json.loads(resumed)["epoch"]
+        _ = self._built
+        return self._start[0]
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch that the next iteration runs. Iterations count up by themselves."""
-        self._built.set_epoch(_check.whole("epoch", epoch, 0, 2**64 - 2))
-        self._latest = self._resumed = None
+        """Sets the epoch that the next iteration runs. Iterations count up by themselves, with their first batch."""
+        _ = self._built
+        epoch = _check.whole("epoch", epoch, 0, 2**64 - 2)
+        with BEGINNING:
+            self._start = epoch, None
+            self._latest = self._resumed = None
+
+    @property
+    def batch_sampler(self) -> Any:
+        """For trainers: Lightning tells ``batch_sampler.sampler.set_epoch`` which epoch it begins. One after
+        :attr:`epoch` is then the next. An earlier one changes nothing, nor does that of a loaded state.
+        """
+        return EpochSampler(self)
 
     def rows(self, epoch: int) -> list[int]:
         """The dataset's rows in the order in which an epoch delivers them to this rank."""
@@ -311,25 +323,45 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         if iterator is not None and iterator.core.loader is not self._of(found.ranks):
             # The state was loaded before the ranks were known.
             iterator.core.close(ended=False)
-            iterator = Iterator(self, self._resumed_from)
-        elif iterator is None:
-            iterator = Iterator(self, None)
-        self._latest = iterator.core
+            iterator = None
+        if iterator is None:
+            epoch, loaded = self._start
+            iterator = Iterator(self, epoch if loaded is None else loaded)
+        iterator.awaited_by = self
         return iterator
+
+    def _begin(self, iterator: Iterator[B_co]) -> None:
+        """Takes the epoch of an iteration whose first batch is asked for. One that is dropped before takes none.
+
+        It has read ahead since it was made. If another has taken that epoch meanwhile, or the next epoch was set, it
+        begins anew.
+        """
+        with BEGINNING:
+            if iterator.awaited_by is None:
+                # Another thread that shares it has asked for a batch.
+                return
+            _ = self._built
+            epoch, loaded = self._start
+            if iterator.core.start != self._start:
+                iterator.prepare(self, epoch if loaded is None else loaded)
+            iterator.awaited_by = self._resumed = None
+            self._start, self._latest = ((epoch + 1) % 2**64, None), iterator.core
 
     def state_dict(self) -> dict[str, Any]:
         """The position of the latest iteration, after its last delivered batch: a small dictionary that JSON and
-        pickle can hold. Images that were read ahead do not count. Before the first iteration, and after the end of
-        one, it is the start of the next.
+        pickle can hold. Images that were read ahead do not count. An iteration counts once its first batch is asked
+        for. Before the first iteration, and after the last batch of one, it is the start of the next.
         """
         if self._ended is not None:
             return dict(self._ended[0])
-        if self._resumed is not None and self._resumed_from is not None:
+        with BEGINNING:
+            (epoch, loaded), core = self._start, self._latest
+        if loaded is not None:
             # As it was loaded, also where its rest has no image for this rank.
-            return json.loads(self._resumed_from)
-        core, native = self._latest, self._built
+            return json.loads(loaded)
+        native = self._built
         if core is None:
-            return json.loads(native.state(native.epoch, 0))
+            return json.loads(native.state(epoch, 0))
         # That of the ranks that it was begun with, unless the loader is being closed.
         return json.loads((native if core.loader is None else core.loader).state(*core.progress(), core.since))
 
@@ -349,7 +381,9 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
             text = json.dumps(state_dict, default=_check.in_json)
         except (TypeError, ValueError, RecursionError):
             raise ValueError("state_dict must be what state_dict() returned") from None
-        self._resumed, self._resumed_from = Iterator(self, text), text
+        resumed = Iterator(self, text)
+        with BEGINNING:
+            self._resumed, self._start = resumed, resumed.core.start
 
     def __repr__(self) -> str:
         if not self._made:

@@ -63,7 +63,8 @@ class WellreadDataModule(pl.LightningDataModule):
     need be in batches of another size. With ``on_error="skip"`` these are the images that can be read and are like
     the part's first. Where no image of a batch can be read, the rank's last batch comes in several parts.
 
-    A checkpoint holds the position of training, to the batch. A resumed run may have another number of workers or
+    A checkpoint holds the position of training, to the batch. One of the end of an epoch goes on with the next, and
+    epochs are numbered as the trainer's. A resumed run may have another number of workers or
     ranks, or another batch size.
 
     Raises:

@@ -451,12 +451,13 @@ class DataLoader(LoaderBase[B_co]):
 
             self._on_batch = _user.on_batch(batch_transform)
         self._running = weakref.WeakSet()
-        self._ended = self._latest = self._resumed = self._resumed_from = None
+        self._ended = self._latest = self._resumed = None
+        self._start = self._built.epoch, None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        epoch = self._built.epoch
+        epoch = self.epoch
         # As iterating this one anew: the place of an iteration goes by state_dict(), one that was loaded comes next.
-        state = self.state_dict() if self._resumed is not None else None
+        state = self.state_dict() if self._start[1] is not None else None
         inherited = None
         if self._named is None:
             inherited = _ranks.to_hand_on(self._inherited)

@@ -207,3 +207,60 @@ def test_a_rest_of_fewer_images_than_ranks_stays_with_copies(parquet, rank):
         assert each.epoch == 2 and list(each) == []
         assert each.epoch == 3
         assert [labels.tolist() for _, labels in each] == [[rank], [rank + 3]]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("as_", ["numpy", "torch", "jax"])
+def test_an_iteration_that_is_asked_for_no_batch_is_no_epoch(parquet, workers, as_):
+    """Trainers make one to see whether a loader can be iterated, and drop it."""
+    loader = wr.DataLoader(parquet, 5, True, seed=3, num_workers=workers, as_=as_, labels=ROWS)
+
+    def rest(iterator):
+        return [label for _, labels in iterator for label in np.asarray(labels).tolist()]
+
+    iter(loader)
+    kept = iter(loader)
+    assert loader.epoch == 0 and loader.state_dict()["position"] == 0
+    assert rest(loader) == loader.rows(0)
+    # It is the next epoch once its first batch is asked for, and not before.
+    assert loader.epoch == 1 and rest(kept) == loader.rows(1)
+    pairs = [[np.asarray(labels).tolist() for _, labels in pair] for pair in zip(loader, loader, strict=True)]
+    assert [sum(part, []) for part in zip(*pairs, strict=True)] == [loader.rows(2), loader.rows(3)]
+    # What was delivered is not forgotten, either.
+    begun = iter(loader)
+    seen = [label for _ in range(2) for label in np.asarray(next(begun)[1]).tolist()]
+    iter(loader)
+    state = loader.state_dict()
+    assert (state["epoch"], state["position"]) == (4, 10)
+    other = wr.DataLoader(parquet, 5, True, seed=3, num_workers=workers, as_=as_, labels=ROWS)
+    waiting = iter(other)
+    other.load_state_dict(state)
+    for _ in range(2):
+        iter(other)
+        assert other.epoch == 4 and other.state_dict() == state
+    assert seen + rest(waiting) == loader.rows(4) and other.epoch == 5
+    assert rest(other) == loader.rows(5)
+    late = iter(other)
+    other.set_epoch(9)
+    assert rest(late) == loader.rows(9) and other.epoch == 10
+    late = iter(other)
+    other.close()
+    with pytest.raises(wr.ChoiceError, match="closed"):
+        next(late)
+
+
+def test_a_trainer_tells_of_later_epochs_alone(parquet):
+    loader = wr.DataLoader(parquet, 5, True, epoch=2)
+    next(iter(loader))
+    state = loader.state_dict()
+    told = loader.batch_sampler.sampler
+    for epoch, then in ((0, 3), (3, 3), (7, 7)):
+        told.set_epoch(epoch)
+        assert loader.epoch == then
+    loader.load_state_dict(state)
+    for epoch in (0, 2):
+        told.set_epoch(epoch)
+        assert loader.state_dict() == state
+    # That of the state is over, such as one of which the trainer takes some batches.
+    told.set_epoch(3)
+    assert loader.epoch == 3 and loader.state_dict()["position"] == 0

@@ -129,6 +129,19 @@ def test_threads_that_share_an_iterator_end_it_once(parquet):
         sys.setswitchinterval(before)
 
 
+def test_threads_that_begin_epochs_of_one_loader_get_each_once(parquet):
+    """They make iterations of the same epoch at the same time. The first to ask for a batch has it."""
+    loader = wr.DataLoader(parquet, 8, shuffle=True, indices=True, num_workers=1)
+
+    def begin(_):
+        waiting = [iter(loader) for _ in range(5)]
+        return [[row for _, rows in iterator for row in rows.tolist()] for iterator in waiting]
+
+    begun = [rows for epochs in at_once(begin) for rows in epochs]
+    assert sorted(begun) == sorted(loader.rows(epoch) for epoch in range(5 * THREADS))
+    assert loader.epoch == 5 * THREADS
+
+
 def test_threads_that_begin_epochs_of_one_iterable_dataset_get_each_once(parquet):
     """One that looks where it is, as for a checkpoint, must not write back what another has changed meanwhile."""
     pytest.importorskip("torch")

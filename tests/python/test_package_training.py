@@ -353,6 +353,76 @@ def test_a_checkpoint_goes_on_with_what_was_not_seen(parquet, tmp_path, step):
     assert first.seen[:step] == whole.seen[:step]
 
 
+class Crash(pl.Callback):
+    """Fails after so many steps."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_train_batch_end(self, trainer, *_):
+        if trainer.global_step == self.step:
+            raise InterruptedError
+
+
+def shuffled(parquet):
+    """A loader of the user's own."""
+    labels = [i % 2 for i in range(40)]
+    return wellread.torch.DataLoader(parquet, 4, True, labels=labels, rows=range(24), flip=True, num_workers=2)
+
+
+def module(parquet):
+    return data(parquet, train=range(24), train_choices={"flip": True})
+
+
+def validated(parquet):
+    """Its checkpoints are saved after validation, before the epoch has ended."""
+    return data(parquet, train=range(24), val=range(24, 40), train_choices={"flip": True})
+
+
+@pytest.mark.parametrize("made", [shuffled, module, validated])
+@pytest.mark.parametrize("batches", [1.0, 4])
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_checkpoint_of_the_end_of_an_epoch_goes_on_with_the_next(parquet, tmp_path, made, batches, crashes):
+    """As ModelCheckpoint saves it by default, after a run that ended or one that failed in its next epoch."""
+    choices = {"limit_train_batches": batches}
+    steps = 6 if batches == 1.0 else batches
+    whole = Net()
+    trainer(4, **choices).fit(whole, made(parquet))
+    plain = wr.torch.DataLoader(parquet, 4, True, rows=range(24), flip=True)
+    want = [[batch.sum((1, 2, 3)).tolist() for batch in plain][:steps] for _ in range(4)]
+    assert whole.seen == [(epoch, batch) for epoch in range(4) for batch in want[epoch]]
+    keep = pl.callbacks.ModelCheckpoint(tmp_path / "kept")
+    first = Net()
+    if crashes:
+        with pytest.raises(InterruptedError):
+            trainer(4, keep, Crash(2 * steps + 2), enable_checkpointing=True, **choices).fit(first, made(parquet))
+    else:
+        trainer(2, keep, enable_checkpointing=True, **choices).fit(first, made(parquet))
+    assert first.seen == whole.seen[: 2 * steps + 2 * crashes]
+    [path] = (tmp_path / "kept").iterdir()
+    rest = Net()
+    trainer(4, **choices).fit(rest, made(parquet), ckpt_path=path)
+    assert rest.seen == whole.seen[2 * steps :]
+
+
+@pytest.mark.parametrize("made", [shuffled, module])
+def test_two_ranks_go_on_with_the_next_epoch(parquet, tmp_path, monkeypatch, made):
+    def seen(name, epochs, *callbacks, **options):
+        # Else Lightning looks for one.
+        monkeypatch.setenv("MASTER_PORT", str(free_port()))
+        (tmp_path / name).mkdir()
+        choices = {"devices": 2, "strategy": "ddp_spawn", "enable_checkpointing": bool(callbacks)}
+        trainer(epochs, *callbacks, **choices).fit(Told(tmp_path / name), made(parquet), **options)
+        return [json.loads((tmp_path / name / f"{rank}.json").read_text())["seen"] for rank in range(2)]
+
+    whole = seen("whole", 3)
+    first = seen("first", 2, pl.callbacks.ModelCheckpoint(tmp_path / "kept"))
+    [path] = (tmp_path / "kept").iterdir()
+    rest = seen("rest", 3, ckpt_path=path)
+    assert [len(of) for of in whole] == [9, 9] and whole[0] != whole[1]
+    assert [a + b for a, b in zip(first, rest, strict=True)] == whole
+
+
 def test_phases_are_measured(parquet, tmp_path, monkeypatch):
     monkeypatch.setenv("WELLREAD_PHASES", str(tmp_path / "phases.jsonl"))
     timer = PhaseTimer(tmp_path / "made" / "fit.json")
