@@ -475,7 +475,10 @@ def _opened(name: str, given: Any) -> tuple[Dataset, bool]:
         return given, False
     if isinstance(given, (str, os.PathLike, list, tuple)):
         return Dataset(_check.paths(name, given)), True
-    raise TypeError(f"{name} must be a wellread.Dataset, a path or a list of paths, not {type(given).__name__}")
+    kind = type(given)
+    of = f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
+    hint = f": give it {name}.images" if isinstance(getattr(given, "images", None), Dataset) else ""
+    raise TypeError(f"{name} must be a wellread.Dataset, a path or a list of paths, not {of}{hint}")
 
 
 def _rebuilt(

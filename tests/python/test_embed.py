@@ -271,35 +271,52 @@ def test_cells_have_features_of_their_own(embed, images, tmp_path):
     assert all(name.startswith(("Metadata_", "embedding_")) for name in table.columns)
 
 
-def test_a_killed_run_is_gone_on_with(embed, models, images, tmp_path):
+IN_PARTS = ["--batch-size", 4, "--part-rows", 8, "--workers", 1]
+
+
+def begun(images, out, **environment):
+    """A run that waits in the middle of its second part."""
     binary = os.environ.get("WELLREAD") or shutil.which("wellread")
-    out = tmp_path / "profiles.parquet"
-    parts = tmp_path / ".wellread-resume-profiles.parquet"
-    args = ["--batch-size", 4, "--part-rows", 8, "--workers", 1]
     command = [binary, "embed", images[0], "--model", "python:own_models:means", "--out", out]
-    command += ["--python", sys.executable, "--threads", 1, *args]
-    # The model waits in the middle of the second part.
+    command += ["--python", sys.executable, "--threads", 1, *IN_PARTS]
     process = subprocess.Popen(
         [str(word) for word in command],
-        env={**os.environ, "EMBED_BATCHES": "3"},
+        env={**os.environ, "EMBED_BATCHES": "3", **environment},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    journal, deadline = parts / ".wellread-journal", time.monotonic() + 300
+    journal, deadline = out.with_name(f".wellread-resume-{out.name}") / ".wellread-journal", time.monotonic() + 300
     while not (journal.exists() and journal.read_text().endswith("\n0\n")):
         assert process.poll() is None and time.monotonic() < deadline, "it never wrote a part"
         time.sleep(0.01)
+    return process
+
+
+def test_an_interrupted_run_leaves_no_temporary_files(models, images, tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    process = begun(images, tmp_path / "profiles.parquet", TMPDIR=str(temporary))
+    assert list(temporary.glob("wellread-*")), "the sources of the worker are there"
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    assert not list(temporary.glob("wellread-*"))
+
+
+def test_a_killed_run_is_gone_on_with(embed, models, images, tmp_path):
+    out = tmp_path / "profiles.parquet"
+    parts = tmp_path / ".wellread-resume-profiles.parquet"
+    process = begun(images, out)
     assert (parts / "part-000000.parquet").exists()
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not out.exists()
-    whole, _ = embed("python:own_models:means", *args, out="whole.parquet")
-    table, said = embed("python:own_models:means", *args, "--resume")
+    whole, _ = embed("python:own_models:means", *IN_PARTS, out="whole.parquet")
+    table, said = embed("python:own_models:means", *IN_PARTS, "--resume")
     assert (said["images_resumed"], said["images"]) == (8, 40)
     pd.testing.assert_frame_equal(table, whole)
     assert not parts.exists() and not list(tmp_path.glob(".wellread-partial*"))
     # A table that is there is done.
-    _, said = embed("python:own_models:means", *args, "--resume")
+    _, said = embed("python:own_models:means", *IN_PARTS, "--resume")
     assert said["complete_before"] and said["images_resumed"] == 40
 
 

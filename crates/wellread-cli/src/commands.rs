@@ -186,9 +186,9 @@ pub fn note_leftovers(folder: &Path, ui: Ui) {
     note(&staged::leftovers(folder), ui);
 }
 
-/// As [`note_leftovers`], for the places of the whole machine: half-written files of the loader's cache, folders of Python workers.
+/// As [`note_leftovers`], for a place of the whole machine: half-written files of the loader's cache.
 pub fn note_machine_leftovers(ui: Ui) {
-    note(&[wellread_loader::cache::leftovers(None), wellread_worker::leftovers(None)].concat(), ui);
+    note(&wellread_loader::cache::leftovers(None), ui);
 }
 
 fn note(left: &[Leftover], ui: Ui) {

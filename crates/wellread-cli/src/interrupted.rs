@@ -7,6 +7,7 @@
 //! ```
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 use wellread_bench::suite::InterruptedState;
 
@@ -52,6 +53,25 @@ fn end(keeps_nothing: bool) {
     std::process::exit(CODE);
 }
 
+/// How long the removal of output may take without a word.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Runs `remove`, and tells that it does where that takes long: the request to end was heard.
+fn saying_so_if_long<T>(is_removing: bool, remove: impl FnOnce() -> T) -> T {
+    let (done, waiting) = std::sync::mpsc::channel::<()>();
+    let wait = move || {
+        if waiting.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
+            wellread_measure::to_stderr("interrupted; unfinished output is being removed");
+        }
+    };
+    if is_removing {
+        let _ = std::thread::Builder::new().spawn(wait);
+    }
+    let removed = remove();
+    drop(done);
+    removed
+}
+
 /// Removes what is unfinished, and says what is kept.
 fn clean_up(keeps_nothing: bool) {
     // The trace of the work until now, before its file is removed as unfinished.
@@ -72,7 +92,7 @@ fn clean_up(keeps_nothing: bool) {
             "interrupted; unfinished output in the bucket is being removed (again Ctrl-C leaves it there)",
         );
     }
-    let resumable = wellread_store::staged::remove_unfinished();
+    let resumable = saying_so_if_long(writing, wellread_store::staged::remove_unfinished);
     let of_bench = wellread_bench::suite::interrupted_state().map(|kept| match kept {
         InterruptedState::Results(folder) => format!(
             "interrupted; the results so far are in {0}: `wellread report {0}` shows them",

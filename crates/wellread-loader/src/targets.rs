@@ -14,6 +14,7 @@ use std::ptr;
 use std::sync::Arc;
 use wellread_image::Shape;
 use wellread_store::cells::{self, ByNumbers};
+use wellread_store::surface::option_as;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result, Store};
 
@@ -230,9 +231,10 @@ impl Pairs {
         let found = cells::pair(own, other, &[]).map_err(|error| {
             // Cells of images and of their masks have the same names in folders of other ones.
             if chosen.is_none() && are_as_many {
-                error.or_hint(
-                    "take them in their order, if that is right: pairing=\"order\" (Targets::pairing)",
-                )
+                error.or_hint(format_args!(
+                    "take them in their order, if that is right: {}",
+                    option_as("pairing", "order")
+                ))
             } else {
                 error
             }
@@ -331,10 +333,10 @@ fn contradiction([images, targets]: [&dyn Store; 2], row: usize, kind: &str) -> 
     let cause = format_args!(
         "the {kind} in names do not match targets to images: row {row} is {image} and its target would be {target}"
     );
-    Error::new(targets.path(), cause).choice().hint(
-        "give targets the names or the numbers of their images; where the order is right, ask for it: \
-         pairing=\"order\" (Targets::pairing)",
-    )
+    Error::new(targets.path(), cause).choice().hint(format_args!(
+        "give targets the names or the numbers of their images; where the order is right, ask for it: {}",
+        option_as("pairing", "order")
+    ))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub mod question;
 mod sources;
 
 pub use process::{Launch, Pixels, Worker};
-pub use sources::{TASKS, leftovers, unpack_tasks};
+pub use sources::{TASKS, unpack_tasks};
 pub use wellread_store::python::command as python_command;
 
 use std::path::{Path, PathBuf};

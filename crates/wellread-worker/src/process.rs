@@ -21,8 +21,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 use wellread_measure::process;
+use wellread_store::staged::ScratchFolder;
 
 /// Messages that wait to be looked at; behind them the worker waits.
 const QUEUE_LENGTH: usize = 4;
@@ -105,7 +105,7 @@ impl Launch {
     }
 
     /// The command, and the folder of the Python sources, which must outlive it.
-    fn command(&self) -> Result<(Command, Option<TempDir>)> {
+    fn command(&self) -> Result<(Command, Option<ScratchFolder>)> {
         let (mut command, folder) = match &self.program {
             Program::Python(python) => {
                 let folder = sources::unpack()?;
@@ -167,7 +167,7 @@ pub struct Worker {
     limit: Duration,
     /// Whether it can be asked again.
     alive: bool,
-    _sources: Option<TempDir>,
+    _sources: Option<ScratchFolder>,
 }
 
 impl Worker {

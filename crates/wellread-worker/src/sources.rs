@@ -7,8 +7,7 @@
 
 use anyhow::{Context as _, Result};
 use std::path::Path;
-use tempfile::TempDir;
-use wellread_store::staged::{Leftover, leftovers_of};
+use wellread_store::staged::ScratchFolder;
 
 /// Name and text of each file, put together by `build.rs`.
 type Files = &'static [(&'static str, &'static str)];
@@ -36,31 +35,15 @@ from _wellread_bench.worker import main
 main()
 ";
 
-/// The prefix of names of folders of sources; the process that made one follows, and a part that no other
-/// has.
-const FOLDER: &str = "wellread-worker-";
-
-/// Unpacks the worker's sources into a new folder, which goes when this is dropped.
+/// Unpacks the worker's sources into a new folder. It goes when this is dropped and when the program is interrupted.
 ///
 /// # Errors
 /// A folder for temporary files that cannot be written.
-pub(crate) fn unpack() -> Result<TempDir> {
-    let prefix = format!("{FOLDER}{}-", std::process::id());
-    let folder = tempfile::Builder::new().prefix(&prefix).tempdir();
+pub(crate) fn unpack() -> Result<ScratchFolder> {
+    let folder = ScratchFolder::within(&std::env::temp_dir());
     let folder = folder.context("cannot make a temporary folder for the Python worker")?;
     write(WORKER, &folder.path().join(PACKAGE))?;
     Ok(folder)
-}
-
-/// Folders of sources that killed processes left in `folder`, or in that for temporary files; those only to which nobody has written
-/// for an hour.
-pub fn leftovers(folder: Option<&Path>) -> Vec<Leftover> {
-    leftovers_of(folder.unwrap_or(&std::env::temp_dir()), maker)
-}
-
-/// The process in the name of a folder of sources.
-fn maker(name: &str) -> Option<&str> {
-    name.strip_prefix(FOLDER)?.split_once('-').map(|(process, _)| process)
 }
 
 /// Unpacks the adapters of `wellread tasks` as the package [`TASKS`] within `folder`; files that are there already
@@ -104,25 +87,9 @@ mod tests {
         }
         assert!(BOOTSTRAP.contains(PACKAGE));
         assert!(BOOTSTRAP.contains("sys.path.extend([sys.argv[1], ''])"), "the current folder comes last");
-    }
-
-    #[test]
-    #[cfg(all(target_os = "linux", not(feature = "portable")))]
-    fn folders_of_killed_processes_are_named_and_those_in_use_are_not() {
-        let used = unpack().unwrap();
-        let name = used.path().file_name().unwrap().to_str().unwrap();
-        assert_eq!(maker(name), Some(std::process::id().to_string().as_str()));
-        let temporary = tempfile::tempdir().unwrap();
-        // The last is of a release whose names did not tell.
-        for name in [name, "wellread-worker-4294967294-a1B2c3", "wellread-worker-a1B2c3"] {
-            let folder = temporary.path().join(name);
-            std::fs::create_dir(&folder).unwrap();
-            let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
-            std::fs::File::open(&folder).unwrap().set_modified(long_ago).unwrap();
-        }
-        let found = leftovers(Some(temporary.path()));
-        let names: Vec<_> = found.iter().filter_map(|one| one.path.file_name()?.to_str()).collect();
-        assert_eq!(names, ["wellread-worker-4294967294-a1B2c3"]);
+        let path = folder.path().to_owned();
+        drop(folder);
+        assert!(!path.exists());
     }
 
     #[test]

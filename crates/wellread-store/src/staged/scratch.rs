@@ -30,7 +30,7 @@ impl ScratchFolder {
     ///
     /// # Errors
     /// As the system says.
-    pub(crate) fn within(parent: &Path) -> io::Result<Self> {
+    pub fn within(parent: &Path) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         remove_left(parent);
         let process = process::id();
