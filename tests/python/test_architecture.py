@@ -86,7 +86,7 @@ def test_messages_that_python_shows_name_options_and_no_flags():
 WAITS = r"\b(Condvar|Lazy)\b"
 WAITS_OF_OTHERS = {
     "crates/wellread-store/src/features/row_id.rs": "columns are asked for before the first batch",
-    "crates/wellread-store/src/convert.rs": "the reader of a conversion waits for its writer",
+    "crates/wellread-store/src/byte_budget.rs": "images of a conversion wait for their writer",
 }
 
 

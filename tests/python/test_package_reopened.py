@@ -75,7 +75,7 @@ def test_torchs_workers_deliver_no_other_images(folder, method, how, labels):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_loader_in_workers_delivers_no_other_images(folder, method):
-    items = wellread.torch.IterableDataset(opened(folder), batch_size=2)
+    items = wellread.torch.IterableDataset(opened(folder), batch_size=2, scale=None)
     loader = loader_of(items, method, batch_size=None)
     assert sorted(int(x[0, 0, 0]) for xs in loader for x in xs) == list(range(8))
     change(folder, "rename")
