@@ -278,8 +278,8 @@ impl Pairs {
         let example = if targets.is_empty() { String::new() } else { other.name(0)? };
         Err(Error::new(own.path(), cause).choice().hint(format_args!(
             "targets are matched by the names of their images, or of a file of theirs, with words after them. \
-             pairing=\"order\" (Targets::pairing) takes equally many in their order. The first target is called \
-             {example:?}"
+             {} takes equally many in their order. The first target is called {example:?}",
+            option_as("pairing", "order")
         )))
     }
 
