@@ -104,8 +104,10 @@ impl SourceCells {
 }
 
 /// The advice about images and masks in one folder.
-const TWO_SETS: &str = "images and masks are two sets: give the folder of one of them; or put both types into one set: wellread \
-                        convert --mixed";
+const TWO_SETS: &str = "images and masks are two sets: give the folder of one of them";
+/// The advice about images of two pixel types in one set, which masks beside images are, too.
+const TWO_TYPES: &str = "all images have one pixel type here: give those of one type alone, such as the folder of the images without \
+                         their masks";
 
 /// Checks that no files of a folder of images are masks of others.
 ///
@@ -145,7 +147,7 @@ pub(crate) fn open_checked(
     }
     store.hints().complete(0..store.len())?;
     let store = SourceCells::of(cells, store)?;
-    one_pixel_type(&*store).map_err(|error| error.hint(TWO_SETS))?;
+    one_pixel_type(&*store).map_err(|error| error.hint(TWO_TYPES))?;
     no_masks(&*store)?;
     let mixed = || -> Result<bool> {
         let first = store.row_info(0)?;

@@ -133,6 +133,12 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     let mut config = args.config(program);
     if let Some(part) = args.nodes.part() {
         on_nodes::take_part(&mut config, part);
+    } else if !config.resume && config.output.is_file() {
+        // Said while it can still be stopped, and of a plan, too.
+        ui.hint(format!(
+            "note: the results of an earlier run in {} will be replaced (--resume goes on with them, --output ANOTHER keeps both)",
+            config.output.display()
+        ));
     }
     let bar = ui.progress(0, "preparing");
     let print = |event: &Event<'_>| print_event(event, &bar, ui);

@@ -195,6 +195,8 @@ fn one_document_and_exit_codes() {
     let skipped = run(dir.path(), &["--timeout", "4", "--skip-failed", "--compare"]);
     assert_eq!(skipped.code, 0, "{}", skipped.stderr);
     assert!(skipped.stdout.contains("endless did not run to its end"), "{}", skipped.stdout);
+    let note = "the results of an earlier run in";
+    assert!(skipped.stderr.contains(note) && !stopped.stderr.contains(note), "{}", skipped.stderr);
     // A report that cannot be written is an error, and the document is there all the same.
     std::fs::create_dir_all(dir.path().join("blocked/report.html/folder")).unwrap();
     let blocked = arg(&dir.path().join("blocked")).to_owned();
