@@ -38,8 +38,6 @@ class Recipe:
     stamp: str
     # A process outlives a job, and what it knows of files is of no use to the next: they may be others by then.
     job: str
-    # How many there are: another node may see other files, or those of another time.
-    images: int
     version: str
     # Names and values of the environment where the job began.
     environment: tuple[tuple[str, str], ...]
@@ -95,12 +93,11 @@ def recipe(dataset: Dataset, is_kept: bool = False) -> Recipe:
     Raises:
         TypeError: a set in memory, which no other process can open.
     """
-    images = len(dataset)
     # Of several sets each: their common folder changes with the target beside them, and not with what is in them.
     stamps = ":".join(map(_stamp, _sources(dataset)))
-    stamp = f"{images}:{stamps}" + (f":{_bytes(dataset)}" if is_kept else "")
+    stamp = f"{len(dataset)}:{stamps}" + (f":{_bytes(dataset)}" if is_kept else "")
     environment = tuple(_environment.told().items())
-    return Recipe(pickle.dumps(dataset), stamp, uuid.uuid4().hex, images, __version__, environment)
+    return Recipe(pickle.dumps(dataset), stamp, uuid.uuid4().hex, __version__, environment)
 
 
 def _bytes(dataset: Dataset) -> str:
@@ -156,15 +153,11 @@ def opened(how: Recipe) -> Dataset:
             versions = f"{socket.gethostname()} has wellread {__version__}, and the job began with {how.version}"
             raise Error(f"{versions} (hint: {SAME_VERSION})", hint=SAME_VERSION)
         _environment.take(dict(how.environment))
-        dataset: Dataset = pickle.loads(how.pickled)
-        if len(dataset) != how.images:
-            here = f"{len(dataset)} images on {socket.gethostname()}"
+        try:
+            dataset: Dataset = pickle.loads(how.pickled)
+        except Error as error:
             hint = "all nodes must see the same files, which nobody changes meanwhile"
-            raise Error(
-                f"{dataset.path}: has {here}, and {how.images} where the job began (hint: {hint})",
-                path=dataset.path,
-                hint=hint,
-            )
+            raise Error(f"on {socket.gethostname()}: {error}; {hint}", path=error.path, hint=hint) from error
         _opened[how] = dataset
         while len(_opened) > KEPT:
             # Who still reads of it keeps it open.
