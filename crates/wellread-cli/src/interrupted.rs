@@ -87,12 +87,13 @@ fn clean_up(keeps_nothing: bool) {
     }
     crate::commands::on::interrupt();
     let writing = !keeps_nothing && wellread_store::staged::is_writing();
-    if wellread_store::staged::is_writing_remotely() {
+    let in_bucket = wellread_store::staged::is_writing_remotely();
+    if in_bucket {
         wellread_measure::to_stderr(
             "interrupted; unfinished output in the bucket is being removed (again Ctrl-C leaves it there)",
         );
     }
-    let resumable = saying_so_if_long(writing, wellread_store::staged::remove_unfinished);
+    let resumable = saying_so_if_long(writing && !in_bucket, wellread_store::staged::remove_unfinished);
     let of_bench = wellread_bench::suite::interrupted_state().map(|kept| match kept {
         InterruptedState::Results(folder) => format!(
             "interrupted; the results so far are in {0}: `wellread report {0}` shows them",
