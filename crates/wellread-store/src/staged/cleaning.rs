@@ -64,7 +64,8 @@ pub fn remove_unfinished() -> bool {
 }
 
 /// As [`remove_unfinished`], for a thread that may hold the lock that this takes: then nothing is done, and `None` says
-/// so. Nothing comes into being afterwards, but what is being made is not waited for. Output in other places stays, since requests take memory and threads; the next writer of its target removes it.
+/// so. Nothing comes into being afterwards, but work in progress is not waited for. Output in other places stays, since
+/// requests take memory and threads; the next writer of its target removes it.
 pub fn try_remove_unfinished() -> Option<bool> {
     place::ending::close();
     let here = |mut paths: MutexGuard<'_, Vec<PathBuf>>| {
