@@ -9,10 +9,12 @@
 //!                       text, markdown, JSON ◀──────┘  └──history──▶ FILE.jsonl ─▶ changes over many runs, figure
 //! ```
 //!
-//! The rule for a row, of which [`judge`] is the whole, has these parts. `ratio` is what B takes over what A takes (of rates, their
-//! inverse), with its 95 % interval, over processes ([`wellread_measure::nested`]). **Slower** (or faster): the interval lies
-//! beyond 1, and the row's test, corrected for all rows of its table, leaves at most 5 %. **Same**: the whole interval is within
-//! the threshold. Else **unclear**. A regression is a slower row whose interval reaches the threshold.
+//! The rule for a row has these parts. [`judge`] applies it; [`wellread_measure::compare`] compares with the floor. `ratio` is
+//! what B takes over what A takes (of rates, their inverse), with its 95 % interval, over processes
+//! ([`wellread_measure::nested`]). **Slower** (or faster): the interval lies beyond 1, and the row's test, corrected for all rows
+//! of its table, leaves at most 5 %. Where rounds are pairs or those of one process, the interval also lies beyond the noise
+//! floor. **Same**: the whole interval is within the threshold. Else **unclear**. A regression is a slower row whose interval
+//! reaches the threshold.
 //!
 //! Rounds of one process say nothing of the next process. With fewer than three processes a side there is a ratio
 //! "within these runs only" and no verdict. This holds unless [`Options::same_conditions`] says that the runs stand for more. Two

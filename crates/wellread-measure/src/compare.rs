@@ -4,7 +4,8 @@
 //! with its 95 % interval ([`IntervalEstimator::ratio`]). Let the noise floor be that of an A/A pair on the same machine in the
 //! same run. The same variant is measured under two names (see [`crate::interleave`]):
 //!
-//! - fewer than [`MIN_SAMPLES`] samples on either side, or no interval: **too few data**;
+//! - fewer than [`MIN_SAMPLES`] samples on either side, or no interval: **too few data**. Three processes are
+//!   enough;
 //! - the whole interval below `1 / (1 + floor)`: **faster**;
 //! - the whole interval above `1 + floor`: **slower**;
 //! - otherwise: **no difference** shown, and [`Comparison::smallest_detectable`] says how large one would have

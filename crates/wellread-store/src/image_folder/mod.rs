@@ -22,7 +22,7 @@
 //! **Splits**: where class folders lie in folders called `train`, `val` and so on, images are called `split/class/stem`, and
 //! `split` is a column. `train.X1`, `train.X2` … are parts of `train`. [`OpenOptions::table`] opens one split.
 //!
-//! Decoding is by the crates png and zune-jpeg, encoding by image.
+//! The crates png and zune-jpeg decode, and png encodes.
 
 mod cmyk;
 mod decode;

@@ -1,6 +1,6 @@
 //! Checksums of strips, tiles and directories, which TIFF itself has no place for.
 //!
-//! Deflate and Zstandard carry a checksum of their content. Uncompressed pixels, LZW and PackBits carry none, and the
+//! Deflate carries a checksum of its content, and Zstandard may. Uncompressed pixels, LZW and PackBits carry none, and the
 //! tags that define the pixels have none either. So each directory that is written here has one private tag more, which
 //! other readers skip:
 //!
