@@ -69,12 +69,11 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     };
     let compared = judge.compare(first, second)?;
     Some(if compared.is_clear() {
-        let noisy = judge.in_this_run();
         Finding::new(
             // A finding that asks for more measuring is no good news yet.
-            if short.is_some() || !noisy.is_empty() { Severity::Info } else { Severity::Good },
+            if short.is_some() { Severity::Info } else { Severity::Good },
             format!(
-                "{noisy}{} is the fastest format here: {about}, {} {}",
+                "{} is the fastest format here: {about}, {} {}",
                 name(first),
                 compared.times(),
                 name(second)
@@ -111,12 +110,10 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
             let ratio = format!("without any its throughput at batches of {batch} is {ratio}");
             return Some(Finding::new(Severity::Info, undecided(&format, &ratio, &loss), machine));
         }
-        let noisy = judge.in_this_run();
-        let more = if noisy.is_empty() { "More" } else { "more" };
         return Some(Finding::new(
             Severity::Info,
             format!(
-                "{noisy}{more} worker threads do not help {format} here: without any it is {} as fast as with {} at batches of {batch}",
+                "More worker threads do not help {format} here: without any it is {} as fast as with {} at batches of {batch}",
                 loss.times(),
                 second.label
             ),

@@ -482,7 +482,7 @@ fn generate_keeps_what_is_there_unless_overwrite() {
     assert_ne!(contents(), before);
 }
 
-/// Who opens the folder would read both as one set.
+/// A reader of the folder would take both for one set.
 #[test]
 fn generate_adds_nothing_to_a_folder_of_other_images() {
     let dir = tempfile::tempdir().unwrap();
@@ -502,7 +502,7 @@ fn generate_adds_nothing_to_a_folder_of_other_images() {
         assert_eq!(files_below(&others), before);
         assert!(!others.join("image-folder").exists() && !others.join("expected.json").exists());
     }
-    // What is no image may lie there.
+    // Other files may lie there.
     fs::remove_file(others.join("a.tif")).unwrap();
     fs::remove_dir_all(others.join("deeper")).unwrap();
     assert_eq!(wellread(&[&args[..], &["--dtype", "uint8"]].concat()).code, 0);

@@ -1,4 +1,4 @@
-//! What `info` says of a set whose images differ.
+//! `info` of a set whose images differ.
 
 use crate::support::{arg, generate, json, wellread};
 
