@@ -168,7 +168,9 @@ mod tests {
         let Some(folder) = std::env::var_os(ENDING).map(PathBuf::from) else { return };
         let completed: usize = std::env::var(COMPLETED).unwrap().parse().unwrap();
         let kept = Staged::resumable(&folder.join("set"), Existing::Kept, "these images").unwrap();
-        (0..completed).for_each(|row| kept.completed(row).unwrap());
+        for row in 0..completed {
+            kept.completed(row).unwrap();
+        }
         assert_eq!(remove_unfinished(), [KeptPart::Begun, KeptPart::Complete][completed.min(1)]);
     }
 
