@@ -42,7 +42,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
                 noisy.join(" and "),
                 if noisy.len() == 1 { "its" } else { "their" }
             ),
-            "One variant measured twice differed by more than a quarter.",
+            "One variant measured twice differed by more than a quarter. A difference that is called one above is larger than that.",
         );
         return Some(again.about(Topic::Next));
     }

@@ -69,17 +69,16 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     };
     let compared = judge.compare(first, second)?;
     Some(if compared.is_clear() {
-        Finding::new(
-            // A finding that asks for more measuring is no good news yet.
-            if short.is_some() { Severity::Info } else { Severity::Good },
-            format!(
-                "{} is the fastest format here: {about}, {} {}",
-                name(first),
-                compared.times(),
-                name(second)
-            ),
-            detail,
-        )
+        let noisy = judge.in_this_run();
+        let (first, times, second) = (name(first), compared.times(), name(second));
+        let text = if noisy.is_empty() {
+            format!("{first} is the fastest format here: {about}, {times} {second}")
+        } else {
+            format!("{noisy}{first} was {times} as fast as {second}, more than this noise explains: {about}")
+        };
+        // A finding that asks for more measuring is no good news yet.
+        let severity = if short.is_some() || !noisy.is_empty() { Severity::Info } else { Severity::Good };
+        Finding::new(severity, text, detail)
     } else {
         Finding::new(
             Severity::Info,
@@ -110,10 +109,12 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
             let ratio = format!("without any its throughput at batches of {batch} is {ratio}");
             return Some(Finding::new(Severity::Info, undecided(&format, &ratio, &loss), machine));
         }
+        let noisy = judge.in_this_run();
+        let more = if noisy.is_empty() { "More" } else { "more" };
         return Some(Finding::new(
             Severity::Info,
             format!(
-                "More worker threads do not help {format} here: without any it is {} as fast as with {} at batches of {batch}",
+                "{noisy}{more} worker threads do not help {format} here: without any it is {} as fast as with {} at batches of {batch}",
                 loss.times(),
                 second.label
             ),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::samples::median;
 use wellread_measure::{Interval, IntervalEstimator, Pairing};
-use wellread_report::{Finding, Severity, TOO_NOISY};
+use wellread_report::{Finding, Severity};
 
 /// The needs of a claim about other runs.
 pub const NEEDED: &str = "Each framework is one process, and the next process may differ. A claim beyond this run needs several \
@@ -20,7 +20,7 @@ pub const NEEDED: &str = "Each framework is one process, and the next process ma
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// The whole interval of the ratio lies beyond 1 and the noise floor, which is not too high for conclusions.
+    /// The whole interval of the ratio lies beyond 1 and the noise floor.
     FastestInThisRun,
     /// It does not.
     NotClearlyDifferent,
@@ -104,9 +104,8 @@ fn ranking(first: &Record, second: &Record, noise_floor: Option<f64>, seed: u64)
     } else {
         IntervalEstimator::seeded(seed).ratio(&of_second, &of_first, Pairing::Paired)
     };
-    let is_quiet = noise_floor.is_none_or(|floor| floor <= TOO_NOISY);
     let verdict = match interval {
-        Some(ratio) if is_quiet && ratio.low > 1.0 + noise_floor.unwrap_or(0.0) => Place::FastestInThisRun,
+        Some(ratio) if ratio.low > 1.0 + noise_floor.unwrap_or(0.0) => Place::FastestInThisRun,
         Some(_) => Place::NotClearlyDifferent,
         None if is_alone(first) || is_alone(second) => Place::NotInTurns,
         None => Place::TooFewRounds,
