@@ -13,7 +13,7 @@ pub(crate) mod frameworks;
 
 pub use crate::core::judge::{Judge, Ranked, Repeats};
 
-use crate::core::measurement::{LEFT_OUT, is_late};
+use crate::core::measurement::{LEFT_OUT, formats_without_time, is_late};
 use crate::core::series::in_python;
 use crate::{benchmarks, conversion, next_step, sweep};
 use std::borrow::Cow;
@@ -98,7 +98,13 @@ fn left_out(tables: &[Table]) -> Option<Finding> {
     (!counts.is_empty()).then(|| {
         let detail =
             format!("{}. Fewer --formats or a longer --time-budget measure more", reasons.join("; "));
-        Finding::new(Severity::Caution, format!("No time for {}", counts.join(", ")), detail)
+        let whole = formats_without_time(tables);
+        let whole = if whole.is_empty() {
+            String::new()
+        } else {
+            format!("; nothing was measured of {}", whole.join(", "))
+        };
+        Finding::new(Severity::Caution, format!("No time for {}{whole}", counts.join(", ")), detail)
     })
 }
 

@@ -6,6 +6,7 @@ mod facts;
 use crate::benchmarks::BENCHMARKS;
 use crate::choices::Preset;
 use crate::config::Config;
+use crate::core::measurement::formats_without_time;
 use crate::core::variants::Results;
 use crate::core::{Benchmark, Session};
 use crate::findings::{self, Repeats};
@@ -183,7 +184,10 @@ fn question(tables: &[Table]) -> String {
     };
     let formats: HashSet<String> = tables.iter().flat_map(measured).collect();
     match formats.iter().next() {
-        Some(only) if formats.len() == 1 => format!("How fast does {only} feed the model?"),
+        Some(only) if formats.len() == 1 => match &formats_without_time(tables)[..] {
+            [] => format!("How fast does {only} feed the model?"),
+            late => format!("{QUESTION} There was time for {only} alone, not for {}.", late.join(", ")),
+        },
         _ => QUESTION.to_owned(),
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 use wellread_bench::suite::InterruptedState;
+use wellread_store::journal::KeptPart;
 
 /// The exit code.
 const CODE: i32 = 130;
@@ -93,7 +94,7 @@ fn clean_up(keeps_nothing: bool) {
             "interrupted; unfinished output in the bucket is being removed (again Ctrl-C leaves it there)",
         );
     }
-    let resumable = saying_so_if_long(writing && !in_bucket, wellread_store::staged::remove_unfinished);
+    let part = saying_so_if_long(writing && !in_bucket, wellread_store::staged::remove_unfinished);
     let of_bench = wellread_bench::suite::interrupted_state().map(|kept| match kept {
         InterruptedState::Results(folder) => format!(
             "interrupted; the results so far are in {0}: `wellread report {0}` shows them",
@@ -116,7 +117,9 @@ fn clean_up(keeps_nothing: bool) {
     } else if tasks {
         "interrupted; the task's processes were ended, its worktrees removed, and --resume continues from the \
          results"
-    } else if resumable {
+    } else if part == KeptPart::Begun {
+        "interrupted before anything was complete: the same command begins anew"
+    } else if part == KeptPart::Complete {
         "interrupted; the complete part is kept: the same command with --resume continues from it"
     } else if writing {
         "interrupted; unfinished output was removed"

@@ -15,6 +15,7 @@ use wellread as _;
 use crate::commands::program::{Program, Run};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
+use wellread_store::journal::KeptPart;
 use wellread_store::surface::{self, Surface};
 
 /// Convert and check sets of microscopy images, and measure which format is fastest on your machine.
@@ -258,7 +259,7 @@ pub fn out_of_memory(bytes: Option<usize>) -> String {
         |bytes| format!("a request for {} failed", output::bytes(bytes as u64)),
     );
     let kept = wellread_store::staged::try_remove_unfinished();
-    let kept = if kept == Some(true) {
+    let kept = if kept == Some(KeptPart::Complete) {
         "; the complete part is kept: the same command with --resume continues from it"
     } else {
         ""

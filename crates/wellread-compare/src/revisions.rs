@@ -28,6 +28,8 @@ pub struct Revisions {
     pub repository: PathBuf,
     /// Where programs are kept from run to run.
     pub cache: PathBuf,
+    /// A folder for results and images of rounds, which the caller removes.
+    pub scratch: PathBuf,
     /// Rounds; each runs A twice and B once.
     pub rounds: usize,
     /// Cargo features of the command instead of its default ones.
@@ -74,16 +76,15 @@ impl Revisions {
             bail!("{word} is set by the comparison itself; leave it out");
         }
         let commits = [self.commit_of(a)?, self.commit_of(b)?];
-        let scratch = tempdir(&self.cache)?;
         let mut programs = Vec::new();
         for (i, (name, commit)) in [a, b].into_iter().zip(&commits).enumerate() {
             tell(&format!("building {name}"), i, 2);
             programs.push(self.build(commit).with_context(|| format!("cannot build {name} ({commit})"))?);
         }
         let turn = |side: usize, round: usize, twin: bool| -> Result<Results> {
-            let out = scratch.path().join(format!("{side}-{round}-{}", u8::from(twin)));
+            let out = self.scratch.join(format!("{side}-{round}-{}", u8::from(twin)));
             let mut results =
-                self.bench(&programs[side], &out, &scratch.path().join(format!("data-{side}")))?;
+                self.bench(&programs[side], &out, &self.scratch.join(format!("data-{side}")))?;
             results.tables = results.tables.iter().map(|table| rounds::condensed(table, round)).collect();
             // Gigabytes of images would otherwise wait for the end of all rounds.
             let _ = std::fs::remove_dir_all(&out);
@@ -237,26 +238,4 @@ fn last_lines(text: &[u8], n: usize) -> String {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.trim_end().lines().collect();
     lines[lines.len().saturating_sub(n)..].join("\n")
-}
-
-/// A folder that goes when it is dropped.
-struct TempFolder(PathBuf);
-
-impl TempFolder {
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TempFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn tempdir(cache: &Path) -> Result<TempFolder> {
-    let folder = cache.join(format!("run-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    Ok(TempFolder(folder))
 }

@@ -147,8 +147,15 @@ impl DuckSink {
             }
         }
         connection.execute_batch("BEGIN").map_err(|e| self.failed(&e))?;
+        self.note_rows(self.complete > 0)?;
         self.open.connection = Some(connection);
         Ok(Box::new(self))
+    }
+
+    /// Notes once that a later run finds rows in the database, which knows itself how many.
+    fn note_rows(&self, are_there: bool) -> Result<()> {
+        let journal = self.staged.journal().filter(|journal| are_there && journal.lines().is_empty());
+        journal.map_or(Ok(()), |journal| journal.note("rows"))
     }
 
     /// Bytes of batches that are committed together at least.
@@ -226,6 +233,7 @@ impl TableSink for DuckSink {
         self.pending += batch.get_array_memory_size();
         if self.pending >= self.commit_bytes().max(self.committed) {
             connection.execute_batch("COMMIT; BEGIN").map_err(|e| self.failed(&e))?;
+            self.note_rows(self.committed == 0)?;
             self.committed = (self.committed + self.pending).min(MOST_COMMIT_BYTES);
             self.pending = 0;
         }

@@ -62,8 +62,9 @@ use values::{decimal_at, plain_values, too_long};
 
 use crate::hints::{LeftOut, Renamed};
 use crate::suggested::question;
+use crate::surface::option_as;
 use crate::words::{counted, first_few};
-use crate::{Error, Result, Store};
+use crate::{Error, Result, Store, place};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, downcast_primitive_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
@@ -214,11 +215,17 @@ pub fn row_values(source: &dyn Store, columns: &[String]) -> Result<Vec<Vec<Opti
     Ok(values_of(source, columns, key_at)?.collect())
 }
 
-/// The error of a column that the set at `path` does not have beside its images, where it has these: it names the nearest.
-pub fn no_column(path: &Path, name: &str, there: &[String]) -> Error {
-    let error = Error::new(path, format_args!("has no column {name:?}")).choice();
+/// The error of a column that the set does not have beside its images, where it has these: it names the nearest.
+pub fn no_column(source: &dyn Store, name: &str, there: &[String]) -> Error {
+    let error = Error::new(source.path(), format_args!("has no column {name:?}")).choice();
     if there.is_empty() {
-        return error.hint("it has no columns beside the images: `wellread convert --join` adds them");
+        let hint = "it has no columns beside the images: `wellread convert --join` adds those of a table";
+        return if may_be_named_by_site(source) {
+            let pattern = option_as("pattern", "{well}_{site}_{channel}.tif");
+            error.hint(format_args!("{hint}, and {pattern} takes wells and sites from names of files"))
+        } else {
+            error.hint(hint)
+        };
     }
     error.hint(format_args!(
         "{}it has {} beside the images: {}",
@@ -226,6 +233,12 @@ pub fn no_column(path: &Path, name: &str, there: &[String]) -> Error {
         counted(there.len(), "column"),
         first_few(there, 12)
     ))
+}
+
+/// Whether a set is a folder of image files that are not put together by their names.
+fn may_be_named_by_site(source: &dyn Store) -> bool {
+    let is_of_files = matches!(source.format(), "tiff" | "image-folder");
+    is_of_files && source.hints().sites.is_none() && place::is_folder(source.path())
 }
 
 /// The text of the value of a column in a row; `None` where there is none.
@@ -248,7 +261,7 @@ fn values_of(
             let hint = "name a column of text, numbers or times";
             return Err(Error::new(source.path(), cause).choice().hint(hint));
         }
-        return Err(no_column(source.path(), name, &there));
+        return Err(no_column(source, name, &there));
     }
     let table = source.hints().features(columns)?;
     let columns = table.as_ref().map_or(vec![], |table| table.columns().to_vec());

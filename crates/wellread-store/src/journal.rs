@@ -8,15 +8,47 @@
 
 mod remote;
 
-use crate::{Error, Result};
+use crate::{Error, Result, place};
 use remote::{Notes, OTHER};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Name of the journal in the folder.
 pub(crate) const NAME: &str = ".wellread-journal";
+
+/// Whether a journal of this process says that something is complete.
+static IS_ANY_COMPLETE: AtomicBool = AtomicBool::new(false);
+
+/// The part that is kept of the interrupted output of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptPart {
+    /// There is none.
+    None,
+    /// One in which nothing is complete: a later run begins anew.
+    Begun,
+    /// One that a later run continues from.
+    Complete,
+}
+
+impl KeptPart {
+    /// That of output which `is_kept` or not.
+    pub(crate) fn of(is_kept: bool) -> Self {
+        match (is_kept, IS_ANY_COMPLETE.load(Ordering::Relaxed)) {
+            (false, _) => Self::None,
+            (true, false) => Self::Begun,
+            (true, true) => Self::Complete,
+        }
+    }
+}
+
+/// Whether the journal in the `folder` of an interrupted run says that something is complete.
+pub fn is_any_complete(folder: &Path) -> bool {
+    let text = place::read(&folder.join(NAME)).unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().skip(1).any(remote::is_of_images)
+}
 
 /// Where a journal is kept.
 #[derive(Clone, Debug)]
@@ -105,6 +137,7 @@ impl Journal {
         rows.sort_unstable();
         rows.dedup();
         let complete = rows.iter().enumerate().take_while(|(i, row)| i == *row).count();
+        IS_ANY_COMPLETE.fetch_or(!lines.is_empty(), Ordering::Relaxed);
         let kept = Kept::File(Arc::new(Mutex::new(file)));
         Ok(Some(Self { kept, path, head: first.len(), lines, complete, begun }))
     }
@@ -118,6 +151,7 @@ impl Journal {
         let notes = Notes::read(&path, target, of, by)?;
         let begun = notes.is_new();
         let complete = notes.complete();
+        IS_ANY_COMPLETE.fetch_or(complete > 0, Ordering::Relaxed);
         let kept = Kept::Remote(Arc::new(Mutex::new(notes)));
         Ok(Self { kept, path, head: 0, lines: vec![], complete, begun })
     }
@@ -216,7 +250,7 @@ impl Journal {
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         let text = std::fs::read(&self.path).map_err(io)?;
         let noted = text.get(self.head..).unwrap_or_default();
-        // A database notes nothing: it knows its rows by itself, and would have them all again.
+        // A database notes no images: it knows its rows by itself, and would have them all again.
         if noted.is_empty() {
             return Ok(false);
         }
@@ -239,7 +273,10 @@ impl Journal {
     pub fn add(&self, row: usize) -> Result<()> {
         match &self.kept {
             Kept::File(_) => self.note(&row.to_string()),
-            Kept::Remote(_) => self.with_notes(|notes| notes.add(row)),
+            Kept::Remote(_) => {
+                IS_ANY_COMPLETE.store(true, Ordering::Relaxed);
+                self.with_notes(|notes| notes.add(row))
+            }
         }
     }
 
@@ -253,7 +290,9 @@ impl Journal {
         };
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         // One write, so that lines of several threads do not mix.
-        file.write_all(format!("{line}\n").as_bytes()).map_err(|e| Error::io(&self.path, "cannot write", &e))
+        let written = file.write_all(format!("{line}\n").as_bytes());
+        IS_ANY_COMPLETE.fetch_or(written.is_ok(), Ordering::Relaxed);
+        written.map_err(|e| Error::io(&self.path, "cannot write", &e))
     }
 }
 

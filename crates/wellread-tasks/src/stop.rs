@@ -1,8 +1,10 @@
 //! The things that must not outlive the program: folders of a run, and the processes of a task. [`interrupt`] is called
 //! on Ctrl-C.
 
+use anyhow::{Context as _, Result};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use wellread_store::staged::ScratchFolder;
 
 /// Something that ends the processes of a task.
 type StopProcesses = Box<dyn Fn() + Send>;
@@ -44,6 +46,14 @@ pub(crate) fn wait_if_interrupted() {
     if interrupted() {
         std::thread::sleep(std::time::Duration::from_mins(1));
     }
+}
+
+/// A temporary folder, which goes when it is dropped and when the program is interrupted.
+///
+/// # Errors
+/// A folder for temporary files that cannot be written.
+pub(crate) fn scratch_folder() -> Result<ScratchFolder> {
+    ScratchFolder::within(&std::env::temp_dir()).context("cannot make a temporary folder")
 }
 
 /// Has everything in a folder but the files named removed when the program is interrupted.

@@ -26,6 +26,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
+use wellread_store::staged::ScratchFolder;
 use wellread_trace::{Kind, labelled};
 
 /// The events of a run.
@@ -107,7 +108,7 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
         kept: HashSet::new(),
         sites: Vec::new(),
         search_path: SearchPath::of(config)?,
-        scratch: tempfile::tempdir().context("cannot make a temporary folder")?,
+        scratch: stop::scratch_folder()?,
         resumed: 0,
         done: 0,
     };
@@ -207,7 +208,7 @@ struct Suite<'c> {
     kept: HashSet<PathBuf>,
     sites: Vec<Prepared>,
     search_path: SearchPath,
-    scratch: tempfile::TempDir,
+    scratch: ScratchFolder,
     resumed: usize,
     done: usize,
 }

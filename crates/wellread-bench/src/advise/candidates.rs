@@ -64,7 +64,7 @@ impl Candidate {
         if self.is_own_set() {
             return format!("as it is ({}, {})", self.format, self.codec);
         }
-        let chunk = self.chunk.map_or(String::new(), |[_, _, z, y, x]| format!(", chunks {z}x{y}x{x}"));
+        let chunk = chunk_in_words(self.chunk);
         // Beside the level that is the format's own.
         let level = match self.compression {
             Some(Compression::Zstd(level)) if self.codec.contains("zstd") => format!(", level {level}"),
@@ -272,10 +272,18 @@ fn note_on_room(left: usize, free: u64, folder: &Path) -> Option<String> {
     })
 }
 
-/// A way of writing in words; ways that differ differ in it.
+/// A way of writing in words, as [`Candidate::name`] has what it became; ways that differ differ in it.
 fn write_variant_name((format, compression, chunk): &WriteVariant) -> String {
-    let chunk = chunk.map_or(String::new(), |[_, _, z, y, x]| format!(" in chunks {z}x{y}x{x}"));
-    format!("{} {compression}{chunk}", format.name)
+    let codec = match compression {
+        Compression::Zstd(level) => format!("zstd, level {level}"),
+        other => other.to_string(),
+    };
+    format!("{} ({codec}{})", format.name, chunk_in_words(*chunk))
+}
+
+/// A chunk in a name, behind the codec; nothing of the format's own.
+fn chunk_in_words(chunk: Option<[usize; 5]>) -> String {
+    chunk.map_or(String::new(), |[_, _, z, y, x]| format!(", chunks {z}x{y}x{x}"))
 }
 
 fn write_one(images: &[InMemory], way: &WriteVariant, folder: &Path) -> Result<Candidate> {

@@ -202,8 +202,8 @@ mod tests {
         let rounds = |i| screening.figures_of(i).map(|(figures, at)| (at, figures.batches.values[at].len()));
         assert_eq!([0, 1, 2].map(rounds), [Some((0, 2)), Some((1, 1)), None]);
         assert_eq!([0, 1, 2].map(|i| screening.place_again(i)), [Some(0), None, None]);
-        let notes = screening.not_measured(&all, vec!["vortex default".to_owned()]);
-        assert_eq!(notes, [format!("{NO_TIME}: {}, vortex default", all[2].name())]);
+        let notes = screening.not_measured(&all, vec!["vortex (default)".to_owned()]);
+        assert_eq!(notes, [format!("{NO_TIME}: {}, vortex (default)", all[2].name())]);
         // Beside the set as it is, of which more rounds alone have figures.
         let found = screening.screened_only(1000.0).unwrap();
         assert_eq!(found.count, 1);

@@ -19,6 +19,24 @@ pub(crate) fn is_late(table: &Table, row: usize) -> bool {
     table.str("reason", row).is_some_and(|reason| reason.starts_with(LEFT_OUT))
 }
 
+/// Formats of which nothing was measured in any of the tables, as there was no time for them.
+pub(crate) fn formats_without_time(tables: &[Table]) -> Vec<String> {
+    let rows = || tables.iter().flat_map(|table| (0..table.rows()).map(move |row| (table, row)));
+    let is_measured = |format: &str| {
+        rows().any(|(table, row)| {
+            table.str("status", row) == Some("ok") && table.str("format", row) == Some(format)
+        })
+    };
+    let mut formats: Vec<String> = Vec::new();
+    for (table, row) in rows().filter(|&(table, row)| is_late(table, row)) {
+        let format = table.str("format", row).unwrap_or_default();
+        if !format.is_empty() && !formats.iter().any(|known| known == format) && !is_measured(format) {
+            formats.push(format.to_owned());
+        }
+    }
+    formats
+}
+
 /// Columns that tell one configuration from another, in order, `format` first. A `codec` among them is none of that:
 /// it stands in for the codec of the session's set.
 pub type Keys = Vec<(&'static str, Cell)>;

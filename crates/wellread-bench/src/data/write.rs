@@ -16,6 +16,7 @@ use wellread_image::synthetic::{self, SyntheticImage};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::checksum::{ImageChecksum, sha256_hex};
 use wellread_store::staged::{self, MadeFolder};
+use wellread_store::words::first_few;
 use wellread_store::{Error, Format, ImageView, StoreWriter, WriteOptions, registry};
 
 /// Writes a synthetic set in all `formats` below `out`, with `expected.json` and, if asked for, label masks.
@@ -23,8 +24,8 @@ use wellread_store::{Error, Format, ImageView, StoreWriter, WriteOptions, regist
 /// A format that cannot hold such images (a float image in PNG, say) is reported, not fatal.
 ///
 /// # Errors
-/// Something that would be written is there already and `options.overwrite` is false (nothing is touched then).
-/// Or `out` cannot be written, or another process writes to it.
+/// Something that would be written is there already and `options.overwrite` is false, or `out` holds other images (nothing is
+/// touched then). Or `out` cannot be written, or another process writes to it.
 pub fn generate(
     out: &Path,
     spec: &SetSpec,
@@ -47,7 +48,7 @@ pub fn generate(
             .hint("choose another folder or pass --overwrite")
             .into());
     }
-    if let Some(error) = left_of_other_images(out, &expected, &targets) {
+    if let Some(error) = left_of_other_images(out, &expected, &targets).or_else(|| other_images(out)) {
         return Err(error.into());
     }
     // Should a benchmark have prepared this folder, what it noted down is true no longer.
@@ -70,19 +71,45 @@ pub fn generate(
     Ok(written)
 }
 
+/// Names of what is written into a folder of sets, but for its records.
+fn own_names() -> impl Iterator<Item = String> {
+    registry::formats().iter().map(|format| set_name(format)).chain(["masks".to_owned()])
+}
+
 /// Why a folder of sets cannot get others in part: sets in formats that are not written again would stay beside checksums of other
 /// images. `targets` are written.
 fn left_of_other_images(out: &Path, expected: &Path, targets: &[PathBuf]) -> Option<Error> {
     if !expected.is_file() {
         return None;
     }
-    let names = registry::formats().iter().map(|format| set_name(format)).chain(["masks".to_owned()]);
     let left: Vec<String> =
-        names.filter(|name| !targets.contains(&out.join(name)) && out.join(name).exists()).collect();
+        own_names().filter(|name| !targets.contains(&out.join(name)) && out.join(name).exists()).collect();
     (!left.is_empty()).then(|| {
         Error::new(out, format_args!("{} would stay from the earlier images", left.join(", "))).hint(
             "write all that is there again (--formats, --masks), remove the others, or choose another folder",
         )
+    })
+}
+
+/// Why a folder that holds other images than sets of this kind gets none: both would be read as one set.
+fn other_images(out: &Path) -> Option<Error> {
+    let holds_images = |path: &Path, name: &str| {
+        registry::formats().iter().any(|format| format.has_ending(name) && (format.holds_images)(path))
+            || path.is_dir() && registry::recognise(path).is_ok()
+    };
+    let mut others: Vec<String> = Vec::new();
+    for entry in out.read_dir().ok()?.flatten() {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let is_own = name.starts_with('.') || own_names().any(|own| own == name);
+        if !is_own && holds_images(&path, &name) {
+            others.push(name);
+        }
+    }
+    // A folder is listed in no order.
+    others.sort_unstable();
+    (!others.is_empty()).then(|| {
+        Error::new(out, format_args!("the folder holds other images already: {}", first_few(&others, 3)))
+            .hint("choose another folder, or move these images elsewhere; --overwrite does not remove them")
     })
 }
 

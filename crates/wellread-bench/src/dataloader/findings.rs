@@ -70,17 +70,15 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     let compared = judge.compare(first, second)?;
     Some(if compared.is_clear() {
         let noisy = judge.in_this_run();
-        Finding::new(
-            // A finding that asks for more measuring is no good news yet.
-            if short.is_some() || !noisy.is_empty() { Severity::Info } else { Severity::Good },
-            format!(
-                "{noisy}{} is the fastest format here: {about}, {} {}",
-                name(first),
-                compared.times(),
-                name(second)
-            ),
-            detail,
-        )
+        let (first, times, second) = (name(first), compared.times(), name(second));
+        let text = if noisy.is_empty() {
+            format!("{first} is the fastest format here: {about}, {times} {second}")
+        } else {
+            format!("{noisy}{first} was {times} as fast as {second}, more than this noise explains: {about}")
+        };
+        // A finding that asks for more measuring is no good news yet.
+        let severity = if short.is_some() || !noisy.is_empty() { Severity::Info } else { Severity::Good };
+        Finding::new(severity, text, detail)
     } else {
         Finding::new(
             Severity::Info,

@@ -25,18 +25,21 @@ fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
     let noisy = BTreeMap::from([("dataloader".to_owned(), 2.3)]);
     let text = all(std::slice::from_ref(&clear), &noisy, 1, Repeats::rounds(1))[0].text.clone();
     assert!(text.contains("cannot be told apart") && text.contains("230 %"), "{text}");
-    // A difference that is larger than much noise is told, and not as advice.
+    // A difference that is larger than much noise is told, not as advice, and nothing is called fastest.
     let much = BTreeMap::from([("dataloader".to_owned(), 0.5)]);
     for table in [&clear, &two_formats(7, &[("epoch_s", 0.01)])] {
         let found = all(std::slice::from_ref(table), &much, 1, Repeats::rounds(1));
         let first = &found[0];
         assert!(
             first.text.starts_with(
-                "In this run, which is too noisy for conclusions (one variant measured twice differed by up to 50 %): tiff is the \
-                 fastest format here"
-            ),
+                "In this run, which is too noisy for conclusions (one variant measured twice differed by up to 50 %): tiff was "
+            ) && first.text.contains(" times as fast as parquet, more than this noise explains: "),
             "{}",
             first.text
+        );
+        assert!(
+            !found.iter().any(|f| f.text.contains("fastest") || f.detail.contains("fastest")),
+            "{found:?}"
         );
         assert_eq!(first.severity, Severity::Info);
         assert!(found.iter().any(|f| f.text.contains("nothing can be advised from its figures")));
@@ -217,6 +220,42 @@ fn a_verdict_rests_on_batches_of_which_there_are_several() {
     assert_eq!(telling_batch_size(&table(100)), Some(16.0));
     assert_eq!(telling_batch_size(&table(17)), Some(4.0));
     assert_eq!(telling_batch_size(&table(3)), Some(1.0));
+}
+
+#[test]
+fn a_format_that_there_was_no_time_for_is_named_also_in_the_title() {
+    let late = |formats: &[&str]| {
+        let mut table = Table::new("dataloader");
+        for workers in [0, 2] {
+            for format in ["tiff", "parquet", "lance"] {
+                let mut what = row![("format", format), ("batch_size", 4), ("workers", workers)];
+                if formats.contains(&format) {
+                    let reason = format!("{LEFT_OUT}: dataloader had 1 s");
+                    what.extend(row![("status", "unavailable"), ("reason", reason)]);
+                } else {
+                    what.extend(row![
+                        ("status", "ok"),
+                        ("run", 0),
+                        ("num_samples", 100),
+                        ("samples_per_sec", 9.0)
+                    ]);
+                }
+                table.push(what);
+            }
+        }
+        let told = left_out(std::slice::from_ref(&table)).unwrap().text;
+        let rounds = Repeats::rounds(7);
+        (told, crate::outcome::title(&[table], &[("dataloader", 7)], &BTreeMap::new(), rounds))
+    };
+    let (told, title) = late(&["parquet", "lance"]);
+    assert!(told.starts_with("No time for 4 of "), "{told}");
+    assert!(told.ends_with(" of dataloader; nothing was measured of parquet, lance"), "{told}");
+    let alone =
+        "Which format feeds the model fastest? There was time for tiff alone, not for parquet, lance.";
+    assert_eq!(title, alone);
+    let (told, title) = late(&["parquet"]);
+    assert!(told.ends_with("; nothing was measured of parquet"), "{told}");
+    assert_eq!(title, "Which format feeds the model fastest?");
 }
 
 #[test]

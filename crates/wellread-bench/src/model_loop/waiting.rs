@@ -174,10 +174,10 @@ pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Findin
     let detail = if let Bottleneck::Unclear(_) = best.binds {
         format!("With {}: {rate} so far; no verdict yet.", best.format())
     } else {
-        let fastest = if others.is_empty() { "" } else { ", the fastest format by its median" };
+        let of = if others.is_empty() { "" } else { ", whose median rate is the highest" };
         let computing: Vec<f64> = best.shares.values.iter().map(|wait| 1.0 - wait).collect();
         format!(
-            "With {}{fastest}: {rate}, {}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
+            "With {}{of}: {rate}, {}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
             best.format(),
             advice(best.share()),
             percent(1.0 - best.share()),
@@ -298,7 +298,7 @@ mod tests {
         let rows = || table(&[Measured("png", 0.005, 50.0, 6, 4), Measured("tiff", 0.04, 200.0, 6, 4)]);
         let found = found(&rows());
         assert!(
-            found.detail.starts_with("With tiff, the fastest format by its median: 200 images/s,"),
+            found.detail.starts_with("With tiff, whose median rate is the highest: 200 images/s,"),
             "{}",
             found.detail
         );

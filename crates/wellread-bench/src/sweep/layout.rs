@@ -254,7 +254,8 @@ fn best_layout(table: &Table, judge: &Judge, extent: Extent) -> Option<Finding> 
         Extent::SubVolume => "boxes of a volume",
     };
     let (best, next) = (format!("{} chunks", first.label), format!("{} chunks", second.label));
-    let place = format!("{}, the fastest format with a choice of chunks", first.format);
+    let place =
+        format!("{}, whose median rate is the highest of formats with a choice of chunks", first.format);
     let text = if compared.is_clear() {
         format!(
             "For {what}, {best} are read {} as fast as {next} in {place}: {} reads/s",

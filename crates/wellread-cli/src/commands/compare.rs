@@ -10,6 +10,7 @@ use wellread_compare::revisions::{self, Revisions};
 use wellread_compare::{Comparison, Options, Results, compare, figure, history, sides, text};
 use wellread_measure::path_text;
 use wellread_report::summary;
+use wellread_store::staged::ScratchFolder;
 
 /// Compares two results, or two revisions, and fails with code 3 when the second is slower.
 #[derive(clap::Args)]
@@ -250,9 +251,14 @@ fn open(paths: &[&str]) -> Outcome<Results> {
 }
 
 fn measure(args: &Args, names: [&str; 2], options: &mut Options, ui: Ui) -> Outcome<[Results; 2]> {
+    let cache = revisions::cache();
+    let scratch = std::fs::create_dir_all(&cache).and_then(|()| ScratchFolder::within(&cache));
+    let scratch =
+        scratch.map_err(|e| Failure::Failed(format!("cannot make a folder in {}: {e}", cache.display())))?;
     let revisions = Revisions {
         repository: PathBuf::from("."),
-        cache: revisions::cache(),
+        cache,
+        scratch: scratch.path().to_owned(),
         rounds: args.rounds,
         features: args.features.clone(),
         arguments: args.after.clone(),

@@ -34,7 +34,7 @@ use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::features::digest;
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{Format, Store, WriteOptions, masks, registry, staged};
+use wellread_store::{Format, Store, WriteOptions, journal, masks, registry, staged};
 
 /// Pixels stay the same to the byte. Metadata is kept as far as the target format has a place for it. The target
 /// appears when it is complete, and the command reads it back and compares it with the source.
@@ -345,14 +345,15 @@ fn failed(
         None => "nothing was left behind".to_owned(),
         Some(folder) => {
             // As the next run will find it; where that cannot be told now, it says so then.
-            let complete =
-                registry::create(&args.target, format.name, options).map(|writer| writer.complete());
-            let of = counted_with(source.len(), "image", ["is", "are"]);
-            let complete = complete.map_or_else(|_| String::new(), |n| format!("{n} of {of} complete; "));
-            format!(
-                "{complete}the complete part is kept in {}: the same command continues from it",
-                folder.display()
-            )
+            let next = registry::create(&args.target, format.name, options);
+            let complete = next.map(|writer| writer.complete()).ok();
+            if complete.map_or_else(|| !journal::is_any_complete(&folder), |n| n == 0) {
+                "no image was complete yet: the same command begins anew".to_owned()
+            } else {
+                let (of, place) = (counted_with(source.len(), "image", ["is", "are"]), folder.display());
+                let complete = complete.map_or_else(String::new, |n| format!("{n} of {of} complete; "));
+                format!("{complete}the complete part is kept in {place}: the same command continues from it")
+            }
         }
     };
     Failure::Failed(format!("{why}\n{left}"))

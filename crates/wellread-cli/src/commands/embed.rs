@@ -23,7 +23,7 @@ use wellread_infer::embed::{self, EmbedOptions, Event, FeatureLayout, ModelName,
 use wellread_measure::path_text::text;
 use wellread_store::features::left_out_in_words;
 use wellread_store::words::{counted, plural};
-use wellread_store::{LeftOut, Store, masks, mixed_channels, staged};
+use wellread_store::{LeftOut, Store, journal, masks, mixed_channels, staged};
 
 /// Images of a batch.
 const BATCH_SIZE: usize = 64;
@@ -294,7 +294,7 @@ fn print_event(event: &Event<'_>, bar: &ProgressBar, thing: &str, ui: Ui) {
 
 /// A failure with what is kept for a later run, if anything is.
 fn with_kept(failure: Failure, args: &Args) -> Failure {
-    match (failure, staged::part(&args.out)) {
+    match (failure, staged::part(&args.out).filter(|part| journal::is_any_complete(part))) {
         (Failure::Failed(why), Some(folder)) => Failure::Failed(format!(
             "{why}\nthe complete part is kept in {}: the same command with --resume continues from it",
             folder.display()

@@ -21,7 +21,7 @@ pub struct PlateArgs {
         help_heading = "Plates",
         long,
         value_name = "WELLS",
-        conflicts_with_all = ["images", "depth", "time", "kind", "formats", "tune", "overwrite"]
+        conflicts_with_all = ["images", "depth", "time", "kind", "formats", "tune"]
     )]
     pub plate: Option<PlateSize>,
     /// Fields of view of each well; by default 9.
@@ -63,6 +63,12 @@ pub fn run(
     masks: bool,
     ui: Ui,
 ) -> Outcome {
+    if write.overwrite {
+        let why = "--overwrite replaces sets of images, and a plate is written into a new folder";
+        let what =
+            format!("remove {} yourself, or choose another folder, and leave --overwrite out", out.display());
+        return Err(Failure::Usage(format!("{why}; {what}")));
+    }
     let layout = args.layout.unwrap_or_default();
     if write.shard.is_some() && layout != PlateLayout::HcsZarr {
         let why = "--shard belongs to OME-Zarr, and the files of this plate are TIFF";

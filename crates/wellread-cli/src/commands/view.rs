@@ -3,9 +3,11 @@
 use super::OpenArgs;
 use super::result_file::local_path;
 use crate::output::{Failure, Outcome, Ui};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wellread_measure::path_text::text;
 use wellread_store::preview::{contact_sheet, is_drawn, preview};
+use wellread_store::words::counted;
+use wellread_store::{Store, each_row};
 
 /// Draws pixels for a look: contrast by channel, the maximum over depth.
 #[derive(clap::Args)]
@@ -14,14 +16,15 @@ Stretches the contrast of each channel, and takes the maximum over depth. The pi
 
 Examples:
   wellread view plate.parquet --row 12 --out cell.png
+  wellread view plate-tiff --row A01_s1
   wellread view plate.parquet --count 24
   wellread view plate-tiff --cells cells.csv --count 30 --out cells.png")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
-    /// Row to draw; by default a contact sheet of the first rows.
+    /// Row to draw, by its number or by the name of its image; by default a contact sheet of the first rows.
     #[arg(long)]
-    row: Option<usize>,
+    row: Option<String>,
     /// Images on a contact sheet.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1000), conflicts_with = "row")]
     count: u64,
@@ -36,7 +39,7 @@ pub struct Args {
 const MAX_SIDE: (usize, usize) = (256, 2048);
 
 /// Refuses to write over anything but an earlier picture.
-fn check_out(out: &std::path::Path) -> Outcome {
+fn check_out(out: &Path) -> Outcome {
     if !out.extension().is_some_and(|e| e.eq_ignore_ascii_case("png")) {
         return Err(Failure::Usage(format!(
             "--out {}: a PNG is written; give a name ending in .png",
@@ -53,6 +56,32 @@ fn check_out(out: &std::path::Path) -> Outcome {
     )))
 }
 
+/// The row that is asked for, by its number or by the name of its image.
+fn row_of(store: &dyn Store, asked: &str, path: &Path) -> Outcome<usize> {
+    let wrong = |why: &str| {
+        Err(Failure::Usage(format!(
+            "--row {asked}: {why}; {} holds {}, rows 0 to {}",
+            path.display(),
+            counted(store.len(), store.hints().thing()),
+            store.len() - 1
+        )))
+    };
+    if let Ok(row) = asked.parse::<usize>() {
+        return if row < store.len() { Ok(row) } else { wrong("there is no such row") };
+    }
+    let mut called = Vec::new();
+    for (row, name) in each_row::names(store).enumerate() {
+        if name? == asked {
+            called.push(row);
+        }
+    }
+    match called[..] {
+        [row] => Ok(row),
+        [] => wrong(&format!("no image is called that, as {:?} is that of row 0", store.name(0)?)),
+        [first, second, ..] => wrong(&format!("rows {first} and {second} are called that: give the number")),
+    }
+}
+
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path, ui)?;
     if store.files()?.iter().any(|file| super::is_same_file(file, &args.out)) {
@@ -67,15 +96,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         return Err(Failure::Failed(format!("{}: there is no image in it", args.path.display())));
     }
     let mut first_shrunk = None;
-    let (picture, rows) = if let Some(row) = args.row {
-        if row >= store.len() {
-            return Err(Failure::Usage(format!(
-                "--row {row}: {} holds {}, rows 0 to {}",
-                args.path.display(),
-                wellread_store::words::counted(store.len(), store.hints().thing()),
-                store.len() - 1
-            )));
-        }
+    let (picture, rows) = if let Some(asked) = &args.row {
+        let row = row_of(&*store, asked, &args.path)?;
         (preview(&*store, row, MAX_SIDE.1)?, vec![row])
     } else {
         let rows: Vec<usize> = (0..store.len().min(args.count as usize)).collect();

@@ -482,6 +482,32 @@ fn generate_keeps_what_is_there_unless_overwrite() {
     assert_ne!(contents(), before);
 }
 
+/// A reader of the folder would take both for one set.
+#[test]
+fn generate_adds_nothing_to_a_folder_of_other_images() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, others) = (dir.path().join("set"), dir.path().join("others"));
+    generate(&set, 2, &["--formats", "tiff"]);
+    let image = files_below(&set.join("tiff")).into_iter().next().unwrap();
+    for (folder, name) in [(others.clone(), "a.tif"), (others.join("deeper"), "b.tif")] {
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(&image, folder.join(name)).unwrap();
+    }
+    fs::write(others.join("notes.txt"), "text").unwrap();
+    let before = files_below(&others);
+    let args = ["generate", arg(&others), "--images", "2", "--size", "40x56", "--formats", "image-folder"];
+    for more in [&[][..], &["--overwrite"]] {
+        let why = ["others", "holds other images already: a.tif, deeper", "choose another folder"];
+        fails(&[&args[..], more].concat(), 1, &why);
+        assert_eq!(files_below(&others), before);
+        assert!(!others.join("image-folder").exists() && !others.join("expected.json").exists());
+    }
+    // Other files may lie there.
+    fs::remove_file(others.join("a.tif")).unwrap();
+    fs::remove_dir_all(others.join("deeper")).unwrap();
+    assert_eq!(wellread(&[&args[..], &["--dtype", "uint8"]].concat()).code, 0);
+}
+
 /// Sets in other formats would stay beside checksums of other images.
 #[test]
 fn generate_replaces_no_part_of_a_set() {

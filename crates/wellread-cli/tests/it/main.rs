@@ -17,6 +17,7 @@ mod embed;
 mod everywhere;
 mod false_alarms;
 mod infer;
+mod info;
 mod left_out;
 mod limits;
 mod masks;

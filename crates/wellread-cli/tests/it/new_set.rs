@@ -1,6 +1,6 @@
 //! Problems of a new user with a set of images: a misspelt column, what `info`, `view` and `verify` say, what a killed run leaves.
 
-use crate::support::{arg, files_below, generate, json, wellread};
+use crate::support::{arg, files_below, generate, image_names, json, wellread};
 use std::fs;
 use std::path::Path;
 use wellread_report::{Table, row};
@@ -205,6 +205,21 @@ fn info_says_that_pixels_are_of_a_kind_that_is_not_read() {
     assert!(!done.stdout.contains("wellread convert"), "{}", done.stdout);
     let why = &json(&["info", arg(&tiff)])["pixels_unsupported"];
     assert!(why.as_str().is_some_and(|why| why.contains("JPEG (7)")), "{why}");
+}
+
+#[test]
+fn view_takes_the_name_of_an_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "parquet"]);
+    let (parquet, picture) = (set.join("images.parquet"), dir.path().join("picture.png"));
+    let names = image_names(&parquet);
+    let view = ["view", arg(&parquet), "--out", arg(&picture), "--row"];
+    assert_eq!(json(&[&view[..], &[names[2].as_str()]].concat())["rows"], serde_json::json!([2]));
+    let unknown = wellread(&[&view[..], &["no-such"]].concat());
+    assert_eq!(unknown.code, 2, "{}", unknown.stderr);
+    let why = format!("--row no-such: no image is called that, as {:?} is that of row 0; ", names[0]);
+    assert!(unknown.stderr.contains(&why) && unknown.stderr.contains("rows 0 to 2"), "{}", unknown.stderr);
 }
 
 #[test]

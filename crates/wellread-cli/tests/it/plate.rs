@@ -119,6 +119,7 @@ fn wrong_plates_say_what_is_wrong() {
     let shard = ["--plate", "6", "--shard", "1,1,1,16,16"];
     refused(&out, &shard, 2, "--shard belongs to OME-Zarr");
     refused(dir.path(), &["--plate", "6", "--size", "16x16"], 1, "already exists");
+    refused(&out, &["--plate", "6", "--overwrite"], 2, "a plate is written into a new folder; remove ");
     refused(
         &out,
         &["--plate", "6", "--layout", "imagexpress", "--channels", "9", "--size", "16x16"],

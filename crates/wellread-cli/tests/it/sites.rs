@@ -26,6 +26,19 @@ fn plate(dir: &Path) -> PathBuf {
 }
 
 #[test]
+fn a_folder_without_columns_names_the_pattern_that_gives_some() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    json(&["generate", arg(&set), "--images", "2", "--size", "16x16", "--formats", "tiff,parquet"]);
+    for (name, has_names) in [("tiff", true), ("images.parquet", false)] {
+        let refused = wellread(&["stats", arg(&set.join(name)), "--by", "well"]);
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        assert!(refused.stderr.contains("convert --join"), "{}", refused.stderr);
+        assert_eq!(refused.stderr.contains("--pattern '{well}_"), has_names, "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn info_tells_of_the_plate_and_convert_of_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let plate = plate(dir.path());

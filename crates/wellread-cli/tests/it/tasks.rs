@@ -132,8 +132,11 @@ fn ctrl_c_ends_the_task_and_removes_what_is_not_the_users() {
     let dir = tempfile::tempdir().unwrap();
     let repo = repository(dir.path());
     let before = files_below(&repo);
-    let child = command(dir.path(), &[]).spawn().unwrap();
+    let temporary = dir.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let child = command(dir.path(), &[]).env("TMPDIR", &temporary).spawn().unwrap();
     let task = started(dir.path());
+    assert!(std::fs::read_dir(&temporary).unwrap().count() > 0);
     signal(&child, "INT");
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -141,6 +144,7 @@ fn ctrl_c_ends_the_task_and_removes_what_is_not_the_users() {
     assert!(said.contains("--resume"), "{said}");
     until("the task has ended", || !is_alive(&task));
     assert_eq!(worktrees(dir.path()), 0);
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     assert!(files_below(&repo) == before);
 }
 

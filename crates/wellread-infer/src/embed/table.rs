@@ -131,7 +131,7 @@ pub(super) fn check_columns(
     wanted: &[String],
 ) -> wellread_store::Result<()> {
     let missing = wanted.iter().find(|name| !there.contains(name));
-    missing.map_or(Ok(()), |name| Err(features::no_column(store.path(), name, there)))
+    missing.map_or(Ok(()), |name| Err(features::no_column(store, name, there)))
 }
 
 /// A column's name in the table.

@@ -9,6 +9,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_store::journal::KeptPart;
 use wellread_store::{ImageView, OpenOptions, WriteOptions, create, open, place, read_image, staged};
 
 /// Says to the program that is started again what to write.
@@ -121,7 +122,7 @@ fn writer() {
     if address.contains("interrupted") {
         let mut large = place::create(Path::new("s3://interrupted/large")).unwrap();
         large.write_all(&vec![1; 33 << 20]).unwrap();
-        assert!(staged::remove_unfinished(), "what is complete is kept");
+        assert_eq!(staged::remove_unfinished(), KeptPart::Complete);
         assert!(large.write_all(b"more").is_err() && large.flush().is_err());
     }
     println!("two are written");

@@ -49,7 +49,7 @@ static CHOICES: [Choice; 3] = [
 /// Name of the figure that a report begins with.
 pub(super) const NAME: &str = "decision";
 
-pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. Formats of one codec stand \
+pub(crate) const HOW_TO_READ: &str = "Each bar is a format, that of the highest median on top. Formats of one codec stand \
                                       together: compare these. The line below the picture explains the whiskers; \
                                       bars whose whiskers overlap may be alike. A bar without one was measured \
                                       too few times. A dashed line is the rate of the model by itself: a format \

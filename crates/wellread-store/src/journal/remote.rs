@@ -24,6 +24,11 @@ pub(super) const OTHER: &str = "an interrupted run left a part of it that was ma
 const BY: &str = "by ";
 const PLACING: &str = "placing";
 
+/// Whether a line of a journal, the first one left out, says that something is complete.
+pub(super) fn is_of_images(line: &str) -> bool {
+    !line.starts_with(BY) && line != PLACING
+}
+
 /// The text of an object, and the notes since.
 #[derive(Debug)]
 pub(super) struct Notes {

@@ -2,6 +2,7 @@
 //! interrupted.
 
 use super::remove::{MAX_LOOKS, remove_any};
+use crate::journal::KeptPart;
 use crate::place;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,9 +55,9 @@ pub(super) fn remove_replaced(old: &Path) {
     remove_one(old);
 }
 
-/// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`
-/// where some is kept for a later run to go on with.
-pub fn remove_unfinished() -> bool {
+/// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. Returns what is kept
+/// for a later run.
+pub fn remove_unfinished() -> KeptPart {
     place::abandon();
     let kept = remove_all(&mut unfinished());
     remove_made();
@@ -66,7 +67,7 @@ pub fn remove_unfinished() -> bool {
 /// As [`remove_unfinished`], for a thread that may hold the lock that this takes: then nothing is done, and `None` says
 /// so. Nothing comes into being afterwards, but work in progress is not waited for. Output in other places stays, since
 /// requests take memory and threads; the next writer of its target removes it.
-pub fn try_remove_unfinished() -> Option<bool> {
+pub fn try_remove_unfinished() -> Option<KeptPart> {
     place::ending::close();
     let here = |mut paths: MutexGuard<'_, Vec<PathBuf>>| {
         paths.retain(|path| !place::is_remote(path));
@@ -88,7 +89,7 @@ fn remove_made() {
     }
 }
 
-fn remove_all(paths: &mut Vec<PathBuf>) -> bool {
+fn remove_all(paths: &mut Vec<PathBuf>) -> KeptPart {
     for path in paths.drain(..) {
         // A file system that did not answer in time may make something while the folder is being emptied.
         for _ in 0..5 * MAX_LOOKS {
@@ -99,7 +100,7 @@ fn remove_all(paths: &mut Vec<PathBuf>) -> bool {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-    RESUMABLE.load(Ordering::Relaxed) > 0
+    KeptPart::of(RESUMABLE.load(Ordering::Relaxed) > 0)
 }
 
 /// A folder to write outputs into. Where it was made for that and nothing is in it, it goes when this is dropped or the
@@ -148,7 +149,7 @@ mod tests {
             (Staged::new(&folder.join("set"), Existing::Kept).unwrap(), folder.join("other/folder"));
         let part = kept.create_dir().unwrap().to_owned();
         place::write(&part.join("a"), b"a").unwrap();
-        assert!(!remove_unfinished());
+        assert_eq!(remove_unfinished(), KeptPart::None);
         assert!(place::write(&part.join("b"), b"b").is_err());
         assert!(place::create_folder(&part).is_err());
         assert!(place::rename(&folder, &other).is_err());
@@ -156,6 +157,37 @@ mod tests {
         assert!(write(&folder.join("file"), "text").is_err());
         let refused = kept.commit().unwrap_err().to_string();
         assert!(refused.contains("the program is ending"), "{refused}");
+    }
+
+    /// How many images the started program completes before it is interrupted.
+    const COMPLETED: &str = "WELLREAD_TEST_COMPLETED";
+
+    /// The test of the started program; nothing among the other tests.
+    #[test]
+    fn is_interrupted_while_it_can_be_resumed() {
+        let Some(folder) = std::env::var_os(ENDING).map(PathBuf::from) else { return };
+        let completed: usize = std::env::var(COMPLETED).unwrap().parse().unwrap();
+        let kept = Staged::resumable(&folder.join("set"), Existing::Kept, "these images").unwrap();
+        for row in 0..completed {
+            kept.completed(row).unwrap();
+        }
+        assert_eq!(remove_unfinished(), [KeptPart::Begun, KeptPart::Complete][completed.min(1)]);
+    }
+
+    #[test]
+    fn a_part_counts_as_complete_once_an_image_is() {
+        for completed in [0, 2] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+            program
+                .args(["--exact", "staged::cleaning::tests::is_interrupted_while_it_can_be_resumed"])
+                .env(ENDING, dir.path())
+                .env(COMPLETED, completed.to_string());
+            let done = program.output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+            let part = super::super::part(&dir.path().join("set")).unwrap();
+            assert_eq!(crate::journal::is_any_complete(&part), completed > 0);
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::experiments::{EXPERIMENTS, experiment_file, own_file};
 use super::interface::{Adapter, Site};
 use crate::config::Config;
 use crate::repository::Branch;
+use crate::stop::scratch_folder;
 use crate::task::{Mode, Row, TASK, Trainer};
 use anyhow::{Context as _, Result, bail};
 use std::process::{Command, Stdio};
@@ -56,7 +57,7 @@ impl Adapter for Native {
 
     fn check_settings(&self, branch: &Branch, row: &Row, config: &Config) -> Result<()> {
         // The process of the task is asked itself, in a folder that has of the worktree what it looks at.
-        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let folder = scratch_folder()?;
         if !branch.list(EXPERIMENTS)?.is_empty() {
             let file = experiment_file(branch, &row.experiment, &ENDINGS)?;
             let path = folder.path().join(&file);

@@ -19,7 +19,7 @@ fn no_two_ways_have_one_name() {
     let names: Vec<String> = write_variants.iter().map(write_variant_name).collect();
     let distinct: std::collections::HashSet<&String> = names.iter().collect();
     assert_eq!((names.len(), distinct.len()), (2 * (CODECS.len() + 2), names.len()), "{names:?}");
-    let chunks = format!("{} default in chunks 1x256x256", formats[0].name);
+    let chunks = format!("{} (default, chunks 1x256x256)", formats[0].name);
     assert!(names.contains(&chunks), "{names:?}");
 }
 
@@ -30,11 +30,11 @@ fn ways_that_a_format_does_not_have_are_not_tried() {
     let all = write_variants(&formats, Shape([1, 1, 4, 1080, 1080]));
     let possible = possible(&all, dir.path(), &[]).unwrap();
     let names: Vec<String> = possible.iter().map(write_variant_name).collect();
-    let tiff = ["tiff default", "tiff none", "tiff zstd:3", "tiff default in chunks 1x256x256"];
+    let tiff = ["tiff (default)", "tiff (none)", "tiff (zstd, level 3)", "tiff (default, chunks 1x256x256)"];
     assert_eq!(names[..4], tiff);
-    assert_eq!(names[4..6], ["image-folder default", "image-folder none"]);
+    assert_eq!(names[4..6], ["image-folder (default)", "image-folder (none)"]);
     assert!(
-        !names.iter().any(|name| name == "image-folder lz4" || name == "image-folder zstd:3"),
+        !names.iter().any(|name| name == "image-folder (lz4)" || name == "image-folder (zstd, level 3)"),
         "{names:?}"
     );
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "writers that began are gone");

@@ -130,6 +130,22 @@ fn what_was_written_is_kept_where_the_source_cannot_be_read_again() {
     assert!(staged::part(&target).is_some());
 }
 
+#[test]
+fn nothing_is_said_to_be_kept_where_no_image_was_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let [source, target] = ["a", "b"].map(|name| folder.path().join(name));
+    write_as("tiff", &source, 1);
+    let store = wellread_store::open(&source, &OpenOptions::default()).unwrap();
+    let words = [&source, &target].map(|path| path.to_str().unwrap());
+    let command = Command::parse_from(["convert", words[0], words[1], "--format", "tiff", "--resume"]);
+    let options = WriteOptions { resume: Some("a".into()), ..WriteOptions::default() };
+    drop(registry::create(&target, "tiff", &options).unwrap());
+    let error = Error::new(&source, "cannot be read");
+    let said = failed(error, &*store, &command.args, known_format("tiff").unwrap(), &options);
+    let Failure::Failed(said) = said else { panic!("it failed") };
+    assert!(said.ends_with("\nno image was complete yet: the same command begins anew"), "{said}");
+}
+
 /// Rows that an interrupted run has left keep its columns, which are never those of two runs.
 #[test]
 fn a_table_is_not_gone_on_with_where_columns_have_other_values() {

@@ -1,7 +1,7 @@
 //! The text of `info`, a line for each thing that is known of a set.
 
 use super::channels::say_others;
-use super::describe::{Described, Info};
+use super::describe::{Described, Info, ShapeCount};
 use crate::output::{Ui, bytes};
 use wellread_store::words::counted;
 
@@ -25,6 +25,23 @@ fn line(ui: Ui, what: &str, value: &str) {
     ui.say(format!("  {what:<16}{value}"));
 }
 
+/// Shapes that are listed at most.
+const MAX_SHAPES: usize = 8;
+
+/// The smallest and the largest of each size, and the pixel types, of images that differ; `None` where they do not.
+fn range_of_shapes(shapes: &[ShapeCount]) -> Option<String> {
+    let along = |axis: usize| {
+        let sizes = shapes.iter().map(|shape| shape.shape_tczyx[axis]);
+        let (least, most) = (sizes.clone().min()?, sizes.max()?);
+        Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
+    };
+    let sizes = (0..5).map(along).collect::<Option<Vec<String>>>()?;
+    let mut dtypes: Vec<&str> = shapes.iter().map(|shape| shape.dtype).collect();
+    dtypes.sort_unstable();
+    dtypes.dedup();
+    Some(format!("{} (TCZYX), {}", sizes.join(" x "), dtypes.join(" and ")))
+}
+
 /// The format, how many images there are, and their shapes; `thing` is one of them in a word.
 fn say_images(info: &Info, thing: &str, ui: Ui) {
     line(ui, "format", &format!("{} ({})", info.format, info.variant));
@@ -38,10 +55,16 @@ fn say_images(info: &Info, thing: &str, ui: Ui) {
             &format!("shapes and pixel types are those of the first {first} of {images} (--rows)"),
         );
     }
-    for shape in &info.shapes {
+    if let Some(range) = range_of_shapes(&info.shapes) {
+        line(ui, "shape", &format!("{thing}s differ: {range}"));
+    }
+    for shape in info.shapes.iter().take(MAX_SHAPES) {
         let [t, c, z, y, x] = shape.shape_tczyx;
         let images = counted(shape.images, thing);
-        line(ui, "shape", &format!("{t} x {c} x {z} x {y} x {x} (TCZYX) {}, {images}", shape.dtype));
+        line(ui, "", &format!("{t} x {c} x {z} x {y} x {x} (TCZYX) {}, {images}", shape.dtype));
+    }
+    if let Some(more) = info.shapes.len().checked_sub(MAX_SHAPES).filter(|&more| more > 0) {
+        line(ui, "", &format!("{more} more (--json lists all)"));
     }
     if let Some([t, c, z, y, x]) = info.shape_tczyx {
         line(ui, "shape", &format!("{t} x {c} x {z} x {y} x {x} (TCZYX)"));
@@ -110,9 +133,25 @@ fn say_beside(described: &Described, ui: Ui) {
 /// How the pixels lie in the files, and the bytes of both.
 fn say_bytes(info: &Info, ui: Ui) {
     let about = info.about();
-    line(ui, "layout", &info.layout);
+    // A file of its own each: the layout is that of one of them.
+    let of = if info.files > 1 && !info.shapes.is_empty() { " (first image; images differ)" } else { "" };
+    line(ui, "layout", &format!("{}{of}", info.layout));
     line(ui, "codec", &info.codecs.in_words(info.images, info.files));
     line(ui, "on disk", &format!("{} in {}", bytes(info.bytes_on_disk), counted(info.files, "file")));
     let bits = info.bits_per_pixel.map(|bits| format!(" ({about}{bits:.2} bits on disk per pixel)"));
     line(ui, "pixels", &format!("{about}{}{}", bytes(info.bytes_of_pixels), bits.unwrap_or_default()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_that_differ_have_a_range_along_each_axis() {
+        let shape = |c, y, x, dtype| ShapeCount { shape_tczyx: [1, c, 1, y, x], dtype, images: 1 };
+        let all = [shape(3, 20, 30, "uint8"), shape(1, 40, 30, "uint16"), shape(1, 30, 30, "uint8")];
+        let range = "1 x 1 to 3 x 1 x 20 to 40 x 30 (TCZYX), uint16 and uint8";
+        assert_eq!(range_of_shapes(&all).as_deref(), Some(range));
+        assert_eq!(range_of_shapes(&[]), None);
+    }
 }
