@@ -77,7 +77,7 @@ class Crate:
 
 
 def metadata() -> dict[str, Any]:
-    """What cargo says of the workspace's dependencies, of this platform and with all engines."""
+    """Cargo's metadata of the workspace and its dependencies, of this platform and with all engines."""
     told = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     (host,) = re.findall(r"^host: (.*)$", told, re.M)
     command = ["cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--filter-platform", host]

@@ -71,7 +71,7 @@ impl Format {
     }
 }
 
-/// What stands in the way of replacing a folder of images that nothing here can write again: all that is in it.
+/// An entry of a folder that nothing here can write again, so that it is not replaced.
 fn first_entry(folder: &Path) -> Result<Option<String>> {
     Ok(entries::list(folder)?.into_iter().next().map(|entry| entry.name))
 }
