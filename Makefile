@@ -145,9 +145,9 @@ python-package: build-all
 # In an environment with maturin alone. The licences of all crates come into the wheels afterwards: maturin packs files of the
 # sources only.
 wheel: system-packages ## wheels of the Python package and of the command, both with all engines, in dist/
-	scripts/python-env.sh "$(CACHE)/wheels" packaging/requirements.txt
-	"$(CACHE)/wheels/bin/maturin" build --release --locked --features engines --out dist
-	"$(CACHE)/wheels/bin/maturin" build --release --locked --features engines --out dist --manifest-path crates/wellread-cli/Cargo.toml
+	scripts/python-env.sh "$(CACHE)/maturin" packaging/requirements.txt
+	"$(CACHE)/maturin/bin/maturin" build --release --locked --features engines --out dist
+	"$(CACHE)/maturin/bin/maturin" build --release --locked --features engines --out dist --manifest-path crates/wellread-cli/Cargo.toml
 	python3 scripts/third_party.py --into dist/*.whl
 
 python-env: system-packages ## the Python environment of the tests
