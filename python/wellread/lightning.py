@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _check, _ranks, _rows
+from . import _check, _ranks, _rows, _wrapped
 from ._signature import ELSEWHERE, nearest, showing, unexpected
 from ._tasks import phases
 from ._tasks.callback import PhaseTimer, pl
@@ -91,6 +91,8 @@ class WellreadDataModule(pl.LightningDataModule):
         **choices: Unpack[ImageChoices],
     ) -> None:
         super().__init__()
+        if not isinstance(dataset, Dataset):
+            _wrapped.check_is_path("dataset", dataset)
         # A path until it is opened.
         self._source: Any = dataset
         self._batch_size = _check.whole("batch_size", batch_size, 1)

@@ -116,7 +116,7 @@ impl MiddlePlane {
         (values > MAX_MASK_VALUES && is_brightness).then_some(ScatteredValues { values, pieces })
     }
 
-    /// The values and the pieces in which they lie, where these may be classes: most of the values are in many pieces of about
+    /// The values and the pieces in which they lie, where these may be classes. Most of the values are then in many pieces of about
     /// one size, all over the image. It is `None` where they are labels, or one value, which tells nothing.
     pub fn classes(&self) -> Option<ScatteredValues> {
         let (pieces, values) = self.found.count();
@@ -126,7 +126,7 @@ impl MiddlePlane {
         }
         let extents = self.found.extents(LEAST_SHARE);
         let area = |extent: &Extent| extent.rows.len() * extent.columns.len();
-        // Of a cell that is cut up, the pieces lie where the cell is.
+        // Pieces of a cell that is cut up lie where the cell is.
         let is_class = |extent: &&Extent| {
             extent.pieces >= PIECES_PER_VALUE && 2 * area(extent) >= self.height * self.width
         };
