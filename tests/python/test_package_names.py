@@ -36,8 +36,8 @@ CALLS = {
         (
             "wellread.torch.Dataset",
             "patch_size",
-            ": crop= of wellread.DataLoader() is the size that is cut out of the middle, and random_crop= of a random "
-            "part (here transform= changes images)",
+            ": crop= of wellread.DataLoader() is the size that is cut out of the middle, and random_crop= of a "
+            "random part (here transform= changes images)",
         ),
         ("wellread.torch.Dataset", "format_type", ": format= is the storage format"),
         ("create_dataloader", "spatial_size", ": resize= is the size of whole images, and crop= that of a part"),
