@@ -209,7 +209,7 @@ def scale(given: Any, stored: bool) -> tuple[Any, bool]:
             return (None if stored else "unit"), False
         return (None, True) if given == "device" else ("unit", False)
     if isinstance(given, str):
-        raise ValueError(f'scale must be "unit", "device", a number, (low, high) or None, not {given!r}')
+        raise ValueError(f'scale must be "auto", "unit", "device", a number, (low, high) or None, not {given!r}')
     if given is None:
         return None, False
     if hasattr(given, "__len__"):

@@ -146,9 +146,9 @@ class Dataset(OpenSet):
             unused = self._native.unused_table()
             if unused is not None:
                 warn(f"{self._label()}: {unused}")
-            unmatched = self._native.unmatched_names()
-            if unmatched is not None:
-                layout_of, sentence, clash = unmatched
+            unfit = self._native.unmatched_names()
+            if unfit is not None:
+                layout_of, sentence, clash = unfit
                 others_out = f'layout="{layout_of}", unmatched="skip" leaves others out'
                 advice = "pattern= with a field that tells them apart" if clash else others_out
                 warn(f'{self._label()}: {sentence}: {advice}; layout="files" if single files are meant')

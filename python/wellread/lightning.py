@@ -70,8 +70,8 @@ class WellreadDataModule(pl.LightningDataModule):
     Raises:
         TypeError: choices of the order outside of `train_choices`, rows or a sampler, or choices that a loader does
             not have.
-        ValueError: invalid shares, an ``as_`` that is not "torch", rows of training in another part, an empty part
-            for training, or fewer rows than ranks.
+        ValueError: invalid shares, ``split_by`` beside rows of parts, or an ``as_`` that is not "torch". Also rows
+            of training in another part, an empty part for training, or fewer rows than ranks.
     """
 
     @showing(ImageChoices, of=DataLoader.__init__)
@@ -106,6 +106,11 @@ class WellreadDataModule(pl.LightningDataModule):
             part: None if rows is None else _rows.listed(part, rows)
             for part, rows in zip(_PARTS, (train, val, test), strict=True)
         }
+        if split_by is not None and any(rows is not None for rows in self._given.values()):
+            raise ValueError(
+                "split_by keeps rows of a split together, and train=, val= and test= name the rows of parts: give one "
+                "of both (Dataset.split(by=...) makes such parts)"
+            )
         unknown = [name for name in choices if name not in _KNOWN]
         if unknown:
             own = inspect.signature(WellreadDataModule).parameters
