@@ -108,8 +108,8 @@ class WellreadDataModule(pl.LightningDataModule):
         }
         if split_by is not None and any(rows is not None for rows in self._given.values()):
             raise ValueError(
-                "split_by keeps rows of a split together, and train=, val= and test= name the rows of parts: give one "
-                "of both (Dataset.split(by=...) makes such parts)"
+                "split_by keeps rows of a split together, and train=, val= and test= name the rows of parts: give "
+                "one of both (Dataset.split(by=...) makes such parts)"
             )
         unknown = [name for name in choices if name not in _KNOWN]
         if unknown:
