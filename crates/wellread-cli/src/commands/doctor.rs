@@ -177,7 +177,7 @@ impl Found {
         );
         match &self.python {
             Ok(Value::Object(found)) => {
-                ui.say(format!("           {:<15}{}", "program", self.program));
+                ui.say(format!("           program        {}", self.program));
                 for (name, version) in found {
                     match version.as_str() {
                         Some(version) => ui.say(format!("  ok       {name:<15}{version}")),

@@ -125,10 +125,10 @@ impl MiddlePlane {
             return None;
         }
         let extents = self.found.extents(LEAST_SHARE);
-        let area = |extent: &Extent| extent.rows.len() * extent.columns.len();
         // Pieces of a cell that is cut up lie where the cell is.
         let is_class = |extent: &&Extent| {
-            extent.pieces >= PIECES_PER_VALUE && 2 * area(extent) >= self.height * self.width
+            let area = extent.rows.len() * extent.columns.len();
+            extent.pieces >= PIECES_PER_VALUE && 2 * area >= self.height * self.width
         };
         let classes = extents.iter().filter(is_class).count();
         (2 * classes > values).then_some(ScatteredValues { values, pieces })
