@@ -45,8 +45,9 @@ class WellreadDataModule(pl.LightningDataModule):
         batch_size: images per batch.
         split: shares of training, validation and test, which add up to 1. Each image's part follows from a hash of
             its name alone. So it stays the same when images are added or put into another order or format. The
-            parts are those of :meth:`wellread.Dataset.split`.
-        split_by: a column of the dataset, such as a plate or a donor, whose rows are kept together. Or it is a list
+            parts are those of :meth:`wellread.Dataset.split`. Images of one well, which are alike, then lie in
+            several parts, and validation and test look too good. Give `split_by` where the set has such groups.
+        split_by: a column of the dataset, such as a well or a donor, whose rows are kept together. Or it is a list
             of one key per row of the dataset.
         split_seed: draws another split.
         train, val, test: the rows of each part, instead of a split; a part that is not named is empty. They are
