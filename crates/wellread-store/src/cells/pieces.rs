@@ -121,7 +121,7 @@ impl MiddlePlane {
     pub fn classes(&self) -> Option<ScatteredValues> {
         let (pieces, values) = self.found.count();
         // The pieces of most labels are seldom counted: there are hardly more of them than labels.
-        if values < 2 || values > MAX_CLASSES || 2 * pieces < PIECES_PER_VALUE * values {
+        if !(2..=MAX_CLASSES).contains(&values) || 2 * pieces < PIECES_PER_VALUE * values {
             return None;
         }
         let extents = self.found.extents(LEAST_SHARE);
