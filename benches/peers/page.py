@@ -9,8 +9,11 @@ import statistics
 
 import judge
 
-# Of the benchmark. A result of before says none.
-RULES = 2
+# Of the benchmark: torch's workers make batches in shared memory, so that none is copied to be sent. A result of
+# before says none.
+RULES = 3
+# What is said beside results by the rules before these, in which all else was the same.
+COPIED = "In this run torch's workers copied each batch once more than they need, which favours wellread"
 WITHDRAWN_RULES = (
     "Withdrawn until it is measured again: the rules of this benchmark have changed since the run (`rules` in its "
     "file)."
@@ -34,6 +37,13 @@ WITHDRAWN_BY_IMAGE = (
     "Withdrawn until it is measured again: tensorstore on one array of small images. This run asked it for each "
     "image by itself, which takes longer than one read for each batch."
 )
+# As tables of before call them: SPDL made a tensor of each image and stacked these, and DuckDB read compressed BLOBs
+# from the beginning of their column.
+SLOW_WAYS = ("SPDL, threads, tifffile", "duckdb, the same on bare pixels as BLOBs")
+WITHDRAWN_SLOW = (
+    "Withdrawn until they are measured again: SPDL, and DuckDB on bare pixels. This run stacked single tensors "
+    "behind SPDL. It let DuckDB compress the pixels, which then decompressed a column from its beginning for each image."
+)
 WITHDRAWN_WRITING = (
     "Withdrawn until it is measured again: both sides did unequal work. In OME-Zarr ome-zarr-py wrote five levels "
     "and wellread one. The libraries wrote 8 images of 1080 x 1080 and wellread 24. In Parquet the libraries used "
@@ -49,6 +59,16 @@ PHASES = {
 def by_rules(result, rules):
     """Whether a result was measured by these rules; one that says none is of the first."""
     return result["facts"].get("rules", 1) == rules
+
+
+def copied(result, rules):
+    """Whether a result is by the rules before these: torch's workers copied batches that were whole."""
+    return by_rules(result, rules - 1)
+
+
+def shown(result, rules):
+    """Whether figures of a result may be shown; beside those of before stands `COPIED`."""
+    return by_rules(result, rules) or copied(result, rules)
 
 
 def paired(peer, ours):
@@ -85,6 +105,11 @@ def by_image(row, measured):
     return better is not None and measured["name"] in SMALL and better not in measured["runs"]
 
 
+def slow_way(row):
+    """Whether a peer was set up in a way that costs it more than it has to."""
+    return row["about"] in SLOW_WAYS
+
+
 def named(row, measured):
     """A row whose peer's name says how pixels lie in its file, where it has to unpack them."""
     if row["peer"] not in NESTED:
@@ -97,7 +122,7 @@ def judged(measured, phase):
     """The rows of a set: what stands in each, the judgement, and rates; those that come closest first."""
     seconds, noise, found = PHASES[phase][1], floor(measured, phase), []
     for row in measured["rows"]:
-        if unequal(row) or by_image(row, measured):
+        if unequal(row) or by_image(row, measured) or slow_way(row):
             continue
         row = named(row, measured)
         peer, ours = measured["runs"][row["peer"]], measured["runs"][row["ours"]]
@@ -255,13 +280,15 @@ def of_writing(rows):
 
 def of_sets(result):
     """The tables of the sets of a run."""
-    if not by_rules(result, RULES):
+    if not shown(result, RULES):
         return f"{of_run(result['facts'])}.\n\n{WITHDRAWN_RULES}"
     lines, sets = [facts(result), ""], result["sets"]
     if any(unequal(row) for measured in sets for row in measured["rows"]):
         lines += [WITHDRAWN, ""]
     if any(by_image(row, measured) for measured in sets for row in measured["rows"]):
         lines += [WITHDRAWN_BY_IMAGE, ""]
+    if any(slow_way(row) for measured in sets for row in measured["rows"]):
+        lines += [WITHDRAWN_SLOW, ""]
     for measured in sets:
         lines += of_set(measured)
     return "\n".join(lines).rstrip()
@@ -278,7 +305,8 @@ def sections(result):
     if result.get("writing"):
         writing = result["writing"]
         head = f"{of_run(result['facts'])}; {writing['rounds']} rounds."
-        known = by_rules(result, RULES)
+        # No worker of torch writes.
+        known = shown(result, RULES)
         head += f" {warmed(writing)}" if known else ""
         parts["writing"] = "\n".join([head, "", *(of_writing(writing["rows"]) if known else [WITHDRAWN_WRITING])])
     return parts
