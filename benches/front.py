@@ -18,8 +18,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / name) for name in ("peers", "plates", "front")]
 
 BATCH = 16
-# Each loader: its set, what it is called, wellread's loader that it stands beside, and the way of its use, where it has
-# several: the picture has the faster one. The others are given the order of the first one.
+# Each loader: its set, what it is called, wellread's loader that it stands beside, and how it is used, where there
+# is more than one: the picture has the faster one. The others are given the order of the first one.
 TORCH = ("tifffile, torch DataLoader", "zarr-python, torch DataLoader")
 LOADERS = {
     "wellread tiff": ("tiff", "wellread", None, None),

@@ -209,7 +209,9 @@ def machine():
     about = Path("/proc/cpuinfo")
     lines = about.read_text().splitlines() if about.exists() else []
     model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-    return f"{os.cpu_count()} processors ({model}), {platform.system()} {platform.release()}"
+    guest = any(line.startswith("flags") and "hypervisor" in line.split() for line in lines)
+    kind = "virtual processors of a shared host" if guest else "processors"
+    return f"{os.cpu_count()} {kind} ({model}), {platform.system()} {platform.release()}"
 
 
 COMPARED = ("torch", "numpy", "tifffile", "zarr", "tensorstore", "pyarrow", "duckdb", "pylance", "vortex-data",

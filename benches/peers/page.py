@@ -25,8 +25,14 @@ KEEPING = ("ram-cache-0", "ram-cache-2", "float-cache-0", "gather", "tensorstore
 BY_BATCH = {"tensorstore-array": "tensorstore-batches", "tensorstore-array-kept": "tensorstore-batches-kept"}
 # Peers whose file has pixels in nested lists: of 64-bit numbers as upstream writes them, or of the images' own type.
 NESTED, TYPED = ("pylance", "vortex-data", "duckdb"), ("20k",)
+# Peers whose whole batches torch's workers copied by the rules of before. Single images torch collates in shared
+# memory by itself.
+WHOLE = ("tifffile", "tifffile-mapped", "zarr-python", "zarr-array")
 # Sets of small images.
 SMALL = ("20k", "1k")
+# Bytes of a decoded image, by set, and of decoded pages that wellread keeps by itself.
+IMAGE, IMAGE_OF_SMALL = 2 * 1080**2, 100**2
+KEPT_PAGES = 64 << 20
 # Loaders of ours that keep decoded pages by themselves.
 PAGES = ("wellread:images.parquet", "wellread:tuned.parquet", "wellread:typed.parquet", "wellread:images.vortex")
 WITHDRAWN = (
@@ -42,7 +48,7 @@ WITHDRAWN_BY_IMAGE = (
 SLOW_WAYS = ("SPDL, threads, tifffile", "duckdb, the same on bare pixels as BLOBs")
 WITHDRAWN_SLOW = (
     "Withdrawn until they are measured again: SPDL, and DuckDB on bare pixels. This run stacked single tensors "
-    "behind SPDL. It let DuckDB compress the pixels, which then decompressed a column from its beginning for each image."
+    "behind SPDL. It let DuckDB compress the pixels: each image was decompressed from the beginning of its column."
 )
 WITHDRAWN_WRITING = (
     "Withdrawn until it is measured again: both sides did unequal work. In OME-Zarr ome-zarr-py wrote five levels "
@@ -194,6 +200,19 @@ def table(rows, phase):
     return ["| " + " | ".join(line) + " |" if line[0] != "---" else "|" + "---|" * len(line) for line in lines]
 
 
+def kept_pages(measured):
+    """What wellread keeps of a set by itself: words for a table and its footnotes."""
+    size = measured["images"] * (IMAGE_OF_SMALL if measured["name"] in SMALL else IMAGE)
+    said = f"the {size / (1 << 20):,.0f} MiB of this set"
+    share = "all" if size <= KEPT_PAGES else f"at most {KEPT_PAGES / size:.0%}"
+    return f"wellread keeps up to {KEPT_PAGES >> 20} MiB of decoded pages, {share} of {said}"
+
+
+def later_epochs(measured):
+    """What is behind the title of a set in the caption of later epochs."""
+    return "later epochs: the second one" if measured["later"] == 1 else "later epochs"
+
+
 def closest(rows, phase):
     """A sentence: who comes closest to wellread, or is before it."""
     when = "the first epoch" if phase == "first" else "later epochs"
@@ -220,21 +239,22 @@ def closest(rows, phase):
     return " ".join(said)
 
 
-def of_set(measured):
+def of_set(measured, copied=False):
+    """The tables of a set. `copied` tells that torch's workers copied whole batches."""
     lines = []
     for phase in PHASES:
         rows, noise = judged(measured, phase), floor(measured, phase)
         what = measured["title"]
         # The caption of later epochs is the set's own: tests and other pages look for it.
-        lines += [f"**{PHASES[phase][0]}: {what}**" if phase == "first" else f"**{what}**, later epochs", ""]
+        caption = f"**{PHASES[phase][0]}: {what}**" if phase == "first" else f"**{what}**, {later_epochs(measured)}"
+        if copied and any(row["peer"] in WHOLE for row in rows):
+            caption += f". {COPIED} in the rows `torch DataLoader, 2 workers`."
+        lines += [caption, ""]
         lines += table(rows, phase) + [""]
         if noise is not None:
             lines += [said_of(noise), ""]
         if phase == "later" and any(row["ours"] in PAGES and "error" not in row for row in rows):
-            lines += [
-                "wellread keeps up to 64 MiB of decoded pages of Parquet and Vortex, which later epochs may find.",
-                "",
-            ]
+            lines += [f"Of Parquet and Vortex, {kept_pages(measured)}. Later epochs may find these.", ""]
         text = closest(rows, phase)
         lines += [text, ""] if text else []
     return lines
@@ -249,11 +269,15 @@ def facts(result):
     f = result["facts"]
     sets = "; ".join(f"{one['title']}: 1 + {one['later']} epochs, {rounds(one)} rounds" for one in result["sets"])
     versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
-    return f"{of_run(f)}, {f['threads']} threads or workers each; {versions}. {sets}."
+    files = ", ".join(f"`{one['name']}` (SHA-256 `{one['sha256']}`)" for one in f.get("files") or ())
+    of_files = any(one["name"] not in SMALL for one in result["sets"])
+    made = f" The files of JUMP: {files}." if files and of_files else ""
+    return f"{of_run(f)}, {f['threads']} threads or workers each; {versions}. {sets}.{made}"
 
 
 def of_run(f):
-    return f"One run (`{f['command']}`, commit {f['commit']}, {f['date']}) on {f['machine']}"
+    """Which run it is, in words. One in parts has several commands."""
+    return f"One run (`{f['command'].replace('; ', '`, `')}`, commit {f['commit']}, {f['date']}) on {f['machine']}"
 
 
 def warmed(writing):
@@ -290,7 +314,7 @@ def of_sets(result):
     if any(slow_way(row) for measured in sets for row in measured["rows"]):
         lines += [WITHDRAWN_SLOW, ""]
     for measured in sets:
-        lines += of_set(measured)
+        lines += of_set(measured, copied(result, RULES))
     return "\n".join(lines).rstrip()
 
 
