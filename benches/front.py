@@ -18,17 +18,20 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / name) for name in ("peers", "plates", "front")]
 
 BATCH = 16
-# Each loader: its set, what it is called, and wellread's loader that it stands beside. The others are given the order
-# of the first one.
+# Each loader: its set, what it is called, wellread's loader that it stands beside, and how it is used, where there
+# is more than one: the picture has the faster one. The others are given the order of the first one.
+TORCH = ("tifffile, torch DataLoader", "zarr-python, torch DataLoader")
 LOADERS = {
-    "wellread tiff": ("tiff", "wellread", None),
-    "tifffile": ("tiff", "tifffile, torch DataLoader", "wellread tiff"),
-    "wellread zarr": ("zarr", "wellread", None),
-    "zarr-python": ("zarr", "zarr-python, torch DataLoader", "wellread zarr"),
-    "tensorstore": ("zarr", "tensorstore", "wellread zarr"),
-    "wellread lance": ("lance", "wellread, OME-Arrow", None),
-    "pylance": ("pylance", "pylance take, a column of bytes", "wellread lance"),
-    "litdata": ("litdata", "LitData StreamingDataLoader", None),
+    "wellread tiff": ("tiff", "wellread", None, None),
+    "tifffile": ("tiff", TORCH[0], "wellread tiff", "2 workers"),
+    "tifffile-0": ("tiff", TORCH[0], "wellread tiff", "0 workers"),
+    "wellread zarr": ("zarr", "wellread", None, None),
+    "zarr-python": ("zarr", TORCH[1], "wellread zarr", "2 workers"),
+    "zarr-python-0": ("zarr", TORCH[1], "wellread zarr", "0 workers"),
+    "tensorstore": ("zarr", "tensorstore", "wellread zarr", None),
+    "wellread lance": ("lance", "wellread, OME-Arrow", None, None),
+    "pylance": ("pylance", "pylance take, a column of bytes", "wellread lance", None),
+    "litdata": ("litdata", "LitData StreamingDataLoader", None, None),
 }
 
 
@@ -46,7 +49,7 @@ def variants_of(a, sets):
     }
     found = {}
     for name in a.only:
-        files, about, _ = LOADERS[name]
+        files, about, *_ = LOADERS[name]
         path, plate = places[files]
         job = Job(name.split()[0], str(path), a.batch, a.threads, a.seconds, plate, expected=str(sets.expected))
         # wellread's order is the same on all files, which a run compares.
@@ -98,7 +101,7 @@ def main():
     plate_sets.warm(a.data)
     begin = time.perf_counter()
     front = {
-        "rows": [{"name": name, **dict(zip(("files", "about", "beside"), LOADERS[name], strict=True))}
+        "rows": [{"name": name, **dict(zip(("files", "about", "beside", "way"), LOADERS[name], strict=True))}
                  for name in a.only],
         "bytes": sets.bytes(), **plates.compare(in_process, variants_of(a, sets), a.rounds),
     }  # fmt: skip

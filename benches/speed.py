@@ -81,7 +81,8 @@ def limits(a, title):
                 one.setdefault(name, []).append(median(found, column))
         say(f"{title}, round {i + 1} of {a.rounds}: {time.perf_counter() - begin:.0f} s")
     shutil.rmtree(data)
-    return {"title": title, "side": side, "rows": list(table.values())}
+    images = int(arguments[arguments.index("--images") + 1])
+    return {"title": title, "images": images, "side": side, "rows": list(table.values())}
 
 
 def counted(a):

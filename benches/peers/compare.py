@@ -1,6 +1,7 @@
 """wellread beside its peers: the same epochs, the same order of rows, the same clock and checks, in turns.
 
     python compare.py --out results/peers [--rounds 6] [--sets 1080,20k,1k] [--only tensorstore,zarr-array]
+    python compare.py --out results/peers --sets 20k --add         # a run in parts: each set by a call of its own
     python compare.py --only write --out results/peers-writing
     python compare.py --write docs/peers.md results/peers/peers.json      # 100 x 100: docs/peers-small.md
 
@@ -71,10 +72,13 @@ class Kind:
     large: bool = False
     without: tuple = ()
     """Loaders that are left out, unless `--only` names them."""
+    written: int | None = None
+    """Images of the comparison of writing, where they are fewer."""
 
 
 KINDS = {
-    "1080": Kind("1080 x 1080 uint16", 24, 4, 3),
+    # Several times what loaders keep by themselves. The libraries write a few images a second, so fewer are written.
+    "1080": Kind("1080 x 1080 uint16", 96, 4, 1, written=24),
     # Larger than what loaders keep by themselves (64 MiB of decoded pages, files held open). Left out: upstream's
     # tables and caches, whose images are Python objects when they are made, and 20,000 arrays of zarr-python, which
     # it opens one by one: it reads them as one array.
@@ -205,7 +209,9 @@ def machine():
     about = Path("/proc/cpuinfo")
     lines = about.read_text().splitlines() if about.exists() else []
     model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-    return f"{os.cpu_count()} processors ({model}), {platform.system()} {platform.release()}"
+    guest = any(line.startswith("flags") and "hypervisor" in line.split() for line in lines)
+    kind = "virtual processors of a shared host" if guest else "processors"
+    return f"{os.cpu_count()} {kind} ({model}), {platform.system()} {platform.release()}"
 
 
 COMPARED = ("torch", "numpy", "tifffile", "zarr", "tensorstore", "pyarrow", "duckdb", "pylance", "vortex-data",
@@ -221,6 +227,26 @@ def versions(names=COMPARED):
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def add(found, begun):
+    """The result so far with the sets of one more call; ValueError where that is of another commit or machine."""
+    kept, facts = begun["facts"], found["facts"]
+    other = [name for name in facts if name not in ("command", "date", "files") and kept.get(name) != facts[name]]
+    if other:
+        raise ValueError(f"its {', '.join(other)} differ from those of this call")
+    facts = {**kept, "command": f"{kept['command']}; {facts['command']}", "date": later(kept["date"], facts["date"]),
+             "files": kept["files"] or facts["files"]}  # fmt: skip
+    names = [one["name"] for one in found["sets"]]
+    sets = [one for one in begun["sets"] if one["name"] not in names] + found["sets"]
+    order = list(KINDS)
+    return {"facts": facts, "sets": sorted(sets, key=lambda one: order.index(one["name"]))}
+
+
+def later(begun, ended):
+    """The days of a run in parts."""
+    first = begun.split(" to ")[0]
+    return first if first == ended else f"{first} to {ended}"
 
 
 def commit():
@@ -258,6 +284,7 @@ def arguments(given=None):
     )
     ap.add_argument("--sets", default=",".join(KINDS), help="which sets, of " + ", ".join(KINDS))
     ap.add_argument("--images", action="append", default=[], metavar="SET=N", help="images of a set")
+    ap.add_argument("--add", action="store_true", help="keep the other sets of the result in --out: a run in parts")
     ap.add_argument("--prepare", action="store_true", help="write the sets and end")
     ap.add_argument("--real", help="folder of 1080 x 1080 uint16 TIFFs; cells are generated without it")
     ap.add_argument("--only", help="only the rows of these peers, or write: the comparison of writing")
@@ -279,7 +306,12 @@ def arguments(given=None):
         name, _, count = one.partition("=")
         if name not in KINDS or not count.isdigit():
             ap.error(f"--images {one}: SET=N")
-        KINDS[name].images = int(count)
+        KINDS[name].images, KINDS[name].written = int(count), None
+    if a.only == ["write"]:
+        for kind in KINDS.values():
+            kind.images = kind.written or kind.images
+        if a.add:
+            ap.error("--add: a comparison of writing is one call")
     return a
 
 
@@ -304,22 +336,33 @@ def main():
     a.out = a.out.resolve()
     a.out.mkdir(parents=True, exist_ok=True)
     rng = random.Random(42)
-    real = sets.about_fields(a.real)
     result = {
         "facts": {
             "command": command(sys.argv[1:]), "rules": page.RULES,
             "commit": commit(), "date": datetime.date.today().isoformat(), "machine": machine(),
-            "threads": a.threads, "versions": versions(),
+            "threads": a.threads, "versions": versions(), "files": sets.real_files(a.real),
         }
     }  # fmt: skip
+    there = a.out / "peers.json"
+    begun = json.loads(there.read_text()) if a.add and there.exists() else None
+    if begun:
+        # Told before an hour is measured.
+        try:
+            add({**result, "sets": []}, begun)
+        except ValueError as error:
+            raise SystemExit(f"{there}: {error}: call without --add, or with another --out") from None
     folders = {}
     for name in a.sets.split(","):
         kind = KINDS[name]
-        title = f"{kind.images:,} images, {kind.title}{real if name == '1080' else ''}, batches of {kind.batch}"
+        real = sets.about_fields(a.real, kind.images) if name == "1080" else ""
+        title = f"{kind.images:,} images, {kind.title}{real}, batches of {kind.batch}"
         folder = a.out / "data" / f"{name}-{kind.images}"
         print(f"{title}", file=sys.stderr, flush=True)
         images = sets.fields(kind.images, a.wellread, a.out, a.real) if name == "1080" else sets.noise(kind.images)
-        about = (sets.write_large if kind.large else sets.write)(folder, images, a.wellread)
+        if kind.large:
+            about = sets.write_large(folder, images, a.wellread)
+        else:
+            about = sets.write(folder, images, a.wellread, result["facts"]["files"] if name == "1080" else ())
         folders[name] = title, folder, about
     if a.prepare:
         return
@@ -343,8 +386,10 @@ def main():
             known = {"name": name, "title": title, "images": kind.images, "batch": kind.batch, "later": kind.later}
             result["sets"].append({**known, **one})
             # What is finished is there, whatever comes.
-            (a.out / "peers.json").write_text(json.dumps(result, indent=1))
-    (a.out / "peers.json").write_text(json.dumps(result, indent=1))
+            whole = add(result, begun) if begun else result
+            there.write_text(json.dumps(whole, indent=1))
+        result = whole
+    there.write_text(json.dumps(result, indent=1))
     print("\n\n".join(page.sections(result).values()))
 
 

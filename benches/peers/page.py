@@ -9,8 +9,11 @@ import statistics
 
 import judge
 
-# Of the benchmark. A result of before says none.
-RULES = 2
+# Of the benchmark: torch's workers make batches in shared memory, so that none is copied to be sent. A result of
+# before says none.
+RULES = 3
+# What is said beside results by the rules before these, in which all else was the same.
+COPIED = "In this run torch's workers copied each batch once more than they need, which favours wellread"
 WITHDRAWN_RULES = (
     "Withdrawn until it is measured again: the rules of this benchmark have changed since the run (`rules` in its "
     "file)."
@@ -22,8 +25,14 @@ KEEPING = ("ram-cache-0", "ram-cache-2", "float-cache-0", "gather", "tensorstore
 BY_BATCH = {"tensorstore-array": "tensorstore-batches", "tensorstore-array-kept": "tensorstore-batches-kept"}
 # Peers whose file has pixels in nested lists: of 64-bit numbers as upstream writes them, or of the images' own type.
 NESTED, TYPED = ("pylance", "vortex-data", "duckdb"), ("20k",)
+# Peers whose whole batches torch's workers copied by the rules of before. Single images torch collates in shared
+# memory by itself.
+WHOLE = ("tifffile", "tifffile-mapped", "zarr-python", "zarr-array")
 # Sets of small images.
 SMALL = ("20k", "1k")
+# Bytes of a decoded image, by set, and of decoded pages that wellread keeps by itself.
+IMAGE, IMAGE_OF_SMALL = 2 * 1080**2, 100**2
+KEPT_PAGES = 64 << 20
 # Loaders of ours that keep decoded pages by themselves.
 PAGES = ("wellread:images.parquet", "wellread:tuned.parquet", "wellread:typed.parquet", "wellread:images.vortex")
 WITHDRAWN = (
@@ -33,6 +42,13 @@ WITHDRAWN = (
 WITHDRAWN_BY_IMAGE = (
     "Withdrawn until it is measured again: tensorstore on one array of small images. This run asked it for each "
     "image by itself, which takes longer than one read for each batch."
+)
+# As tables of before call them: SPDL made a tensor of each image and stacked these, and DuckDB read compressed BLOBs
+# from the beginning of their column.
+SLOW_WAYS = ("SPDL, threads, tifffile", "duckdb, the same on bare pixels as BLOBs")
+WITHDRAWN_SLOW = (
+    "Withdrawn until they are measured again: SPDL, and DuckDB on bare pixels. This run stacked single tensors "
+    "behind SPDL. It let DuckDB compress the pixels: each image was decompressed from the beginning of its column."
 )
 WITHDRAWN_WRITING = (
     "Withdrawn until it is measured again: both sides did unequal work. In OME-Zarr ome-zarr-py wrote five levels "
@@ -49,6 +65,16 @@ PHASES = {
 def by_rules(result, rules):
     """Whether a result was measured by these rules; one that says none is of the first."""
     return result["facts"].get("rules", 1) == rules
+
+
+def copied(result, rules):
+    """Whether a result is by the rules before these: torch's workers copied batches that were whole."""
+    return by_rules(result, rules - 1)
+
+
+def shown(result, rules):
+    """Whether figures of a result may be shown; beside those of before stands `COPIED`."""
+    return by_rules(result, rules) or copied(result, rules)
 
 
 def paired(peer, ours):
@@ -85,6 +111,11 @@ def by_image(row, measured):
     return better is not None and measured["name"] in SMALL and better not in measured["runs"]
 
 
+def slow_way(row):
+    """Whether a peer was set up in a way that costs it more than it has to."""
+    return row["about"] in SLOW_WAYS
+
+
 def named(row, measured):
     """A row whose peer's name says how pixels lie in its file, where it has to unpack them."""
     if row["peer"] not in NESTED:
@@ -97,7 +128,7 @@ def judged(measured, phase):
     """The rows of a set: what stands in each, the judgement, and rates; those that come closest first."""
     seconds, noise, found = PHASES[phase][1], floor(measured, phase), []
     for row in measured["rows"]:
-        if unequal(row) or by_image(row, measured):
+        if unequal(row) or by_image(row, measured) or slow_way(row):
             continue
         row = named(row, measured)
         peer, ours = measured["runs"][row["peer"]], measured["runs"][row["ours"]]
@@ -169,6 +200,19 @@ def table(rows, phase):
     return ["| " + " | ".join(line) + " |" if line[0] != "---" else "|" + "---|" * len(line) for line in lines]
 
 
+def kept_pages(measured):
+    """What wellread keeps of a set by itself: words for a table and its footnotes."""
+    size = measured["images"] * (IMAGE_OF_SMALL if measured["name"] in SMALL else IMAGE)
+    said = f"the {size / (1 << 20):,.0f} MiB of this set"
+    share = "all" if size <= KEPT_PAGES else f"at most {KEPT_PAGES / size:.0%}"
+    return f"wellread keeps up to {KEPT_PAGES >> 20} MiB of decoded pages, {share} of {said}"
+
+
+def later_epochs(measured):
+    """What is behind the title of a set in the caption of later epochs."""
+    return "later epochs: the second one" if measured["later"] == 1 else "later epochs"
+
+
 def closest(rows, phase):
     """A sentence: who comes closest to wellread, or is before it."""
     when = "the first epoch" if phase == "first" else "later epochs"
@@ -195,21 +239,22 @@ def closest(rows, phase):
     return " ".join(said)
 
 
-def of_set(measured):
+def of_set(measured, copied=False):
+    """The tables of a set. `copied` tells that torch's workers copied whole batches."""
     lines = []
     for phase in PHASES:
         rows, noise = judged(measured, phase), floor(measured, phase)
         what = measured["title"]
         # The caption of later epochs is the set's own: tests and other pages look for it.
-        lines += [f"**{PHASES[phase][0]}: {what}**" if phase == "first" else f"**{what}**, later epochs", ""]
+        caption = f"**{PHASES[phase][0]}: {what}**" if phase == "first" else f"**{what}**, {later_epochs(measured)}"
+        if copied and any(row["peer"] in WHOLE for row in rows):
+            caption += f". {COPIED} in the rows `torch DataLoader, 2 workers`."
+        lines += [caption, ""]
         lines += table(rows, phase) + [""]
         if noise is not None:
             lines += [said_of(noise), ""]
         if phase == "later" and any(row["ours"] in PAGES and "error" not in row for row in rows):
-            lines += [
-                "wellread keeps up to 64 MiB of decoded pages of Parquet and Vortex, which later epochs may find.",
-                "",
-            ]
+            lines += [f"Of Parquet and Vortex, {kept_pages(measured)}. Later epochs may find these.", ""]
         text = closest(rows, phase)
         lines += [text, ""] if text else []
     return lines
@@ -224,11 +269,15 @@ def facts(result):
     f = result["facts"]
     sets = "; ".join(f"{one['title']}: 1 + {one['later']} epochs, {rounds(one)} rounds" for one in result["sets"])
     versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
-    return f"{of_run(f)}, {f['threads']} threads or workers each; {versions}. {sets}."
+    files = ", ".join(f"`{one['name']}` (SHA-256 `{one['sha256']}`)" for one in f.get("files") or ())
+    of_files = any(one["name"] not in SMALL for one in result["sets"])
+    made = f" The files of JUMP: {files}." if files and of_files else ""
+    return f"{of_run(f)}, {f['threads']} threads or workers each; {versions}. {sets}.{made}"
 
 
 def of_run(f):
-    return f"One run (`{f['command']}`, commit {f['commit']}, {f['date']}) on {f['machine']}"
+    """Which run it is, in words. One in parts has several commands."""
+    return f"One run (`{f['command'].replace('; ', '`, `')}`, commit {f['commit']}, {f['date']}) on {f['machine']}"
 
 
 def warmed(writing):
@@ -255,15 +304,17 @@ def of_writing(rows):
 
 def of_sets(result):
     """The tables of the sets of a run."""
-    if not by_rules(result, RULES):
+    if not shown(result, RULES):
         return f"{of_run(result['facts'])}.\n\n{WITHDRAWN_RULES}"
     lines, sets = [facts(result), ""], result["sets"]
     if any(unequal(row) for measured in sets for row in measured["rows"]):
         lines += [WITHDRAWN, ""]
     if any(by_image(row, measured) for measured in sets for row in measured["rows"]):
         lines += [WITHDRAWN_BY_IMAGE, ""]
+    if any(slow_way(row) for measured in sets for row in measured["rows"]):
+        lines += [WITHDRAWN_SLOW, ""]
     for measured in sets:
-        lines += of_set(measured)
+        lines += of_set(measured, copied(result, RULES))
     return "\n".join(lines).rstrip()
 
 
@@ -278,7 +329,8 @@ def sections(result):
     if result.get("writing"):
         writing = result["writing"]
         head = f"{of_run(result['facts'])}; {writing['rounds']} rounds."
-        known = by_rules(result, RULES)
+        # No worker of torch writes.
+        known = shown(result, RULES)
         head += f" {warmed(writing)}" if known else ""
         parts["writing"] = "\n".join([head, "", *(of_writing(writing["rows"]) if known else [WITHDRAWN_WRITING])])
     return parts

@@ -282,17 +282,12 @@ def tensorstore_batches(task, kept=0):
 
 
 class Spdl:
-    """SPDL's pipeline: threads decode (tifffile) and batches are put together behind them, in the order asked for."""
+    """SPDL's pipeline: rows are put together before they are read, as its authors advise where those of a batch are
+    known, and threads read whole batches (tifffile) into one tensor, in the order asked for."""
 
     def __init__(self, task):
         paths = files(task, "tiff", "*.tiff")
-        self.task, scale = task, task.scale()
-
-        def image(row):
-            pixels = first_page(paths[row])
-            return torch.from_numpy(np.multiply(pixels.reshape(1, *pixels.shape[-2:]), scale, dtype=np.float32))
-
-        self.image = image
+        self.task, self.batches = task, Batches(lambda row: first_page(paths[row]), task)
 
     def epoch(self, e):
         from spdl.pipeline import PipelineBuilder
@@ -300,9 +295,8 @@ class Spdl:
         pipeline = (
             PipelineBuilder()
             .add_source(self.task.orders[e])
-            .pipe(self.image, concurrency=self.task.threads, output_order="input")
             .aggregate(self.task.batch)
-            .pipe(torch.stack)
+            .pipe(self.batches.__getitems__, concurrency=self.task.threads, output_order="input")
             .add_sink(AHEAD)
             .build(num_threads=self.task.threads)
         )
@@ -419,7 +413,7 @@ def duckdb_keyed(task, _):
 
 
 def duckdb_bare(task, _):
-    """duckdb: bare pixels as BLOBs, beside a primary key."""
+    """duckdb: bare pixels as BLOBs that are not compressed, beside a primary key."""
     cursor = connections(task)
     return of_bare(task, lambda rows: asked(cursor(), "pixels", "bare", rows)[0].combine_chunks())
 
@@ -566,7 +560,8 @@ LOADERS = {
                                        ("tensorstore",)),
     "ome-arrow": Loader("OMEArrowDataset.read_image, torch DataLoader, 2 workers",
                         of_reader(tables.OmeArrowFolder, "images.ome-arrow-dataset"), True, ("ome_arrow.dataset",)),
-    "spdl": Loader("SPDL, threads, tifffile", lambda task, _: Spdl(task), False, ("tifffile", "spdl.pipeline")),
+    "spdl": Loader("SPDL, threads, tifffile, whole batches", lambda task, _: Spdl(task), False,
+                   ("tifffile", "spdl.pipeline")),
     "pylance": Loader("pylance `take`, chunks only", pylance, False, ("lance",)),
     "vortex-data": Loader("vortex-data, scan by indices, chunks only", vortex_data, False,
                           ("vortex", "vortex.expr")),
@@ -575,7 +570,8 @@ LOADERS = {
                           ("vortex", "vortex.expr")),
     "duckdb": Loader("duckdb, `WHERE row_id IN (…)` by primary key, chunks only", duckdb_keyed, False,
                      ("duckdb", "pyarrow")),
-    "duckdb-bare": Loader("duckdb, the same on bare pixels as BLOBs", duckdb_bare, False, ("duckdb", "pyarrow")),
+    "duckdb-bare": Loader("duckdb, the same on bare pixels as BLOBs, not compressed", duckdb_bare, False,
+                          ("duckdb", "pyarrow")),
     "pyarrow-row-groups": Loader("pyarrow, row groups of that file", parquet_row_groups, False, CACHE),
     "pyarrow-binary": Loader("pyarrow, bare pixels as one binary", parquet_binary, False, CACHE),
     "annbatch-1": Loader("annbatch, rows", lambda task, _: Annbatch(task, 1), False, ("annbatch",)),

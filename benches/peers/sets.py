@@ -1,7 +1,9 @@
 """The sets that peers are measured on, written by the reference libraries: as upstream writes them, and as the peers'
 authors would."""
 
+import hashlib
 import json
+import math
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,6 +21,9 @@ from ome_arrow import OMEArrow
 from ome_arrow.dataset import write_ome_arrow_dataset
 from ome_zarr.format import FormatV04, FormatV05
 from ome_zarr.writer import write_image
+
+# Images that are generated where there are no real ones.
+GENERATED = 3
 
 
 def noise(count):
@@ -41,7 +46,7 @@ def fields(count, wellread, folder, real):
                 "--overwrite",
                 out,
                 "--images",
-                "3",
+                str(GENERATED),
                 "--size",
                 "1080x1080",
                 "--formats",
@@ -57,9 +62,17 @@ def fields(count, wellread, folder, real):
         yield np.ascontiguousarray(np.roll(planes[i % len(planes)], i * 37, axis=-1))
 
 
-def about_fields(real):
-    """What a title says of the images in the folder `real`; nothing of generated ones."""
-    return f" (JUMP, {len(list(Path(real).glob('*.tif*')))} files, shifted)" if real else ""
+def real_files(real):
+    """Name and SHA-256 of each file in the folder `real`; none without a folder."""
+    found = sorted(Path(real).glob("*.tif*")) if real else []
+    return [{"name": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} for path in found]
+
+
+def about_fields(real, count):
+    """What a title says of the images made from the files in the folder `real`, or from generated ones."""
+    files = len(real_files(real))
+    each = math.ceil(count / (files or GENERATED))
+    return f" ({f'{files} files of JUMP' if files else f'{GENERATED} generated'}, each shifted {each} times)"
 
 
 def struct(array, name):
@@ -127,7 +140,7 @@ def write_with_library(fmt, folder, images):
 
 
 # Written anew where this differs from what a folder was written by.
-VERSION = 5
+VERSION = 6
 
 
 def begin(folder, images):
@@ -144,11 +157,11 @@ def begin(folder, images):
     np.save(folder / "checksums.npy", np.array(sums))
 
 
-def written(folder):
-    """The note of a set that is there already; None where it is not."""
+def written(folder, files=()):
+    """The note of a set that is there already, made from these files; None where it is not."""
     stamp = folder / "about.json"
     about = json.loads(stamp.read_text()) if stamp.exists() else {}
-    return about if about.get("version") == VERSION else None
+    return about if about.get("version") == VERSION and about.get("files", []) == list(files) else None
 
 
 def finish(folder, wellread, array, count, **more):
@@ -159,9 +172,10 @@ def finish(folder, wellread, array, count, **more):
     return about
 
 
-def write(folder, images, wellread):
-    """Write `images` as upstream's tables and dataset, as TIFF and as OME-Zarr, and as peers' authors would."""
-    about = written(folder)
+def write(folder, images, wellread, files=()):
+    """Write `images` as upstream's tables and dataset, as TIFF and as OME-Zarr, and as peers' authors would. `files`
+    are those that the images were made from, if any."""
+    about = written(folder, files)
     if about:
         return about
     structs = []
@@ -175,7 +189,8 @@ def write(folder, images, wellread):
         if name != "images.duckdb":
             write_rows(folder / name, rows)
     write_keyed(folder, rows)
-    return finish(folder, wellread, array, len(structs), level=level_of(folder), whole="images.parquet")
+    more = {"level": level_of(folder), "whole": "images.parquet", "files": list(files)}
+    return finish(folder, wellread, array, len(structs), **more)
 
 
 def write_large(folder, images, wellread):
@@ -224,7 +239,8 @@ def typed_table(folder, wellread):
 
 
 def write_keyed(folder, rows):
-    """DuckDB with a primary key: the same rows, and bare pixels."""
+    """DuckDB with a primary key: the same rows, and bare pixels. DuckDB would compress these by Zstandard, and then
+    decompress a column from its beginning up to each row that is asked for."""
     path = folder / "keyed.duckdb"
     path.unlink(missing_ok=True)
     pixels = stored_pixels(folder)
@@ -237,8 +253,11 @@ def write_keyed(folder, rows):
         kind = connection.sql("SELECT typeof(ome_image) FROM rows LIMIT 1").fetchall()[0][0]
         connection.execute(f"CREATE TABLE images (row_id BIGINT PRIMARY KEY, ome_image {kind})")
         connection.execute("INSERT INTO images FROM rows")
+        connection.execute("CHECKPOINT")
+        connection.execute("SET force_compression = 'uncompressed'")
         connection.execute("CREATE TABLE bare (row_id BIGINT PRIMARY KEY, pixels BLOB)")
         connection.execute("INSERT INTO bare FROM blobs")
+        connection.execute("CHECKPOINT")
 
 
 def write_tuned(folder, wellread):

@@ -10,9 +10,9 @@ import statistics
 import judge
 import page
 
-# Of the benchmark: loaders run in random order, another of each side twice in every round, and the host of a virtual
-# machine has found memory before the clock starts.
-RULES = 2
+# Of the benchmark: loaders run in random order, another of each side twice in every round, the host of a virtual
+# machine has found memory before the clock starts, and torch's workers make batches in shared memory.
+RULES = 3
 BEFORE = (
     "This run is of rules of before. Its variants took turns in one order, and the same loader of wellread ran twice "
     "in each round. The clock of first epochs has what a virtual machine's host takes to find memory. "
@@ -62,11 +62,21 @@ def floor(part, seconds):
     return judge.noise_floor(*lists.values())
 
 
-def of_today(result):
-    """Whether a run is by today's rules. Its second runs tell their side, which those of before did not."""
+def rules_of(result):
+    """The rules of a run. One that says none has the second where its second runs tell their side, else the first."""
     rules = result["facts"].get("rules")
     twins = [twin for part in result["parts"].values() for twin in part.get("twins", ())]
-    return rules == RULES if rules is not None else all("side" in twin for twin in twins)
+    return rules if rules is not None else 1 + all("side" in twin for twin in twins)
+
+
+def shown(result):
+    """Whether ratios of a run may be shown on other pages."""
+    return rules_of(result) in (RULES, RULES - 1)
+
+
+def copied(result):
+    """Whether torch's workers copied batches that were whole."""
+    return rules_of(result) == RULES - 1
 
 
 def alike(*sides):
@@ -165,7 +175,7 @@ def section(result):
     found = [f"{page.of_run(f)}, {f['threads']} threads or workers each, {f['rounds']} rounds; {versions}. "
              f"{f['sites']} sites of {f['size']} x {f['size']}. Epochs have {f['crops']} crops in random order (an "
              f"eighth with LZW), and all cells of {f['few']} sites in block order.", ""]  # fmt: skip
-    found += [] if of_today(result) else [BEFORE, ""]
+    found += [] if shown(result) else [BEFORE, ""]
     for name, part in result["parts"].items():
         found += of_opening(part) if name == "e" else of_part(name, part)
     return "\n".join(found).rstrip()
