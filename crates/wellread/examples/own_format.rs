@@ -38,7 +38,7 @@ impl Gray {
     fn open(path: &Path, _: &OpenOptions) -> Result<Box<dyn Store>> {
         let cannot = |e: std::io::Error| Error::io(path, "cannot read", &e);
         let mut file = File::open(path).map_err(cannot)?;
-        let [mut mark, mut height, mut width] = [[0; 4]; 3];
+        let [mut mark, mut height, mut width] = [[0u8; 4]; 3];
         for part in [&mut mark, &mut height, &mut width] {
             file.read_exact(part).map_err(cannot)?;
         }
