@@ -1,4 +1,4 @@
-"""The first picture of README.md: images/s into PyTorch by loader (docs/images/loaders.svg, docs/peers-plates.md).
+"""The first picture of README.md: images/s into PyTorch by loader (docs/images/loaders.svg, docs/peers-loaders.md).
 
     python benches/front.py --out results/front.json [--rounds 6] [--sites 192] [--seconds 1] [--only tifffile,…]
 

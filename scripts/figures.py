@@ -7,7 +7,8 @@ are of runs by hand.
                                                              machine, date, command, every run         peers-small.md
     make bench-plates                                                                                  peers-plates.md
     make bench-remote                                                                                  peers-remote.md
-    make bench-front                                                                                   loaders.svg
+    make bench-front                                                                                   loaders.svg,
+                                                                                                    peers-loaders.md
     make bench-speed                                                                                   speed.md
 
 Without an option it prints each page that has another figure than the result files, and ends with 1 when there is
@@ -54,11 +55,12 @@ SAME = "both read the same files"
 RAW = f"{SAME}, not compressed"
 OWN = "a file of its own: pixels without the rest of OME-Arrow"
 ARRAY = "a file of its own: all images in one array"
-KEPT = "wellread keeps up to 64 MiB of decoded pages, the peer none"
+# Filled in by the size of the set.
+KEPT = "{kept}, the peer none"
 ALONE = "the peer reads in the process that iterates"
 ROWS = (
     ({"pyarrow-binary": f"{OWN}; {KEPT}"}, "wellread:typed.parquet"),
-    ({"vortex-bare": OWN}, "wellread:images.vortex"),
+    ({"vortex-bare": f"{OWN}; {KEPT}"}, "wellread:images.vortex"),
     ({"tensorstore": SAME, "tensorstore-array": ARRAY, "tensorstore-batches": ARRAY}, "wellread:ome-zarr"),
     ({"tifffile-mapped": RAW, "tifffile-mapped-0": f"{RAW}; {ALONE}"}, "wellread:tiff"),
     (
@@ -96,8 +98,15 @@ def sites_row(plates):
     (row,) = [one for one in part["rows"] if (one["top"], one["bottom"]) == SITES]
     ratios = [ratio(plate_page.judged(part, row, phase)) for phase in plate_page.PHASES]
     (rows,) = {run["rows"] for side in SITES for run in part["runs"][side]}
-    about = f"{rows} sites of 5 channels, TIFF with LZW: {part['about'][row['top']]}"
-    return line(about, *ratios, f"{SAME}; another run")
+    about = f"{rows} generated sites of 5 channels, TIFF with LZW: {part['about'][row['top']]}"
+    noise = [percent(plate_page.floor(part, seconds)) for _, seconds in plate_page.PHASES.values()]
+    return [line(about, *ratios, f"{SAME}; another run"),
+            line("95 % noise floor of the row of sites", *noise, "of that run")]  # fmt: skip
+
+
+def percent(noise):
+    """A noise floor in a table."""
+    return "unknown" if noise is None else f"{100 * noise:.0f} %"
 
 
 def line(*cells):
@@ -139,29 +148,41 @@ def closest(rows, ways, ours):
 
 def readme_table(peers, plates):
     """README's table: judged ratios, what to know of each, and which runs they are of. Each peer is used in the way
-    that comes closest in later epochs. Results by other rules than today's have no ratios."""
-    if not peers_page.by_rules(peers, RULES["peers"]):
+    that comes closest in later epochs. Results by rules whose figures may not be shown have no ratios."""
+    if not peers_page.shown(peers, RULES["peers"]):
         return peers_page.WITHDRAWN_RULES
     (measured,) = [one for one in peers["sets"] if one["name"] == SET]
     phases = {phase: peers_page.judged(measured, phase) for phase in peers_page.PHASES}
     lines = [HEAD.format(measured["title"].split()[0]), "|---|---|---|---|"]
+    copied = []
     for ways, ours in ROWS:
         peer = closest(phases["later"], ways, ours)
         of_peer = [one for rows in phases.values() for one in rows if (one["peer"], one["ours"]) == (peer, ours)]
-        known = ways[peer] + (in_small_images(peers) if peer == SMALL[0] else "")
+        known = ways[peer].format(kept=peers_page.kept_pages(measured))
+        known += in_small_images(peers) if peer == SMALL[0] else ""
         lines.append(line(of_peer[0]["about"], *(verdict(one["judgement"]) for one in of_peer), known))
-    runs = f"{peers_page.of_run(peers['facts'])}."
-    if plate_page.of_today(plates):
-        lines.append(sites_row(plates))
+        copied += [peer] if peers_page.copied(peers, RULES["peers"]) and peer in peers_page.WHOLE else []
+    noise = [percent(peers_page.floor(measured, phase)) for phase in phases]
+    lines.append(line("95 % noise floor of the rows above: the same loader, run twice in a round", *noise, UNCLEAR))
+    runs = f"{peers_page.of_run(peers['facts'])}. {made_of(measured)}"
+    runs += f" {peers_page.COPIED} in the rows `torch DataLoader, 2 workers`." if copied else ""
+    if plate_page.shown(plates):
+        lines += sites_row(plates)
         runs += f" The row of sites: {plate_run(plates['facts'])}."
-    noise = [f"{100 * peers_page.floor(measured, phase):.0f} %" for phase in phases]
+        if plate_page.copied(plates):
+            runs += f" {peers_page.COPIED.replace('this run', 'the run of sites')}."
+    later = "the second one, " if measured["later"] == 1 else ""
     lines += [
-        line("95 % noise floor: the same loader, run twice in a round", *noise, UNCLEAR),
-        line("all rows", "from opening the set, with the start of workers", "files in the page cache",
+        line("all rows", "from opening the set, with the start of workers", f"{later}files in the page cache",
              f"batches of {measured['batch']}; two threads or workers, except `0 workers`; "
              f"{peers_page.rounds(measured)} rounds; 95 % intervals"),
     ]  # fmt: skip
     return "\n".join([*lines, "", runs])
+
+
+def made_of(measured):
+    """The images of a set, as its title calls them."""
+    return f"The images: {re.search(r'[(](.*)[)]', measured['title'])[1]}."
 
 
 def plate_run(facts):
@@ -190,7 +211,8 @@ def pages(results):
         readme: f"{before}{BEGIN}\n{readme_table(results['peers'], results['plates'])}\n{END}{after}",
     }
     if "front" in results:
-        found[plates] = front_page.put(found[plates], results["front"])
+        loaders = ROOT / "docs" / "peers-loaders.md"
+        found[loaders] = front_page.put(loaders.read_text(), results["front"])
         found[readme] = front_page.put(found[readme], results["front"], front_page.readme)
         found[ROOT / front_page.PICTURE] = front_picture.svg(results["front"])
     for name, path in BY_HAND.items():
@@ -275,9 +297,9 @@ def take(path):
     }.get(names[0], peers_page.refused)  # fmt: skip
     why = refused and refused(result)
     name = names[0]
-    known = plate_page.of_today(result) if name == "plates" else peers_page.by_rules(result, RULES[name])
-    if not known:
-        why = f"measured by rules {result['facts'].get('rules', 1)}; today's are {RULES[name]}"
+    rules = plate_page.rules_of(result) if name == "plates" else result["facts"].get("rules", 1)
+    if rules != RULES[name]:
+        why = f"measured by rules {rules}; today's are {RULES[name]}"
     if name == "remote":
         name += f"-{'-'.join(result['links'])}"
         if name not in REMOTE:

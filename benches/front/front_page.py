@@ -1,7 +1,7 @@
 """The table of a run of `benches/front.py`, and the lines of README.md around the picture: a function of its JSON
 file alone.
 
-    results/front.json ─ bars() ─▶ rates, ratios ─▶ section(): docs/peers-plates.md
+    results/front.json ─ bars() ─▶ rates, ratios ─▶ section(): docs/peers-loaders.md
                                          │        ─▶ front_picture.py: docs/images/loaders.svg
                                          └────────▶ readme(): alternative text and caption
 """
@@ -43,44 +43,84 @@ def equal(front):
 
 
 def bars(result):
-    """The loaders of each kind of files. A loader has its name, and for each phase a rate and a judgement, or
-    an error.
+    """The loaders of each kind of files, each in the way of its use that is faster, by phases. A loader has its name,
+    and for each phase a rate, a judgement and that way, or an error.
 
     The judgement is beside wellread on files of that kind; it is None where wellread has no such row.
     """
+    groups = {}
+    for files, ways in all_ways(result).items():
+        found = groups.setdefault(files, [])
+        for about in dict.fromkeys(one["about"] for one in ways):
+            same = [one for one in ways if one["about"] == about]
+            good = [one for one in same if "error" not in one]
+            fastest = {
+                phase: max((one[phase] for one in good), key=lambda known: known[0][0])
+                for phase in (plate_page.PHASES if good else ())
+            }
+            found.append({**good[0], **fastest} if good else {**same[0], "way": None})
+    return groups
+
+
+def way_of(one):
+    """How a loader is used that has several ways, in words; nothing of others."""
+    if "error" in one:
+        return one.get("way") or ""
+    first, later = (one[phase][2] for phase in plate_page.PHASES)
+    if first is None:
+        return ""
+    return first if first == later else f"first epoch {first}, later {later}"
+
+
+def name_of(one):
+    """A loader as texts call it, with the way of its use."""
+    way = way_of(one)
+    return f"{one['about']} ({way})" if way else one["about"]
+
+
+def all_ways(result):
+    """The loaders of each kind of files, each way of their use by itself."""
     front, groups = equal(result["front"]), {}
     for row in front["rows"]:
         name, one = row["name"], {"about": row["about"], "ours": row["name"].startswith("wellread ")}
         wrong = page.failure(front["runs"][name])
         if wrong:
-            one["error"] = wrong
+            one |= {"error": wrong, "way": row.get("way")}
         for phase in () if wrong else plate_page.PHASES:
             beside = None
             if row["beside"] in front["runs"]:
                 sides = {"what": "", "top": name, "bottom": row["beside"], "goal": None, "at_most": False}
                 beside = plate_page.judged(front, sides, phase).get("judgement")
-            one[phase] = (rate(front, name, phase), beside)
+            one[phase] = (rate(front, name, phase), beside, row.get("way"))
+        one["memory"] = None if wrong else statistics.median(run["memory_mb"] for run in front["runs"][name])
         groups.setdefault(OF_GROUP.get(row["files"], row["files"]), []).append(one)
     return {GROUPS[files]: loaders for files, loaders in groups.items()}
 
 
 def section(result):
-    """The generated part of docs/peers-plates.md."""
+    """The generated part of docs/peers-loaders.md."""
     if not page.shown(result, RULES):
         return f"{page.of_run(result['facts'])}.\n\n{page.WITHDRAWN_RULES}"
     f, front = result["facts"], result["front"]
     versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
     run = f"{page.of_run(f)}, {f['threads']} threads or workers each, {f['rounds']} rounds; {versions}."
-    found = [f"{run} {conditions(f)}.", ""]
-    table = [["files", "loader", "first epoch, images/s", "later epochs, images/s", "ratio, first", "ratio, later"]]
-    for files, loaders in bars(result).items():
+    found = [f"{run} {conditions(f)}. {said_of_copies(result)}".rstrip(), ""]
+    table = [["files", "loader", "first epoch, images/s", f"{later_epochs(front)}, images/s", "ratio, first",
+              "ratio, later", "memory, MB"]]  # fmt: skip
+    for files, loaders in all_ways(result).items():
         for one in loaders:
+            about = name_of(one)
             if "error" in one:
-                table.append([files, one["about"], f"not measured: {one['error']}", "", "", ""])
+                table.append([files, about, f"not measured: {one['error']}", "", "", "", ""])
                 continue
             rates = [plate_page.spread(*one[phase][0]) for phase in plate_page.PHASES]
-            table.append([files, one["about"], *rates, *(ratio(one[phase][1]) for phase in plate_page.PHASES)])
+            judged = [ratio(one[phase][1]) for phase in plate_page.PHASES]
+            table.append([files, about, *rates, *judged, page.number(one["memory"])])
     found += [*plate_page.lines(table), "", f"The ratio is {MEANING}.", ""]
+    chosen = [name_of(one) for loaders in bars(result).values() for one in loaders
+              if "error" not in one and way_of(one)]  # fmt: skip
+    if chosen:
+        found += [f"The picture has the faster way of use: {'; '.join(chosen)}.", ""]
     for epochs, (_, seconds) in zip(("First epochs", "Later epochs"), plate_page.PHASES.values(), strict=True):
         noise = plate_page.floor(equal(front), seconds)
         if noise is not None:
@@ -102,8 +142,8 @@ def ratio(judgement):
 def conditions(f):
     """Size, pixel type, codec, batch: what a reader has to know beside the figures."""
     return (
-        f"{f['sites']} images of 5 channels, {f['size']} x {f['size']} uint16, Zstandard level {f['level']}, "
-        f"batches of {f['batch']}, files in the page cache"
+        f"{f['sites']} generated images of 5 channels, {f['size']} x {f['size']} uint16, "
+        f"Zstandard level {f['level']}, batches of {f['batch']}, files in the page cache"
     )
 
 
@@ -118,15 +158,28 @@ def alternative(result):
                 texts.append(f"{one['about']} not measured")
                 continue
             first, later = (plate_page.spread(*one[phase][0]) for phase in plate_page.PHASES)
-            texts.append(f"{one['about']} {first} in the first epoch, {later} in later ones")
+            texts.append(f"{name_of(one)} {first} in the first epoch, {later} in later ones")
         said.append(f"{files}: {'; '.join(texts)}.")
     return " ".join(said)
+
+
+def later_epochs(front):
+    """What later epochs are: the second one, where that is all that is compared."""
+    runs = [run for series in equal(front)["runs"].values() for run in series if "error" not in run]
+    return "later epochs: the second one" if all(len(run["epochs_s"]) == 2 for run in runs) else "later epochs"
+
+
+def said_of_copies(result):
+    """That torch's workers copied whole batches, in runs by the rules of before."""
+    if not page.copied(result, RULES):
+        return ""
+    return f"{page.COPIED} beside tifffile, zarr-python and LitData."
 
 
 def unjudged(result):
     """The loaders beside which an epoch has no verdict, in words."""
     found = [
-        one["about"]
+        name_of(one)
         for loaders in bars(result).values()
         for one in loaders
         if "error" not in one and not all(one[phase][1] is None or one[phase][1].clear for phase in plate_page.PHASES)
@@ -134,18 +187,25 @@ def unjudged(result):
     return f"The run has no verdict beside {', '.join(found)}. " if found else ""
 
 
+def faster_way(result):
+    """What a caption says where a loader is used in several ways."""
+    ways = any(row.get("way") for row in result["front"]["rows"])
+    return " (torch's DataLoader with 2 or 0 workers, whichever is faster)" if ways else ""
+
+
 def readme(result):
     """The lines of README.md: the picture, and what it is of."""
     f = result["facts"]
     if not page.shown(result, RULES):
         return page.WITHDRAWN_RULES
+    copies = said_of_copies(result)
     return (
         f"![{alternative(result)}]({PICTURE})\n\n"
         f"Images/s into PyTorch by loader: {conditions(f).replace('uint16', '`uint16`')}. One run of {f['rounds']} "
-        f"rounds on {f['machine']}, {f['date']}, {f['threads']} threads or workers each. Bars are medians, whiskers "
-        "95 % intervals. LitData shuffles shards and the rows within a shard, which is less work than the random "
-        f"order of the others. {unjudged(result)}"
-        "[The table has each ratio](docs/peers-plates.md#images-into-pytorch-by-loader)."
+        f"rounds on {f['machine']}, {f['date']}, {f['threads']} threads or workers each{faster_way(result)}. "
+        f"Bars are medians, whiskers 95 % intervals. {copies + ' ' if copies else ''}LitData shuffles shards and the "
+        f"rows within a shard, which is less work than the random order of the others. {unjudged(result)}"
+        "[The table has each ratio](docs/peers-loaders.md)."
     )
 
 

@@ -56,10 +56,11 @@ def svg(result):
         grid.append(f'<path class="{"grid" if k else "axis"}" d="M{x:.1f} {TOP}V{bottom}"/>')
         grid.append(text(round(x, 1), bottom + 16, f"{k * tick:,.10g}", "soft", 12, MIDDLE))
     grid.append(text(RIGHT + 8, bottom + 16, "images/s", "soft", 12))
-    said = (f"{front_page.conditions(f)};", f"{f['threads']} threads or workers each, {f['rounds']} rounds; "
+    said = (f"{front_page.conditions(f)};",
+            f"{f['threads']} threads or workers each{front_page.faster_way(result)}, {f['rounds']} rounds;",
             f"{f['machine']}, {f['date']}. LitData shuffles shards and rows within a shard.")  # fmt: skip
     foot = [text(16, bottom + 42 + 17 * i, line, "soft", 12) for i, line in enumerate(said)]
-    height = bottom + 42 + 17 + 14
+    height = bottom + 42 + 17 * (len(said) - 1) + 14
     alternative = escape(front_page.alternative(result))
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
@@ -89,12 +90,14 @@ def head():
 
 
 def row(one, y, scale):
-    """A loader: its name, two bars with their whiskers and figures, two ratios."""
-    found = [text(LEFT - 10, y + BAR + 5, one["about"], more=END)]
+    """A loader: its name and the way of its use, two bars with their whiskers and figures, two ratios."""
+    way = "" if "error" in one else front_page.way_of(one)
+    found = [text(LEFT - 10, y + BAR + (-3 if way else 5), one["about"], more=END)]
+    found += [text(LEFT - 10, y + BAR + 13, way, "soft", 12, END)] if way else []
     if "error" in one:
         return [*found, text(LEFT + 6, y + BAR + 5, "not measured", "soft", 12)]
     for phase, top in (("first", y), ("later", y + BAR + 1)):
-        (rate, low, high), beside = one[phase]
+        (rate, low, high), beside, _ = one[phase]
         kind = f"ours {phase}" if one["ours"] else phase
         found.append(f'<rect class="{kind}" x="{LEFT}" y="{top}" width="{rate * scale:.1f}" height="{BAR}"/>')
         end, middle = LEFT + (high or rate) * scale, top + BAR / 2

@@ -110,23 +110,57 @@ def lines(cells):
     return [rows[0], rule, *rows[1:]] if rest else []
 
 
-def of_part(name, part):
-    """The tables of a part, one of the first epoch, one of later ones."""
+# What is to be known of rows of crops, in the order of their numbers.
+WHOLE_IMAGE = "The peer reads and decodes the whole image of each channel, and wellread the part that a crop needs."
+ENTRY_POINTS = (
+    "wellread keeps the places in a strip at which decoding can begin, which the epochs before found; the peer "
+    "decodes each strip from its beginning."
+)
+MARKS = (WHOLE_IMAGE, ENTRY_POINTS)
+
+
+def marks_of(row, part, later):
+    """What is to be known of a row of crops."""
+    if "whole image" not in part["about"][row["top"]]:
+        return []
+    return [WHOLE_IMAGE, ENTRY_POINTS] if later and "LZW" in row["what"] else [WHOLE_IMAGE]
+
+
+def whole(row):
+    """Whether torch's workers send whole batches in a row."""
+    return row["top"].split()[0] in page.WHOLE
+
+
+def of_part(name, part, copies_made=False):
+    """The tables of a part, one of the first epoch, one of later ones. `copies_made` tells that torch's workers
+    copied whole batches."""
     found = []
     for phase, (text, seconds) in PHASES.items():
         rows = [judged(part, row, phase) for row in part["rows"]]
-        table = [["set", "A", "B", "A, images/s", "B, images/s", "time of A / time of B", "goal", "verdict"]]
+        later = phase == "later"
+        memory = ["memory, A, MB", "B, MB"] if later else []
+        table = [["set", "A", "B", "A, images/s", "B, images/s", "time of A / time of B", *memory, "goal", "verdict"]]
+        marked = []
         for row in rows:
-            about = [row["what"], part["about"][row["top"]], part["about"][row["bottom"]]]
+            marks = marks_of(row, part, later) if name == "b" else []
+            marked += [mark for mark in marks if mark not in marked]
+            what = row["what"] + "".join(f" {MARKS.index(mark) + 1})" for mark in marks)
+            about = [what, part["about"][row["top"]], part["about"][row["bottom"]]]
             goal = f"{'at most' if row['at_most'] else 'at least'} {row['goal']:g}" if row["goal"] else "none"
             if "error" in row:
-                table.append([*about, f"not measured: {row['error']}", "", "", goal, ""])
+                table.append([*about, f"not measured: {row['error']}", "", "", *[""] * len(memory), goal, ""])
             else:
                 rates = [page.number(rate) for rate in row["rates"]]
                 # A goal has a verdict of its own. Without one the ratio stands only where it has one.
                 ratio = spread(*row["ratio"]) if row["goal"] else page.times(row["judgement"])
-                table.append([*about, *rates, ratio, goal, row["verdict"]])
-        found += [f"**{TITLES[name]}**, {text}", "", *lines(table), ""]
+                taken = [page.number(mb) for mb in row["memory"]] if later else []
+                table.append([*about, *rates, ratio, *taken, goal, row["verdict"]])
+        caption = f"**{TITLES[name]}**, {text}"
+        if copies_made and any(whole(row) for row in rows):
+            caption += f". {page.COPIED} in the rows of torch's DataLoader with 2 workers, except `tifffile.imread`."
+        found += [caption, "", *lines(table), ""]
+        for number, mark in enumerate(MARKS, 1):
+            found += [f"{number}) {mark}", ""] if mark in marked else []
         noise = floor(part, seconds)
         if noise is not None:
             found += [page.said_of(noise), ""]
@@ -140,7 +174,7 @@ def of_part(name, part):
         rate = page.number(statistics.median(copies))
         found += [f"In the same rounds one thread copied memory at {rate} GB/s.", ""]
     if more:
-        found += [f"Bytes read for each byte delivered: {'; '.join(more)}.", ""]
+        found += [f"Bytes read for each byte delivered, by wellread in all epochs: {'; '.join(more)}.", ""]
     return found
 
 
@@ -173,11 +207,11 @@ def section(result):
     f = result["facts"]
     versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
     found = [f"{page.of_run(f)}, {f['threads']} threads or workers each, {f['rounds']} rounds; {versions}. "
-             f"{f['sites']} sites of {f['size']} x {f['size']}. Epochs have {f['crops']} crops in random order (an "
-             f"eighth with LZW), and all cells of {f['few']} sites in block order.", ""]  # fmt: skip
+             f"{f['sites']} generated sites of {f['size']} x {f['size']}. Epochs have {f['crops']} crops in random "
+             f"order (an eighth with LZW), and all cells of {f['few']} sites in block order.", ""]  # fmt: skip
     found += [] if shown(result) else [BEFORE, ""]
     for name, part in result["parts"].items():
-        found += of_opening(part) if name == "e" else of_part(name, part)
+        found += of_opening(part) if name == "e" else of_part(name, part, copied(result))
     return "\n".join(found).rstrip()
 
 

@@ -156,7 +156,10 @@ def section(result):
     for measured in result["links"].values():
         for latency, at in measured["latencies"].items():
             found += [f"**{measured['about'][0].upper()}{measured['about'][1:]}**, {latency} ms a request", ""]
-            for table in (of_formats(at, first), of_peers(at) if first else [], of_places(at, first, alike)):
+            peers = of_peers(at) if first else []
+            if len(peers) > 2 and page.copied(result, RULES):
+                found += [f"{page.COPIED} beside tifffile, LitData, MosaicML Streaming and WebDataset.", ""]
+            for table in (of_formats(at, first), peers, of_places(at, first, alike)):
                 found += [*table, ""] if table else []
             floors = [(name, noise(at, rate, epoch)) for epoch, name in enumerate(("first", "later"))]
             known = [f"{name} epochs {one:.1%}" for name, one in floors[0 if first else 1 :] if one is not None]

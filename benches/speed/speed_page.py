@@ -96,7 +96,8 @@ def section(result):
     if any(map(has_first, speed.get("limits", []))):
         found += [FIRST, ""]
     for table in speed.get("limits", []):
-        found += [f"**{table['title']}**", "", *of_limits(table), ""]
+        number = f", {table['images']:,} images" if "images" in table else ""
+        found += [f"**{table['title']}{number}**", "", *of_limits(table), ""]
     if "count" in speed:
         found += ["**16 x 16 uint8 noise, Zstandard, by number of images**", "", *of_counts(speed["count"]), ""]
     return "\n".join(found).rstrip()

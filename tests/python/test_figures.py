@@ -24,7 +24,8 @@ def copy(tmp_path):
     for folder in ("benches", "docs/results", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "docs" / "images").mkdir()
-    pages = ("method", "peers", "peers-plates", "peers-remote", "peers-small", "speed", "trace", "transforms")
+    pages = ("method", "peers", "peers-loaders", "peers-plates", "peers-remote", "peers-small", "speed", "trace",
+             "transforms")  # fmt: skip
     for page in ("README.md", *(f"docs/{name}.md" for name in pages), "docs/images/loaders.svg"):
         shutil.copy(ROOT / page, tmp_path / page)
     return tmp_path
@@ -60,7 +61,7 @@ def another(text, start):
     [
         ("README.md", "run twice in a round | "),
         ("docs/peers.md", "| OME-Zarr folder | tensorstore, arrays opened once | "),
-        ("docs/peers-small.md", "| DuckDB, primary key | duckdb, the same on bare pixels as BLOBs | "),
+        ("docs/peers-small.md", "| Lance | pylance `take`, bare pixels as one binary | "),
         ("docs/peers-plates.md", "tifffile.memmap, kept mapped, torch DataLoader, 2 workers | wellread | "),
         ("docs/results/hyperfine.md", "| `checksum` | "),
         ("docs/results/inference-cpu.md", "| vit_b_16 | 4 | candle | "),
@@ -195,15 +196,19 @@ def test_a_page_is_written_from_the_results(copy):
 def test_a_result_that_no_page_may_show_is_not_kept(copy):
     path = copy / "peers.json"
     result = json.loads((copy / "docs/results/peers.json").read_text())
-    before = (copy / "docs/results/peers.json").read_text()
+    result["facts"]["rules"] = 3
+    (copy / "docs/results/peers.json").write_text(json.dumps(result))
+    figures(copy, "--write")
     assert figures(copy, "--take", copy / "docs/results/peers.json").returncode == 0
+    before = (copy / "docs/results/peers.json").read_text()
     for one in result["sets"]:
         one["runs"] = {name: runs[:5] for name, runs in one["runs"].items()}
     path.write_text(json.dumps(result))
     done = figures(copy, "--take", path)
     assert done.returncode == 1 and "5 rounds" in done.stderr
-    path.write_text(json.dumps({**result, "facts": {**result["facts"], "rules": 1}}))
-    assert "measured by rules 1; today's are 2" in figures(copy, "--take", path).stderr
+    # Those of before are shown, with what is to be known of them, and not taken any more.
+    path.write_text(json.dumps({**result, "facts": {**result["facts"], "rules": 2}}))
+    assert "measured by rules 2; today's are 3" in figures(copy, "--take", path).stderr
     path.write_text("{}")
     assert "not the result of one run" in figures(copy, "--take", path).stderr
     assert (copy / "docs/results/peers.json").read_text() == before
@@ -230,7 +235,7 @@ def with_rules(copy, name, rules):
                 "README.md": "| first epoch | later epochs |",
             },
         ),
-        ("front", {"docs/peers-plates.md": "| ratio, first |", "README.md": "![Bar chart of images/s"}),
+        ("front", {"docs/peers-loaders.md": "| ratio, first |", "README.md": "![Bar chart of images/s"}),
         ("speed", {"docs/speed.md": "| of that limit |"}),
     ],
 )
@@ -243,9 +248,33 @@ def test_figures_by_other_rules_than_todays_are_withdrawn(copy, name, shown):
 
 
 def test_the_readme_has_a_row_of_sites_only_by_todays_rules(copy):
-    row = " sites of 5 channels, TIFF with LZW: tifffile"
-    before = "This run is of rules of before."
+    row = " generated sites of 5 channels, TIFF with LZW: tifffile"
+    before, copied = (
+        "This run is of rules of before.",
+        "In the run of sites torch's workers copied each batch once more",
+    )
     with_rules(copy, "plates", 1)
     assert row not in (copy / "README.md").read_text() and before in (copy / "docs/peers-plates.md").read_text()
-    with_rules(copy, "plates", 2)
-    assert row in (copy / "README.md").read_text() and before not in (copy / "docs/peers-plates.md").read_text()
+    for rules in (2, 3):
+        with_rules(copy, "plates", rules)
+        text = (copy / "README.md").read_text()
+        assert row in text and before not in (copy / "docs/peers-plates.md").read_text()
+        assert (copied in text) == (rules == 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "rules", "pages"),
+    [
+        ("front", 2, ("README.md", "docs/peers-loaders.md")),
+        ("peers", 3, ("docs/peers.md", "docs/peers-small.md")),
+        ("plates", 3, ("README.md", "docs/peers-plates.md")),
+        ("remote-b", 3, ("docs/peers-remote.md",)),
+    ],
+)
+def test_the_copy_of_torch_s_workers_is_told_of_runs_that_had_it(copy, name, rules, pages):
+    said = "torch's workers copied each batch once more than they need, which favours wellread"
+    with_rules(copy, name, rules - 1)
+    before = {page: (copy / page).read_text().count(said) for page in pages}
+    assert all(before.values())
+    with_rules(copy, name, rules)
+    assert all((copy / page).read_text().count(said) < count for page, count in before.items())

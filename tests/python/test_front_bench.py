@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import importlib.util
 import json
 import re
 import shutil
@@ -65,7 +66,7 @@ def result(rounds=6, **changed):
     front = {"rows": rows, "bytes": {"tiff": 1_500_000_000}, "runs": measured, "copy": [{"gb_per_s": 10.0}],
              "twins": [{"of": "wellread tiff", **one} for one in measured["wellread tiff"]]}  # fmt: skip
     facts = {"command": "front.py", "commit": "abc", "date": "2026-01-02", "machine": "2 processors (a < b)"}
-    facts |= {"threads": 2, "rounds": rounds, "sites": 192, "size": 1080, "batch": 16, "level": 3}
+    facts |= {"threads": 2, "rounds": rounds, "rules": 2, "sites": 192, "size": 1080, "batch": 16, "level": 3}
     return {"facts": {**facts, "versions": {"Python": "3"}}, "front": front}
 
 
@@ -73,14 +74,69 @@ def test_the_table_has_rates_intervals_and_ratios_beside_wellread_on_such_files(
     lines = [line for line in modules.front_page.section(result()).splitlines() if line.startswith("| ")]
     tiff, lance = "TIFF, a file for each channel", "Lance"
     assert lines[1:] == [
-        f"| {tiff} | wellread | 104 (101–106) | 200 (200–200) |  |  |",
+        f"| {tiff} | wellread | 104 (101–106) | 200 (200–200) |  |  | 1.00 |",
         f"| {tiff} | tifffile, torch DataLoader | 25.9 (25.3–26.4) | 50.0 (50.0–50.0) | 4.00 (4.00–4.00) "
-        "| 4.00 (4.00–4.00) |",
-        f"| {lance} | wellread, OME-Arrow | 104 (101–106) | 100 (100–100) |  |  |",
+        "| 4.00 (4.00–4.00) | 1.00 |",
+        f"| {lance} | wellread, OME-Arrow | 104 (101–106) | 100 (100–100) |  |  | 1.00 |",
         f"| {lance} | pylance take, a column of bytes | 51.8 (50.7–52.8) | 200 (200–200) | 2.00 (2.00–2.00) "
-        "| 0.50 (0.50–0.50) |",
-        "| LitData's shards | LitData StreamingDataLoader | 72.4 (71.0–74.0) | 80.0 (80.0–80.0) |  |  |",
+        "| 0.50 (0.50–0.50) | 1.00 |",
+        "| LitData's shards | LitData StreamingDataLoader | 72.4 (71.0–74.0) | 80.0 (80.0–80.0) |  |  | 1.00 |",
     ]
+    head = "| files | loader | first epoch, images/s | later epochs: the second one, images/s | ratio, first "
+    assert lines[0] == f"{head}| ratio, later | memory, MB |"
+
+
+def in_two_ways(first, later):
+    """A result in which tifffile without workers has these rates."""
+    one = result(**{"tifffile-0": runs(first, later)})
+    one["front"]["rows"][1]["way"] = "2 workers"
+    one["front"]["rows"].insert(2, {**one["front"]["rows"][1], "name": "tifffile-0", "way": "0 workers"})
+    return one
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "way", "shown"),
+    [
+        # With 2 workers it has 25 and 50.
+        (20, 40, "2 workers", ("25.9 (25.3–26.4)", "50.0 (50.0–50.0)")),
+        (50, 100, "0 workers", ("51.8 (50.7–52.8)", "100 (100–100)")),
+        (50, 40, "first epoch 0 workers, later 2 workers", ("51.8 (50.7–52.8)", "50.0 (50.0–50.0)")),
+        (20, 100, "first epoch 2 workers, later 0 workers", ("25.9 (25.3–26.4)", "100 (100–100)")),
+    ],
+)
+def test_the_picture_has_the_faster_way_of_use_and_the_table_has_all(modules, first, later, way, shown):
+    one = in_two_ways(first, later)
+    said = f"tifffile, torch DataLoader ({way}) {shown[0]} in the first epoch, {shown[1]} in later ones"
+    assert said in modules.front_page.alternative(one) and said in modules.front_page.readme(one)
+    assert "(torch's DataLoader with 2 or 0 workers, whichever is faster)" in modules.front_page.readme(one)
+    svg = modules.front_picture.svg(one)
+    assert svg.count(">tifffile, torch DataLoader<") == 1 and svg.count(f">{way}<") == 1
+    text = modules.front_page.section(one)
+    for each in ("2 workers", "0 workers"):
+        assert text.count(f"| tifffile, torch DataLoader ({each}) |") == 1
+    assert f"The picture has the faster way of use: tifffile, torch DataLoader ({way})." in text
+
+
+def test_a_way_of_use_that_failed_is_not_the_faster_one(modules):
+    one = in_two_ways(50, 100)
+    one["front"]["runs"]["tifffile-0"] = [{"round": 0, "error": "ValueError: other pixels"}]
+    assert "tifffile, torch DataLoader (2 workers) 25.9" in modules.front_page.alternative(one)
+    text = modules.front_page.section(one)
+    assert "| tifffile, torch DataLoader (0 workers) | not measured: ValueError: other pixels |" in text
+
+
+def test_both_ways_of_torch_s_loader_are_measured(modules):
+    """`modules` has the folders of the benchmark's modules on the path."""
+    pytest.importorskip("torch")
+    with names_of_benches():
+        spec = importlib.util.spec_from_file_location("front_bench", BENCHES / "front.py")
+        front = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(front)
+        workers = {name: one[1] for name, one in importlib.import_module("plate_loaders").LOADERS.items()}
+    for name, (_, _, _, way) in front.LOADERS.items():
+        if way:
+            assert way == f"{workers[name]} workers", name
+    assert {"tifffile", "tifffile-0", "zarr-python", "zarr-python-0"} <= set(front.arguments([]).only)
 
 
 def test_the_picture_has_a_bar_whisker_and_figure_for_each_loader_and_phase(modules):
@@ -95,9 +151,9 @@ def test_the_picture_has_a_bar_whisker_and_figure_for_each_loader_and_phase(modu
     assert widths[1] == pytest.approx(4 * widths[3], abs=0.2) and max(widths) == widths[1]
     said = [one.text for one in root.findall("s:text", spaces)]
     assert said.count("4.00 (4.00–4.00)") == 2 and said.count("0.50 (0.50–0.50)") == 1
-    caption = " ".join(said[-2:])
+    caption = " ".join(said[-3:])
     for part in (
-        "192 images of 5 channels, 1080 x 1080 uint16",
+        "192 generated images of 5 channels, 1080 x 1080 uint16",
         "Zstandard level 3",
         "2 processors (a < b)",
         "6 rounds",
@@ -151,7 +207,7 @@ def test_a_loader_that_failed_has_no_bar_and_no_page_takes_it(modules):
 
 
 def test_a_page_takes_it_between_its_markers(modules):
-    book = (BENCHES.parent / "docs" / "peers-plates.md").read_text()
+    book = (BENCHES.parent / "docs" / "peers-loaders.md").read_text()
     put = modules.front_page.put(book, result())
     assert modules.front_page.section(result()) in put and "There is no result yet" not in put
     assert put.split("<!-- front:begin -->")[0] == book.split("<!-- front:begin -->")[0]
@@ -167,7 +223,8 @@ def test_the_page_the_picture_and_the_readme_are_those_of_the_result(modules, tm
     for folder in ("benches", "docs/results", "scripts"):
         shutil.copytree(root / folder, tmp_path / folder)
     (tmp_path / "docs" / "images").mkdir()
-    pages = ("method", "peers", "peers-plates", "peers-remote", "peers-small", "speed", "trace", "transforms")
+    pages = ("method", "peers", "peers-loaders", "peers-plates", "peers-remote", "peers-small", "speed", "trace",
+             "transforms")  # fmt: skip
     for page in ("README.md", *(f"docs/{name}.md" for name in pages)):
         shutil.copy(root / page, tmp_path / page)
     readme, picture = tmp_path / "README.md", tmp_path / "docs" / "images" / "loaders.svg"
@@ -182,7 +239,7 @@ def test_the_page_the_picture_and_the_readme_are_those_of_the_result(modules, tm
     assert done.returncode == 0, done.stdout + done.stderr
     assert picture.read_text() == modules.front_picture.svg(result())
     assert modules.front_page.readme(result()) in readme.read_text()
-    assert modules.front_page.section(result()) in (tmp_path / "docs" / "peers-plates.md").read_text()
+    assert modules.front_page.section(result()) in (tmp_path / "docs" / "peers-loaders.md").read_text()
     picture.write_text(picture.read_text().replace(">25.9<", ">29.5<"))
     done = figures(tmp_path)
     assert done.returncode == 1 and "docs/images/loaders.svg: a picture is not that of docs/results" in done.stdout
@@ -292,4 +349,4 @@ def test_each_loader_delivers_the_pixels(sets, written, loader):
 def test_the_result_and_its_picture_are_both_kept_or_neither():
     root = BENCHES.parent
     assert (root / "docs/results/front.json").exists() == (root / "docs/images/loaders.svg").exists()
-    assert len(re.findall(r"<!-- front:(?:begin|end) -->", (root / "docs/peers-plates.md").read_text())) == 2
+    assert len(re.findall(r"<!-- front:(?:begin|end) -->", (root / "docs/peers-loaders.md").read_text())) == 2

@@ -30,7 +30,7 @@ def run(round_, first, later):
 def result(rounds=6, peer_s=2.0, ours_s=0.5):
     """One row, whose peer takes four times as long in later epochs and twice as long in the first."""
     ours = [run(i, ours_s * 2, [ours_s, ours_s]) for i in range(1, rounds + 1)]
-    peer = [run(i, peer_s, [peer_s]) for i in range(1, rounds + 1)]
+    peer = [{**run(i, peer_s, [peer_s]), "memory_mb": 3.0} for i in range(1, rounds + 1)]
     row = {"what": "a set", "top": "peer", "bottom": "ours", "goal": 3, "at_most": False}
     part = {
         "rows": [row],
@@ -88,7 +88,12 @@ def test_the_tables_have_rates_ratios_and_verdicts(page):
     text = page.section(result())
     first, later = (line for line in text.splitlines() if line.startswith("| a set"))
     assert first == "| a set | the peer | wellread | 50.0 | 100 | 2.00 (2.00–2.00) | at least 3 | missed |"
-    assert later == "| a set | the peer | wellread | 50.0 | 200 | 4.00 (4.00–4.00) | at least 3 | reached |"
+    # The memory of both stands beside later epochs.
+    assert (
+        later
+        == "| a set | the peer | wellread | 50.0 | 200 | 4.00 (4.00–4.00) | 3.00 | 1.00 | at least 3 | reached |"
+    )
+    assert "| memory, A, MB | B, MB |" in text and "4 generated sites of 256 x 256" in text
     assert "| first time | 0.25 (0.25–0.25) | under 3 | reached |" in text
     assert "keeps nothing of it from process to process" in text
 
@@ -102,23 +107,29 @@ def test_both_sides_have_as_many_epochs(page):
     one["parts"]["a"]["twins"] = [{"of": "ours", **run} for run in one["parts"]["a"]["runs"]["ours"]]
     later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
     # 0.7 s of the first two, where all six have 0.15.
-    assert later == "| a set | the peer | wellread | 35.7 | 143 | 4.00 (4.00–4.00) | at least 3 | reached |"
+    assert (
+        later
+        == "| a set | the peer | wellread | 35.7 | 143 | 4.00 (4.00–4.00) | 3.00 | 1.00 | at least 3 | reached |"
+    )
     # A round in which the peer had time for one only.
     one["parts"]["a"]["runs"]["peer"][3]["epochs_s"] = [2.0, 2.8]
     later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
-    assert later == "| a set | the peer | wellread | 35.7 | 125 | 3.50 (3.50–3.50) | at least 3 | reached |"
+    assert (
+        later
+        == "| a set | the peer | wellread | 35.7 | 125 | 3.50 (3.50–3.50) | 3.00 | 1.00 | at least 3 | reached |"
+    )
 
 
 def test_a_ratio_without_goal_stands_where_it_has_a_verdict(page):
     one = result()
     one["parts"]["a"]["rows"][0]["goal"] = None
     later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
-    assert later == "| a set | the peer | wellread | 50.0 | 200 | 4.00 (4.00–4.00) | none |  |"
+    assert later == "| a set | the peer | wellread | 50.0 | 200 | 4.00 (4.00–4.00) | 3.00 | 1.00 | none |  |"
     for peer in one["parts"]["a"]["runs"]["peer"]:
         peer["epochs_s"][1] = 0.5
     later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
     said = "no verdict: the interval holds 1; peer faster in 0 of 6 rounds"
-    assert later == f"| a set | the peer | wellread | 200 | 200 | {said} | none |  |"
+    assert later == f"| a set | the peer | wellread | 200 | 200 | {said} | 3.00 | 1.00 | none |  |"
 
 
 def test_a_run_by_rules_of_before_says_so(page):
@@ -126,13 +137,45 @@ def test_a_run_by_rules_of_before_says_so(page):
     assert page.BEFORE in page.section(one)
     one["facts"]["rules"] = page.RULES
     assert page.BEFORE not in page.section(one)
-    # A run that says none has today's rules if its second runs tell their side.
+    # A run that says none has the rules before today's if its second runs tell their side.
     one = result()
     for twin in one["parts"]["a"]["twins"]:
         twin["side"] = "wellread"
-    assert page.of_today(one) and page.BEFORE not in page.section(one)
+    assert page.rules_of(one) == 2 and page.copied(one) and page.BEFORE not in page.section(one)
     one["facts"]["rules"] = page.RULES + 1
     assert page.BEFORE in page.section(one)
+
+
+def test_a_run_whose_workers_copied_batches_says_so_in_its_captions(page):
+    one = result()
+    part = one["parts"]["a"]
+    for held in ("about", "runs"):
+        part[held]["tifffile lzw"] = part[held]["peer"]
+    part["rows"][0]["top"] = "tifffile lzw"
+    one["facts"]["rules"] = page.RULES
+    assert page.page.COPIED not in page.section(one)
+    one["facts"]["rules"] = page.RULES - 1
+    text = page.section(one)
+    assert f"\n**Sites of 5 channels, a file for each**, later epochs. {page.page.COPIED} in the rows of" in text
+    assert text.count(page.page.COPIED) == 2
+    # torch's own collation is in shared memory.
+    part["rows"][0]["top"] = "peer"
+    assert page.page.COPIED not in page.section(one)
+
+
+def test_rows_of_crops_say_what_the_peer_reads(page):
+    one = result()
+    one["parts"]["b"] = one["parts"].pop("a")
+    row, about = one["parts"]["b"]["rows"][0], one["parts"]["b"]["about"]
+    assert page.WHOLE_IMAGE not in page.section(one)
+    row["what"], about["peer"] = "TIFF, LZW in one strip", "tifffile, whole image, sliced"
+    first, later = page.section(one).split("**, later epochs")
+    # Entry points of strips are found by later epochs.
+    assert "| TIFF, LZW in one strip 1) |" in first and page.ENTRY_POINTS not in first
+    assert "| TIFF, LZW in one strip 1) 2) |" in later
+    assert f"\n1) {page.WHOLE_IMAGE}\n\n2) {page.ENTRY_POINTS}\n" in later
+    row["what"] = "TIFF, not compressed"
+    assert page.ENTRY_POINTS not in page.section(one) and "| TIFF, not compressed 1) |" in page.section(one)
 
 
 def test_a_loader_that_failed_has_no_figure(page):
