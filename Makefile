@@ -142,9 +142,13 @@ engines-latest: build python-env ## files by the newest PyPI release of each eng
 python-package: build-all
 	scripts/python-package.sh "$(CARGO_TARGET_DIR)/release/lib_native.so" "$(PYTHON_PACKAGE)"
 
-wheel: system-packages python-env ## wheels of the Python package and of the command, both with all engines, in dist/
-	"$(PYTHON_ENV)/bin/maturin" build --release --locked --features engines --out dist
-	"$(PYTHON_ENV)/bin/maturin" build --release --locked --features engines --out dist --manifest-path crates/wellread-cli/Cargo.toml
+# In an environment with maturin alone. The licences of all crates come into the wheels afterwards: maturin packs files of the
+# sources only.
+wheel: system-packages ## wheels of the Python package and of the command, both with all engines, in dist/
+	scripts/python-env.sh "$(CACHE)/maturin" packaging/requirements.txt
+	"$(CACHE)/maturin/bin/maturin" build --release --locked --features engines --out dist
+	"$(CACHE)/maturin/bin/maturin" build --release --locked --features engines --out dist --manifest-path crates/wellread-cli/Cargo.toml
+	python3 scripts/third_party.py --into dist/*.whl
 
 python-env: system-packages ## the Python environment of the tests
 	scripts/python-env.sh "$(PYTHON_ENV)" tests/python/requirements.txt

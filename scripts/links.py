@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails on links of the pages that lead nowhere: files, images, and headings within pages.
+"""Fails on links of the pages that lead nowhere: files, images, and headings within pages. And on headings that are
+underlined: no link finds them, and a stray line makes them.
 
     python3 scripts/links.py [PAGE ...]
 
@@ -32,6 +33,8 @@ HIDDEN = re.compile(r"^ *(```|~~~).*?^ *\1[^\n]*$|<!--.*?-->", re.S | re.M)
 CODE = re.compile(r"`[^`\n]+`")
 LINK = re.compile(r"\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|<(?:a|img)\s[^>]*?(?:href|src)=\"([^\"]+)\"")
 HEADING = re.compile(r"^#{1,6} +(.*?) *#*$", re.M)
+# A line of text, and one below it that makes a heading of it.
+UNDERLINED = re.compile(r"^ {0,3}[^\s|].*\n {0,3}(=+|-+)[ \t]*$", re.M)
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ def anchors(page: Path) -> frozenset[str]:
 def broken(page: Path, root: Path = ROOT) -> list[Broken]:
     """The links of a page that lead nowhere."""
     text, docs, found = shown(page.read_text(encoding="utf-8")), root / "docs", []
+    name = page.relative_to(root).as_posix() if page.is_relative_to(root) else page.as_posix()
     # Inline code is no link, but may be the text of one.
     text = CODE.sub(lambda match: "x" * len(match[0]), text)
     for match in LINK.finditer(text):
@@ -89,8 +93,10 @@ def broken(page: Path, root: Path = ROOT) -> list[Broken]:
         elif docs in page.parents and docs != target and docs not in target.parents:
             cause = "it leaves docs/, and the site has the pages of docs/ alone; name the path instead"
         if cause:
-            name = page.relative_to(root).as_posix() if page.is_relative_to(root) else page.as_posix()
             found.append(Broken(name, text[: match.start()].count("\n") + 1, link, cause))
+    for match in UNDERLINED.finditer(text):
+        cause = "it makes a heading of the line above; begin a heading with #, or remove the line"
+        found.append(Broken(name, text[: match.start(1)].count("\n") + 1, match[1], cause))
     return found
 
 

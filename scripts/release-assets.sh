@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # release-assets.sh DIST SBOM OUT: what a release on GitHub has to download: the program from each wheel of the command in DIST,
-# packed with the licences, the bill of materials SBOM, and SHA256SUMS of them all.
+# packed with the licences, also of others' crates, the bill of materials SBOM, and SHA256SUMS of them all.
 set -euo pipefail
 dist=$(realpath "$1") sbom=$(realpath "$2") out=$3
 repository=$(cd "$(dirname "$0")/.." && pwd)
@@ -31,6 +31,7 @@ for wheel in "${wheels[@]}"; do
     mkdir "$work/$name"
     python3 -m zipfile -e "$wheel" "$work/wheel"
     install -m 755 "$work/wheel/wellread_cli-$written.data/scripts/wellread" "$work/$name/wellread"
+    cp "$work/wheel/wellread_cli-$written.dist-info/licenses/THIRD-PARTY.txt" "$work/$name/"
     rm -rf "$work/wheel"
     cp "$repository"/{LICENSE-MIT,LICENSE-APACHE,CHANGELOG.md} "$work/$name/"
     cp "$repository/crates/wellread-cli/README.md" "$work/$name/"

@@ -391,6 +391,7 @@ def check_metadata() -> list[str]:
             (dict(fields).get("Requires-Python") == project["requires-python"], "Requires-Python differs"),
             (dict(fields).get("License-Expression") == project["license"], "the licence differs"),
             (set(project["license-files"]) <= licences, "licence files are missing"),
+            ("THIRD-PARTY.txt" in licences, "the licences of its crates are missing (scripts/third_party.py)"),
             (set(project.get("optional-dependencies", {})) == extras, "its extras differ"),
             ("text/markdown" in dict(fields).get("Description-Content-Type", ""), "it has no page in Markdown"),
             (

@@ -74,7 +74,7 @@ def of_formats(at, first=True):
     """wellread over the link: a row for each format."""
     head = ["first batch, s", "first epoch, images/s"] if first else []
     table = [["wellread, random order", *head, "later epoch, images/s", "share of the link's limit, later epoch",
-              "goal", "verdict", "requests", "memory, MB"]]  # fmt: skip
+              "goal", "verdict", "requests, all epochs", "memory, MB"]]  # fmt: skip
     for name, runs in at["runs"].items():
         if not name.startswith("wellread") or "," in name:
             continue

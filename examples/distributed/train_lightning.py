@@ -26,6 +26,7 @@ parser.add_argument("images", help="a set of images with two channels, at a path
 parser.add_argument("--nodes", type=int, default=1)
 parser.add_argument("--devices", type=int, default=2, help="ranks of each node")
 parser.add_argument("--epochs", type=int, default=2)
+parser.add_argument("--reshard-every", type=int, default=0, metavar="EPOCHS", help="after so many, other parts")
 parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each rank writes its rows")
 options = parser.parse_args()
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
@@ -60,8 +61,8 @@ data = WellreadDataModule(
     split=(0.8, 0.2, 0),
     num_workers=2,
     scale=(0, 4000),
-    # Each node trains on a part of the images of its own; another part after each epoch.
-    train_choices={"shard": "local", "reshard_every": 1, "indices": True},
+    # Each node trains on a part of the images of its own. Batches have their rows, which this script writes.
+    train_choices={"shard": "local", "reshard_every": options.reshard_every, "indices": True},
 )
 model = Stain()
 trainer = pl.Trainer(

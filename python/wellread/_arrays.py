@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterator, MappingView
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from typing import Any
 
 from . import _check
@@ -173,7 +173,7 @@ def listed(values: Any) -> list[Any]:
 
 def gone_through(labels: Any) -> Any:
     """Labels that can be looked at again: of a generator, and of the values of a dictionary, a list."""
-    return list(labels) if isinstance(labels, (Iterator, MappingView)) else labels
+    return list(labels) if isinstance(labels, (Iterator, KeysView, ValuesView, ItemsView)) else labels
 
 
 def of_pandas(values: Any) -> Any:
@@ -230,7 +230,7 @@ def items(values: Any, name: str = "labels", what: str = "a list") -> list[Any]:
         return listed(numpy.asarray(values))
     for own in ("tolist", "to_pylist"):
         # Arrow's arrays in chunks have the second only. One value alone is no list.
-        if hasattr(values, own) and getattr(values, "ndim", 1):
+        if hasattr(values, own) and getattr(values, "ndim", 1) != 0:
             return getattr(values, own)()
     return _check.several(name, values, what)
 

@@ -132,7 +132,8 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
     _options.check_grouping("by", order_choice["columns"], order_choice["keys"], dataset)
     pins = _check.truth("pin_memory", given.pin_memory)
     if (pins or given.device is not None) and library not in ("torch", "jax"):
-        raise ValueError(f'{"pin_memory" if pins else "device"} needs as_="torch", not {library!r}')
+        needs = 'pin_memory needs as_="torch"' if pins else 'device needs as_="torch" or as_="jax"'
+        raise ValueError(f"{needs}, not {library!r}")
     if pins and library == "jax":
         raise ValueError('pin_memory needs as_="torch": JAX takes no page-locked memory of others')
     device = given.device

@@ -34,6 +34,10 @@ _IMAGES_LOOKED_AT = 64
 # Rows that are looked at, at most, for the first one that can be read.
 _ROWS_LOOKED_AT = 16
 
+_BLOCK = (
+    "(neighbouring rows of a block, blocks that are mixed), as (256, 8), or one number where by= says what a block is"
+)
+
 # What is wrong with one image alone, unless the link to it failed: each row would wait for the same server.
 _OF_ONE_IMAGE = (errors.CorruptImageError, errors.UnsupportedImageError, errors.MissingError)
 
@@ -156,7 +160,7 @@ def order(
             raise ValueError("block must be the number of groups that are mixed where by= says what a block is")
         block_rows, window = 256, 8 if block is None else block
     else:
-        block_rows, window = (256, 8) if block is None else _two("block", block, "(rows, window)")
+        block_rows, window = (256, 8) if block is None else _two("block", block, _BLOCK)
     if weights is not None:
         if hasattr(weights, "tolist"):
             weights = weights.tolist()
@@ -205,7 +209,7 @@ def scale(given: Any, stored: bool) -> tuple[Any, bool]:
             return (None if stored else "unit"), False
         return (None, True) if given == "device" else ("unit", False)
     if isinstance(given, str):
-        raise ValueError(f'scale must be "unit", "device", a number, (low, high) or None, not {given!r}')
+        raise ValueError(f'scale must be "auto", "unit", "device", a number, (low, high) or None, not {given!r}')
     if given is None:
         return None, False
     if hasattr(given, "__len__"):

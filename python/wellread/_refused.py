@@ -5,6 +5,8 @@ An error while a process unpickles what it is to do ends it, and its parent is n
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any, NoReturn
 
 
@@ -12,7 +14,17 @@ def is_starting() -> bool:
     """Whether this is a process of the start methods "spawn" and "forkserver" that unpickles what it is to do."""
     from multiprocessing import process
 
-    return bool(getattr(process.current_process(), "_inheriting", False))
+    # Python marks the process meanwhile, by a name of its own that it may drop.
+    if getattr(process.current_process(), "_inheriting", False):
+        return True
+    # Its main function is running then, and has not yet begun what the process is to do.
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        module = frame.f_globals.get("__name__")
+        if module in ("multiprocessing.process", "multiprocessing.spawn"):
+            return module == "multiprocessing.spawn"
+        frame = frame.f_back
+    return False
 
 
 class Refused:

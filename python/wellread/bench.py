@@ -244,7 +244,7 @@ def create_dataloader(
         batch_size: images per batch.
         input_shape: (channels, height, width) of an image.
         as_: "numpy", "torch" or "jax".
-        seed: of synthetic images.
+        seed: of synthetic images; of a set, of its order and all random draws.
         batches: number of synthetic batches of an epoch; the default is 100.
         split: "train", "val" … of a folder laid out as ImageNet, also as ImageNet-100 is distributed. The default is
             all images.
@@ -305,7 +305,7 @@ def create_dataloader(
     if "rank" not in options:
         # A benchmark measures all images, whatever job it runs in.
         prepared["shard"] = False
-    return DataLoader(dataset, batch_size=batch_size, as_=as_, **{**prepared, **options})
+    return DataLoader(dataset, batch_size=batch_size, as_=as_, seed=seed, **{**prepared, **options})
 
 
 def _first_shape(dataset: Dataset, skips: bool) -> tuple[int, ...]:
@@ -369,6 +369,7 @@ def _run(config: BenchmarkConfig, frameworks: Sequence[str], models: Sequence[st
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace"
     ) as process:
+        assert process.stdout is not None, "asked for as a pipe"
         try:
             for line in process.stdout:
                 if config.verbose:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _check, _native, _options, _refused, _rows, _tables, _views
 from ._open_set import OpenSet
-from ._signature import OF_LOADERS, telling, warn
+from ._signature import OF_LOADERS, OF_SETS, telling, warn
 from ._types import ArrowStream, Cache, Edge, Lone, Mask, Observed, Path, Size, Unit, Unmatched
 from .errors import ChoiceError, Error
 
@@ -89,7 +89,7 @@ class Dataset(OpenSet):
     # What makes this set of others, where it is some rows of one or several together, and of what.
     _made: tuple[Callable[..., Dataset], tuple[Any, ...]] | None = None
 
-    @telling("Dataset", OF_LOADERS)
+    @telling("Dataset", OF_LOADERS | OF_SETS)
     def __init__(
         self,
         path: Path | Sequence[Path],
@@ -146,9 +146,9 @@ class Dataset(OpenSet):
             unused = self._native.unused_table()
             if unused is not None:
                 warn(f"{self._label()}: {unused}")
-            unmatched = self._native.unmatched_names()
-            if unmatched is not None:
-                layout_of, sentence, clash = unmatched
+            unfit = self._native.unmatched_names()
+            if unfit is not None:
+                layout_of, sentence, clash = unfit
                 others_out = f'layout="{layout_of}", unmatched="skip" leaves others out'
                 advice = "pattern= with a field that tells them apart" if clash else others_out
                 warn(f'{self._label()}: {sentence}: {advice}; layout="files" if single files are meant')

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _check, _ranks, _rows
+from . import _check, _ranks, _rows, _wrapped
 from ._signature import ELSEWHERE, nearest, showing, unexpected
 from ._tasks import phases
 from ._tasks.callback import PhaseTimer, pl
@@ -45,8 +45,9 @@ class WellreadDataModule(pl.LightningDataModule):
         batch_size: images per batch.
         split: shares of training, validation and test, which add up to 1. Each image's part follows from a hash of
             its name alone. So it stays the same when images are added or put into another order or format. The
-            parts are those of :meth:`wellread.Dataset.split`.
-        split_by: a column of the dataset, such as a plate or a donor, whose rows are kept together. Or it is a list
+            parts are those of :meth:`wellread.Dataset.split`. Images of one well, which are alike, then lie in
+            several parts, and validation and test look too good. Give `split_by` where the set has such groups.
+        split_by: a column of the dataset, such as a well or a donor, whose rows are kept together. Or it is a list
             of one key per row of the dataset.
         split_seed: draws another split.
         train, val, test: the rows of each part, instead of a split; a part that is not named is empty. They are
@@ -70,8 +71,8 @@ class WellreadDataModule(pl.LightningDataModule):
     Raises:
         TypeError: choices of the order outside of `train_choices`, rows or a sampler, or choices that a loader does
             not have.
-        ValueError: invalid shares, an ``as_`` that is not "torch", rows of training in another part, an empty part
-            for training, or fewer rows than ranks.
+        ValueError: invalid shares, ``split_by`` beside rows of parts, or an ``as_`` that is not "torch". Also rows
+            of training in another part, an empty part for training, or fewer rows than ranks.
     """
 
     @showing(ImageChoices, of=DataLoader.__init__)
@@ -91,6 +92,8 @@ class WellreadDataModule(pl.LightningDataModule):
         **choices: Unpack[ImageChoices],
     ) -> None:
         super().__init__()
+        if not isinstance(dataset, Dataset):
+            _wrapped.check_is_path("dataset", dataset)
         # A path until it is opened.
         self._source: Any = dataset
         self._batch_size = _check.whole("batch_size", batch_size, 1)
@@ -104,6 +107,11 @@ class WellreadDataModule(pl.LightningDataModule):
             part: None if rows is None else _rows.listed(part, rows)
             for part, rows in zip(_PARTS, (train, val, test), strict=True)
         }
+        if split_by is not None and any(rows is not None for rows in self._given.values()):
+            raise ValueError(
+                "split_by keeps rows of a split together, and train=, val= and test= name the rows of parts: give "
+                "one of both (Dataset.split(by=...) makes such parts)"
+            )
         unknown = [name for name in choices if name not in _KNOWN]
         if unknown:
             own = inspect.signature(WellreadDataModule).parameters

@@ -6,12 +6,11 @@ Long because the one class here takes fifty options, and its docs explain each o
 from __future__ import annotations
 
 import copy
-import os
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from . import _check, _choices, _native, _nodes, _options, _parts, _ranks, _refused, _targets
+from . import _check, _choices, _native, _nodes, _options, _parts, _ranks, _refused, _targets, _wrapped
 from ._iteration import B_co
 from ._loader_base import LoaderBase
 from ._signature import ELSEWHERE, telling
@@ -454,6 +453,14 @@ class DataLoader(LoaderBase[B_co]):
         self._ended = self._latest = self._resumed = None
         self._start = self._built.epoch, None
 
+    if not TYPE_CHECKING:
+        # Type checkers know that it has no index.
+        def __getitem__(self, index):
+            raise TypeError(
+                "a loader has no index: for batch in loader iterates it, and next(iter(loader)) is its first batch. "
+                "loader.dataset[0] reads the image of row 0 as it is stored"
+            )
+
     def __reduce__(self) -> tuple[Any, ...]:
         epoch = self.epoch
         # As iterating this one anew: the place of an iteration goes by state_dict(), one that was loaded comes next.
@@ -473,12 +480,8 @@ def _opened(name: str, given: Any) -> tuple[Dataset, bool]:
     """The set, and whether it was opened here: by its path, or a list of paths."""
     if isinstance(given, Dataset):
         return given, False
-    if isinstance(given, (str, os.PathLike, list, tuple)):
-        return Dataset(_check.paths(name, given)), True
-    kind = type(given)
-    of = f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
-    hint = f": give it {name}.images" if isinstance(getattr(given, "images", None), Dataset) else ""
-    raise TypeError(f"{name} must be a wellread.Dataset, a path or a list of paths, not {of}{hint}")
+    _wrapped.check_is_path(name, given, takes_rows=name == "dataset")
+    return Dataset(_check.paths(name, given)), True
 
 
 def _rebuilt(

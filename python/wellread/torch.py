@@ -8,7 +8,6 @@ around torch's loader.
 from __future__ import annotations
 
 import json
-import operator
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -17,11 +16,12 @@ import torch
 import torch.utils.data
 from torch.utils.dlpack import from_dlpack
 
-from . import _arrays, _check, _epochs, _native, _parts, _rows, _tensors, _user
+from . import _arrays, _check, _collated, _epochs, _native, _parts, _rows, _tensors, _user, _wrapped
 from . import loader as _loader
+from ._collated import Rows
 from ._iteration import B_co
 from ._iteration import Iterator as _Iterator
-from ._signature import OF_LOADERS, showing, telling, warn
+from ._signature import OF_LOADERS, OF_SETS, showing, telling, warn
 from ._types import (
     ArrayChoices,
     As,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DataLoader", "Dataset", "IterableDataset", "collate"]
 
-_OF_LOADERS = {name: f"{advice} (here transform= changes images)" for name, advice in OF_LOADERS.items()}
+_OF_LOADERS = {name: f"{advice} (here transform= changes images)" for name, advice in OF_LOADERS.items()} | OF_SETS
 
 
 class DataLoader(_loader.DataLoader[B_co]):
@@ -100,35 +100,20 @@ class DataLoader(_loader.DataLoader[B_co]):
         super().__init__(dataset, batch_size, shuffle, as_=as_, **choices)
 
 
-class Rows(list[Any]):
-    """Items of a batch, one by one, for :func:`collate`. Where one request has read them, ``whole`` is the batch.
-    ``listed`` says that labels are a list in it."""
-
-    def __init__(self, items: list[Any], whole: Any, listed: bool = False) -> None:
-        super().__init__(items)
-        self._made = tuple(items)
-        self.whole: Any = whole
-        self.listed = listed
-
-    def are_whole(self) -> bool:
-        """Whether the batch is that of the items. A subclass of the dataset may have put others in their place."""
-        return self.whole is not None and len(self) == len(self._made) and all(map(operator.is_, self, self._made))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return list, (list(self),)
-
-
 def collate(items: list[Any]) -> Any:
     """``collate_fn`` that does not copy images of one request; for others torch's default. Labels that torch makes no
     tensor of are a list: dates, times, durations, and those some of which are missing. So are complex numbers,
-    decimals and whole numbers that int64 does not hold."""
+    decimals and whole numbers that int64 does not hold.
+
+    Raises:
+        wellread.ChoiceError: images of unlike sizes; the message says which rows and which sizes.
+    """
     if isinstance(items, Rows) and items.are_whole():
         return items.whole
     pairs = all(isinstance(item, tuple) and len(item) == 2 for item in items)
-    if isinstance(items, Rows):
-        listed = pairs and items.listed
-    else:
-        listed = pairs and any(_tensors.makes_none(item[1]) for item in items)
+    _collated.check_sizes(items, [item[0] for item in items] if pairs else items)
+    known = items.listed if isinstance(items, Rows) else None
+    listed = pairs and (any(_tensors.makes_none(item[1]) for item in items) if known is None else known)
     if not listed:
         return torch.utils.data.default_collate(items)
     images, labels = zip(*items, strict=True)
@@ -232,13 +217,13 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         if self._transform is not None:
             whole, images = None, [_user.call("transform", self._transform, image) for image in images]
         if self._labels is None:
-            return Rows(images, whole) if whole is not None else list(images)
+            return Rows(list(images), whole, None if whole is None else False, rows)
         given = self._labels
         labels = list(given[rows]) if isinstance(given, torch.Tensor) else [given[row] for row in rows]
         items = list(zip(images, labels, strict=True))
         if whole is None:
-            return Rows(items, None, self._listed)
-        return Rows(items, [whole, labels if self._listed else torch.utils.data.default_collate(labels)])
+            return Rows(items, None, self._listed, rows)
+        return Rows(items, [whole, labels if self._listed else torch.utils.data.default_collate(labels)], rows=rows)
 
     def _converted(self, batch: Any, rows: list[int]) -> torch.Tensor:
         tensor = from_dlpack(batch.__dlpack__())
@@ -393,6 +378,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
 def _opened(dataset: Any, options: OpenOptions) -> _Images:
     if not isinstance(dataset, _Images):
+        _wrapped.check_is_path("dataset", dataset)
         dataset = _Images(dataset, **options)
     elif options:
         raise TypeError(f"{', '.join(options)}: only where a path is given")

@@ -150,6 +150,20 @@ def test_builds_without_places_name_every_scheme_that_is_registered():
     assert sorted(absent) == sorted(registered), "name each in crates/wellread/src/engines.rs"
 
 
+def test_exported_macros_name_their_crate_alone():
+    # A program that depends on `wellread` alone can call them.
+    macros = [
+        f"{file.relative_to(ROOT)}: {name}{body}"
+        for file in sources(*CRATES)
+        for name, body in re.findall(
+            r"^#\[macro_export\]\nmacro_rules! (\w+) (\{.*?^\})", file.read_text(encoding="utf-8"), re.M | re.S
+        )
+    ]
+    assert len(macros) >= 10
+    wrong = [macro.split("{")[0] for macro in macros if re.search(r"\bwellread_\w+::", macro)]
+    assert not wrong, f"name it by `$crate::`: {wrong}"
+
+
 def test_layouts_are_named_where_users_look_for_them():
     folder = ROOT / "crates/wellread-store/src/sites"
     files = re.findall(r"^ *&super::(\w+)::LAYOUT,$", (folder / "layouts.rs").read_text(encoding="utf-8"), re.M)

@@ -548,9 +548,11 @@ def test_doctor_says_which_frameworks_there_are(wellread):
     import torch
 
     # It gives a Python ten seconds to answer, which on a busy machine may be too few, but not again and again.
-    asked = (wellread("doctor", "--python", sys.executable)["python"] for _ in range(5))
-    found = next(filter(None, asked), None)
-    assert found, "no answer, five times"
+    asked = (wellread("doctor", "--python", sys.executable) for _ in range(5))
+    document = next((said for said in asked if said["python"]), None)
+    assert document, "no answer, five times"
+    found = document["python"]
+    assert document["python_program"] == sys.executable and "program" not in found
     assert found["torch"] == torch.__version__.split("+")[0] or found["torch"] == torch.__version__
     assert found["jax"] == jax.__version__
 

@@ -71,6 +71,12 @@ def test_blocks_comments_and_code_are_left_alone(site):
     assert found(site, text) == [(7, "none.md", "no such file")]
 
 
+def test_underlined_headings_are_found(site):
+    text = "text\n====\n\nmore\n---\n\n---\n\n| a |\n|---|\n| b |\n\n```sh\nx\n===\n```\n"
+    cause = "it makes a heading of the line above; begin a heading with #"
+    assert found(site, text) == [(2, "====", cause), (5, "---", cause)]
+
+
 def test_what_the_program_says(site, capsys):
     page = site / "docs/page.md"
     page.write_text("[a](none.md)\n")

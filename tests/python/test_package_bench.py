@@ -170,6 +170,14 @@ def test_stored_images_are_prepared_as_models_expect(tmp_path):
         assert np.allclose(batch[:, channel], wanted, atol=1e-5)
     with pytest.raises(TypeError, match="batches"):
         bench.create_dataloader(tmp_path, batches=2)
+    for name in "abcdefgh":
+        tifffile.imwrite(tmp_path / f"{name}.tiff", image)
+    import wellread
+
+    # The seed was left out: every seed gave one order.
+    orders = [bench.create_dataloader(tmp_path, shuffle=True, seed=seed).rows(0) for seed in (7, 8)]
+    assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1]) == list(range(11))
+    assert orders[0] == wellread.DataLoader(tmp_path, shuffle=True, seed=7, as_="numpy").rows(0)
     pairs = tmp_path / "pairs"
     pairs.mkdir()
     tifffile.imwrite(pairs / "0.tiff", np.zeros((2, 30, 28), np.uint8), metadata={"axes": "CYX"})

@@ -85,6 +85,7 @@ class Calls:
             "wellread.Dataset.split": lambda: ds.split(v(), by=v(), seed=v()),
             "wellread.Dataset.from_arrow": lambda: wr.Dataset.from_arrow(v(), column=v()),
             "wellread.DataLoader": lambda: wr.DataLoader(ds, v(), **choices()),
+            "wellread.DataLoader.__getitem__": lambda: loader[v()],
             "wellread.DataLoader.__iter__": lambda: next(iter(loader)),
             "wellread.DataLoader.__len__": lambda: len(loader),
             "wellread.DataLoader.set_epoch": lambda: loader.set_epoch(v()),

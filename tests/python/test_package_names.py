@@ -30,6 +30,23 @@ CALLS = {
         # What a loader has in place of it says nothing about a set.
         ("Dataset", "collate_fn", ""),
         ("Dataset", "qqqq", ""),
+        ("Dataset", "crop_size", ": crop= of wellread.DataLoader() is the size that is cut out of the middle"),
+        ("Dataset", "root", ": the path is the first argument, without a name"),
+        ("Dataset", "cache_rate", ': cache= keeps the images that were read, as "memory" does'),
+        (
+            "wellread.torch.Dataset",
+            "patch_size",
+            ": crop= of wellread.DataLoader() is the size that is cut out of the middle, and random_crop= of a "
+            "random part (here transform= changes images)",
+        ),
+        ("wellread.torch.Dataset", "format_type", ": format= is the storage format"),
+        ("create_dataloader", "spatial_size", ": resize= is the size of whole images, and crop= that of a part"),
+        (
+            "wellread.ray.read",
+            "in_memory",
+            ': cache= of wellread.Dataset() keeps the images that were read, as "memory" does: give '
+            "Dataset(path, cache=...) in place of a path",
+        ),
         ("wellread.torch.Dataset", "transfrm", ": is it transform=?"),
         ("wellread.torch.Dataset", "label", ": is it labels=?"),
         ("wellread.torch.Dataset", "cach", ": is it cache=?"),
@@ -64,6 +81,34 @@ def test_the_argument_that_may_be_meant_is_named(parquet, call, given, answer):
     with pytest.raises(TypeError) as error:
         CALLS[call](*path, **{given: 1})
     assert str(error.value) == f"{call}() got an unexpected keyword argument {given!r}{answer}"
+
+
+def test_what_is_given_by_its_place_alone_is_named(parquet):
+    """Python said how many arguments it takes, of which `self` is one."""
+    told = "takes path alone by position, and str 'tiff' is one more: give it by its name, as in format='tiff'"
+    with pytest.raises(TypeError, match=re.escape(f"Dataset() {told}")):
+        wr.Dataset(parquet, "tiff")
+    with pytest.raises(TypeError, match=re.escape(f"wellread.torch.Dataset() {told.replace('path', 'dataset')}")):
+        wellread.torch.Dataset(parquet, "tiff")
+    told = (
+        "DataLoader() takes dataset, batch_size and shuffle by position, and int 3 is one more: give it by its name"
+    )
+    with pytest.raises(TypeError, match=f"^{re.escape(told)}$"):
+        wr.DataLoader(parquet, 4, True, 3)
+
+
+def test_a_block_of_rows_is_explained(parquet):
+    told = "block must be (neighbouring rows of a block, blocks that are mixed), as (256, 8), or one number where by="
+    for block, error in ((8, TypeError), ((8,), ValueError)):
+        with pytest.raises(error, match=re.escape(told)):
+            wr.DataLoader(parquet, 4, order="block", block=block)
+
+
+def test_a_loader_says_that_it_has_no_index(parquet):
+    loader = wr.DataLoader(parquet, 4)
+    with pytest.raises(TypeError, match=r"a loader has no index: .* loader.dataset\[0\] reads the image of row 0"):
+        loader[0]
+    assert loader.dataset[0].shape == next(iter(loader))[0].shape
 
 
 def test_the_column_of_a_table_that_may_be_meant_is_named(parquet):

@@ -1,5 +1,6 @@
 """Worker processes open a set again. If other images are there by then, they say so and deliver none of them."""
 
+import multiprocessing
 import os
 import pickle
 import shutil
@@ -12,6 +13,8 @@ torch = pytest.importorskip("torch")
 tifffile = pytest.importorskip("tifffile")
 
 import wellread.torch  # noqa: E402
+from own_process import HANGS  # noqa: E402
+from wellread import _refused  # noqa: E402
 
 METHODS = ["fork", "forkserver", "spawn"]
 # What is done to the folder, and what is said of it.
@@ -30,6 +33,43 @@ def change(folder, how):
             shutil.copy(folder / "00.tif", folder / "03b.tif")
         case "rename":
             (folder / "03.tif").rename(folder / "08.tif")
+
+
+def is_starting_unmarked():
+    """Whether a process is seen to start without the mark that Python sets in it, as in a Python that sets none."""
+    here = multiprocessing.current_process()
+    mark = here.__dict__.pop("_inheriting", None)
+    try:
+        return _refused.is_starting()
+    finally:
+        if mark is not None:
+            here._inheriting = mark
+
+
+class AskedWhileStarting:
+    """Unpickled, it is the answer of the process that unpickles it."""
+
+    def __reduce__(self):
+        return is_starting_unmarked, ()
+
+
+def hand_back(found, queue):
+    """In a process of its own, what was found while it started, and what is found now."""
+    queue.put((found, _refused.is_starting()))
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_process_that_starts_is_seen_without_a_private_name_of_python(method):
+    context = multiprocessing.get_context(method)
+    queue = context.SimpleQueue()
+    process = context.Process(target=hand_back, args=(AskedWhileStarting(), queue))
+    process.start()
+    process.join(HANGS)
+    process.kill()
+    process.join()
+    assert process.exitcode == 0, "what it says stands in stderr"
+    assert queue.get() == (True, False)
+    assert not is_starting_unmarked()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -147,6 +148,53 @@ def test_arguments_of_the_loader_are_told_from_those_of_a_set(parquet):
                 wellread.torch.Dataset(dataset, **{name: value})
     with pytest.raises(TypeError, match="cache: only where a path is given"):
         wellread.torch.Dataset(wr.Dataset(parquet), cache="none")
+
+
+def test_a_part_of_a_set_of_torch_says_how_its_rows_are_given(parquet):
+    """The error of a Subset said its type alone."""
+    part = torch.utils.data.Subset
+    own = wr.Dataset(parquet)
+    items = wellread.torch.Dataset(own)
+    of_rows = "give it dataset.dataset.images, with rows=dataset.indices$"
+    with pytest.raises(TypeError, match=f"not torch.utils.data.dataset.Subset: {of_rows}"):
+        wr.DataLoader(part(items, [3, 1]), 2)
+    with pytest.raises(TypeError, match=of_rows):
+        wellread.torch.DataLoader(part(items, [3, 1]), 2)
+    for call in (wellread.torch.Dataset, wellread.torch.IterableDataset):
+        with pytest.raises(TypeError, match=r"give it dataset.dataset.images.select\(dataset.indices\)$"):
+            call(part(items, [3, 1]))
+    with pytest.raises(TypeError, match=r"give it targets.dataset.select\(targets.indices\)$"):
+        wr.DataLoader(own, 2, targets=part(own, [3, 1]))
+    # What the error says of a part of a part.
+    dataset = part(part(items, [5, 3, 1]), [2, 0])
+    told = "give it dataset.dataset.dataset.images, with rows=[dataset.dataset.indices[i] for i in dataset.indices]"
+    with pytest.raises(TypeError, match=f"{re.escape(told)}$"):
+        wr.DataLoader(dataset, 2)
+    loader = wr.DataLoader(dataset.dataset.dataset.images, rows=[dataset.dataset.indices[i] for i in dataset.indices])
+    assert loader.rows(0) == [1, 5]
+    with pytest.raises(TypeError, match="not torch.utils.data.dataset.Subset$"):
+        wr.DataLoader(part([7], [0]))
+
+
+def test_images_of_unlike_sizes_are_named_by_their_rows(tmp_path):
+    """Torch said which item of a batch it could not stack."""
+    for name, width in {"a": 24, "b": 24, "c": 30}.items():
+        tifffile.imwrite(tmp_path / f"{name}.tif", np.zeros((20, width), np.uint8))
+    told = r"of one size: row 2 is \(1, 20, 30\), and row 1 is \(1, 20, 24\)\. .*transform= .* or resize="
+    for labels in (None, [4, 5, 6]):
+        items = wellread.torch.Dataset(tmp_path, labels=labels)
+        loader = torch.utils.data.DataLoader(items, 2, sampler=[1, 2], collate_fn=wellread.torch.collate)
+        with pytest.raises(wr.ChoiceError, match=told):
+            next(iter(loader))
+        with pytest.raises(wr.ChoiceError, match=r"item 1 is \(1, 20, 30\), and item 0 is"):
+            wellread.torch.collate([items[0], items[2]])
+    cut = wellread.torch.Dataset(tmp_path, transform=lambda image: image[:, :16, :16])
+    loader = torch.utils.data.DataLoader(cut, 3, collate_fn=wellread.torch.collate)
+    assert next(iter(loader)).shape == (3, 1, 16, 16)
+    pairs = wellread.torch.Dataset(tmp_path, transform=lambda image: (image[:, :16, :16], None))
+    # Of pairs that a transform makes, what torch makes no tensor of is a list, as before.
+    images, others = wellread.torch.collate(pairs.__getitems__([0, 2]))
+    assert images.shape == (2, 1, 16, 16) and others == [None, None]
 
 
 def test_types_of_libraries_are_told_by_their_names(parquet):

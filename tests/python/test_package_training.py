@@ -80,6 +80,14 @@ def sums(path, rows):
     return scaled.sum((1, 2, 3)).tolist()
 
 
+def test_rows_of_parts_are_not_split_by_a_column(labelled):
+    """The column was left out without a word: rows of one donor may then be in two parts."""
+    for part in ("train", "val", "test"):
+        with pytest.raises(ValueError, match=r"split_by keeps .* give one of both \(Dataset.split\(by=...\)"):
+            data(labelled, split_by="well", **{part: [1, 2]})
+    assert data(labelled, train=[1, 2]).rows("train") == [1, 2]
+
+
 def test_a_split_follows_from_names_alone(parquet, labelled, cells):
     parts = {part: data(parquet).rows(part) for part in ("train", "val", "test")}
     assert sorted(sum(parts.values(), [])) == list(range(40)) and all(parts.values())

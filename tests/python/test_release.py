@@ -206,6 +206,7 @@ def test_a_wheel_is_read(release, tmp_path, monkeypatch):
     for part in (
         "its version is not",
         "licence files are missing",
+        "the licences of its crates are missing",
         "its extras differ",
         "PyPI takes no such platform",
     ):
@@ -359,6 +360,7 @@ def test_what_a_release_has_to_download(tmp_path, version, written):
         name = f"wellread_cli-{written}"
         with zipfile.ZipFile(dist / f"{name}-py3-none-manylinux_2_28_{target}.whl", "w") as packed:
             packed.writestr(f"{name}.data/scripts/wellread", f"the program for {target}")
+            packed.writestr(f"{name}.dist-info/licenses/THIRD-PARTY.txt", "licences of others")
     command = [tree / "scripts/release-assets.sh", dist, tmp_path / "sbom.json", out]
     subprocess.run(command, check=True, capture_output=True)
     packs = {f"wellread-{version}-{target}-unknown-linux-gnu.tar.gz": target for target in ("aarch64", "x86_64")}
@@ -367,7 +369,12 @@ def test_what_a_release_has_to_download(tmp_path, version, written):
     for pack, target in packs.items():
         subprocess.run(["tar", "xzf", pack], cwd=out, check=True)
         folder = out / pack.removesuffix(".tar.gz")
-        assert {path.name for path in folder.iterdir()} >= {"wellread", "LICENSE-MIT", "LICENSE-APACHE"}
+        assert {path.name for path in folder.iterdir()} >= {
+            "wellread",
+            "LICENSE-MIT",
+            "LICENSE-APACHE",
+            "THIRD-PARTY.txt",
+        }
         assert os.access(folder / "wellread", os.X_OK)
         assert (folder / "wellread").read_text() == f"the program for {target}"
 

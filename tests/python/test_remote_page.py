@@ -68,6 +68,7 @@ def test_a_format_has_its_rates_and_its_share_of_the_link(page):
     assert cells(text, "ome-zarr") == [
         "ome-zarr", "0.10", "100", "200", "0.95 (0.95–0.95)", "at least 0.9", "reached", "40", "200"
     ]  # fmt: skip
+    assert cells(text, "wellread, random order")[-2:] == ["requests, all epochs", "memory, MB"]
     assert cells(text, "parquet")[1] == "not measured: the server is gone"
     assert "95 % noise floor, of loaders that ran twice in a round: first epochs 0.0%, later epochs 0.0%." in text
 

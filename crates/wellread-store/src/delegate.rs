@@ -57,7 +57,7 @@ macro_rules! delegate_store {
         }
     };
     (@metadata $self:ident $inner:expr) => {
-        fn metadata(&$self, row: usize) -> $crate::Result<::wellread_image::ImageMetadata> {
+        fn metadata(&$self, row: usize) -> $crate::Result<$crate::ImageMetadata> {
             $inner.metadata(row)
         }
     };

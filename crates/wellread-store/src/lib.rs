@@ -23,7 +23,7 @@
 //!  direct                                          what engines of tables share that read bytes themselves
 //!  parquet · tiff · ome_zarr · image_folder · table · profiles
 //!  staged · ome_arrow · features                   what several formats share
-//!  format · probe                                  what a format is, and which there are
+//!  format · read_only · probe                      what a format is, and which there are
 //!  store · store_layout · hints · write · finished · numbers · error   traits and plain types
 //!  place                                           where bytes lie: the file system, and places that others register
 //! ```
@@ -38,7 +38,7 @@
 //! | `delegate` | [`delegate_store!`], [`delegate_columns!`], [`default_answers!`], [`default_columns!`], [`unknown_facts!`]: methods that a store hands on to another one, or has no better answer to; facts of rows that it does not know |
 //! | [`hints`] | [`Hints`], [`RowHints`]: how a set and its rows are read best, what is kept, which columns stand beside them |
 //! | [`write`](mod@write) | [`StoreWriter`], [`WriteOptions`], [`Compression`] |
-//! | `format`, `probe` | [`Format`], [`OpenOptions`], [`formats`]; what is told of a path before it is opened |
+//! | `format`, `read_only`, `probe` | [`Format`], [`OpenOptions`], [`formats`]; a format that is only read; what is told of a path before it is opened |
 //! | [`registry`] | the list of formats, recognition by content, [`create`] |
 //! | [`concat`] | [`open`], [`open_all`]: a path, a glob, a folder of tables, several paths as one set |
 //! | [`error`], `refusal` | [`Error`]: file, row, cause and what to do; whether a file is damaged or of a kind that is not read |
@@ -148,6 +148,7 @@ pub mod process;
 pub mod profiles;
 pub mod python;
 pub mod read_back;
+mod read_only;
 mod refusal;
 pub mod registry;
 mod request;
@@ -195,5 +196,7 @@ pub use store::{
     check_request, read_image, read_region, scan_ahead,
 };
 pub use store_layout::{StoreLayout, without_checksum};
+#[doc(hidden)]
+pub use wellread_image::ImageMetadata;
 pub use wellread_image::words;
 pub use write::{Compression, ImageView, StoreWriter, Tune, WriteOptions};

@@ -32,7 +32,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Asks a Python for the versions of packages without importing them (importing PyTorch takes seconds). `wellread` may also lie on
 /// the path without being installed, which the records of packages do not tell. Its version is then in its native module alone.
 const PACKAGES: &str = r#"
-import importlib.machinery, importlib.metadata as m, importlib.util, json, platform
+import importlib.machinery, importlib.metadata as m, importlib.util, json, platform, sys
 def on_path(p):
     s = importlib.util.find_spec(p)
     native = s and s.origin and importlib.machinery.PathFinder.find_spec(p + "._native", s.submodule_search_locations)
@@ -41,7 +41,7 @@ def v(p):
     try: return m.version(p)
     except m.PackageNotFoundError: return on_path(p) if p == "wellread" else None
 names = ["wellread", "torch", "torchvision", "torch-tensorrt", "jax", "flax", "onnxruntime", "numpy", "pyarrow", "ome-arrow", "tifffile", "zarr", "ome-zarr", "pylance", "lancedb", "vortex-data", "duckdb"]
-print(json.dumps({"python": platform.python_version(), **{n: v(n) for n in names}}))
+print(json.dumps({"program": sys.executable, "python": platform.python_version(), **{n: v(n) for n in names}}))
 "#;
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
@@ -67,7 +67,7 @@ struct Found {
     absent: Vec<Value>,
     models: Vec<Value>,
     environment: Environment,
-    /// The Python that was asked.
+    /// The path of the Python that was asked, as it says; the name that was asked for where it says nothing.
     program: String,
     /// Versions of its packages.
     python: Result<Value, String>,
@@ -89,9 +89,10 @@ impl Found {
             .collect();
         let models =
             wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
-        let program = wellread_worker::python(python).to_string_lossy().into_owned();
-        let packages = ask_python(&program, PACKAGES, &[], PROBE_TIMEOUT)
+        let asked = wellread_worker::python(python).to_string_lossy().into_owned();
+        let mut packages = ask_python(&asked, PACKAGES, &[], PROBE_TIMEOUT)
             .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
+        let program = packages.as_mut().ok().and_then(program_of).unwrap_or(asked);
         let library = wellread_infer::backend::onnxruntime::find(None, python).map_err(|e| format!("{e:#}"));
         let gpu = ask(
             "nvidia-smi",
@@ -111,6 +112,7 @@ impl Found {
             "warnings": self.environment.noise_warnings(),
             "candle_devices": CANDLE_DEVICES,
             "python": self.python.as_ref().ok(),
+            "python_program": self.program,
             "python_missing": self.python.as_ref().err(),
             "onnxruntime_library": self.library.as_deref().ok().map(path_text::text),
             "onnxruntime_library_missing": self.library.as_ref().err(),
@@ -175,10 +177,13 @@ impl Found {
         );
         match &self.python {
             Ok(Value::Object(found)) => {
+                ui.say(format!("           program        {}", self.program));
                 for (name, version) in found {
                     match version.as_str() {
                         Some(version) => ui.say(format!("  ok       {name:<15}{version}")),
-                        None => ui.say(format!("  missing  {name:<15}{}", how_to_install(name))),
+                        None => {
+                            ui.say(format!("  missing  {name:<15}{}", how_to_install(&self.program, name)))
+                        }
                     }
                 }
             }
@@ -203,13 +208,22 @@ fn aligned(facts: &[(&str, String)]) -> Vec<String> {
 const HOW_TO_BUILD: &str = "in a clone of wellread: `make install` builds all of them; one: cargo install --locked --path \
      crates/wellread-cli --features FEATURE";
 
-/// How a Python package is had. Each of these is in Python's package index, but for wellread itself.
-fn how_to_install(package: &str) -> String {
-    match package {
-        "wellread" => "pip install . (in a clone of wellread)".to_owned(),
-        "torch-tensorrt" => "pip install torch-tensorrt (with an NVIDIA GPU only)".to_owned(),
-        name => format!("pip install {name}"),
-    }
+/// Takes the path of the Python out of its answer, which has the versions of packages beside it.
+fn program_of(answer: &mut Value) -> Option<String> {
+    let program = answer.as_object_mut()?.remove("program")?;
+    program.as_str().filter(|path| !path.is_empty()).map(str::to_owned)
+}
+
+/// How a Python has a package. Each of these is in Python's package index, but for wellread itself. The `pip` on the PATH may be
+/// that of another Python.
+fn how_to_install(program: &str, package: &str) -> String {
+    let quote = if program.contains(char::is_whitespace) { "\"" } else { "" };
+    let what = match package {
+        "wellread" => ". (in a clone of wellread)",
+        "torch-tensorrt" => "torch-tensorrt (with an NVIDIA GPU only)",
+        name => name,
+    };
+    format!("{quote}{program}{quote} -m pip install {what}")
 }
 
 fn text(value: &Value) -> &str {
@@ -219,6 +233,19 @@ fn text(value: &Value) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packages_are_installed_by_the_python_that_was_asked() {
+        let mut answer = json!({ "program": "/venv/bin/python", "python": "3.12.1", "torch": null });
+        let program = program_of(&mut answer).unwrap();
+        assert_eq!(answer, json!({ "python": "3.12.1", "torch": null }));
+        assert_eq!(how_to_install(&program, "torch"), "/venv/bin/python -m pip install torch");
+        let own = how_to_install("/my venv/bin/python", "wellread");
+        assert_eq!(own, "\"/my venv/bin/python\" -m pip install . (in a clone of wellread)");
+        // A Python that is embedded in another program does not know its path.
+        assert_eq!(program_of(&mut json!({ "program": "", "python": "3.12.1" })), None);
+        assert_eq!(program_of(&mut json!([])), None);
+    }
 
     #[test]
     fn values_of_long_names_stand_apart() {

@@ -1,11 +1,12 @@
 //! A label image as a table of cells: number, centroid and area of each label, in one pass over the pixels.
 
+use super::classes::Classes;
 use super::components::labelled;
 use super::found::Found;
 use super::keys::ImageOf;
 use super::mask_rows::of_another_shape;
 use super::pairs::pair;
-use super::pieces::{FewValues, brightness, pieces};
+use super::pieces::{FewValues, MiddlePlane, pieces};
 use super::sums::sums;
 use super::table::CellTable;
 use crate::surface::{option, option_as};
@@ -55,7 +56,7 @@ pub(super) fn check_shapes(path: &Path, shapes: &[LabelShape], infos: &[Option<R
 ///
 /// # Errors
 /// Label images that cannot be read, have several channels, or hold no whole numbers. None that belongs to an image, or no
-/// label in any of them. Binary masks, in which one value stands for all cells, and images of brightness.
+/// label in any of them. Binary masks, in which one value stands for all cells, maps of classes, and images of brightness.
 pub(super) fn table(
     images: &dyn Store,
     labels: &dyn Store,
@@ -83,7 +84,7 @@ pub(super) fn table(
     let (mut of_image, mut names) = (vec![], vec![]);
     let (mut numbers, mut areas, mut ys, mut xs) = (vec![], vec![], vec![], vec![]);
     let (mut scratch, mut pixels) = (crate::Scratch::default(), vec![]);
-    let (mut values, mut shapes) = (FewValues::default(), vec![]);
+    let (mut values, mut classes, mut shapes) = (FewValues::default(), Classes::default(), vec![]);
     for (image, label) in pairs.into_iter().enumerate() {
         let Some(label) = label else { continue };
         let info = labels.row_info(label)?;
@@ -102,13 +103,17 @@ pub(super) fn table(
             found
         };
         // After labels that are no whole numbers, which have an error of their own.
-        if let Some(seen) = brightness(info.shape, info.dtype, &pixels, are_masks) {
+        let plane = MiddlePlane::of(info.shape, info.dtype, &pixels);
+        if let Some(seen) = plane.brightness(are_masks) {
             let cause = format!(
                 "its {} values lie in {} pieces: this is an image of brightness. In a label image each cell has a number \
                  of its own, and a mask is 0 beside cells",
                 seen.values, seen.pieces
             );
             return Err(refuse(cause).choice().hint("give the label images or masks of these images"));
+        }
+        if !are_masks {
+            classes.observe(label, found.keys().copied(), &plane);
         }
         if !found.is_empty() {
             shapes.push(LabelShape { image, row: label, shape: info.shape });
@@ -137,6 +142,18 @@ pub(super) fn table(
         return Err(Error::new(labels.path(), cause).row(apart.row).choice().hint(format_args!(
             "{} numbers the pieces that touch, as skimage.measure.label(mask) does; or give label images with \
              these numbers. For label images whose cells are cut up, give the positions as a table",
+            option_as("cells.label_masks", "true")
+        )));
+    }
+    if let Some(map) = classes.first() {
+        let cause = format!(
+            "its {} values lie in {} pieces, each value all over the image: it is a map of classes, whose cells have no \
+             numbers",
+            map.seen.values, map.seen.pieces
+        );
+        return Err(Error::new(labels.path(), cause).row(map.row).choice().hint(format_args!(
+            "give label images: skimage.measure.label(classes) numbers the pieces of each class; {} numbers the pieces \
+             that touch, whatever their class. For label images whose cells are cut up, give the positions as a table",
             option_as("cells.label_masks", "true")
         )));
     }

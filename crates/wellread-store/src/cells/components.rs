@@ -9,7 +9,7 @@
 //! Negative values and NaN are not set. Time points are apart, and go on counting.
 
 use crate::try_alloc;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use wellread_image::{PixelType, Shape};
 
@@ -21,6 +21,14 @@ struct Run {
     label: i64,
     /// Another run of its component, or itself.
     component: usize,
+}
+
+/// The large components of a label in a plane: how many they are, and the rows and columns that they lie in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub pieces: usize,
+    pub rows: Range<usize>,
+    pub columns: Range<usize>,
 }
 
 /// The components of a plane, or of a stack of planes.
@@ -101,6 +109,35 @@ impl Components {
         }
         sizes.retain(|&size| size > 0);
         sizes
+    }
+
+    /// How the large components of each label lie, in the order of labels. A component is large where it has the
+    /// `least_share`-th part of the pixels of the label's largest one at least.
+    pub fn extents(&self, least_share: usize) -> Vec<Extent> {
+        let mut sizes = vec![0; self.runs.len()];
+        for run in &self.runs {
+            sizes[run.component] += run.end - run.start;
+        }
+        let mut largest: BTreeMap<i64, usize> = BTreeMap::new();
+        for run in &self.runs {
+            let most = largest.entry(run.label).or_default();
+            *most = sizes[run.component].max(*most);
+        }
+        let mut extents: BTreeMap<i64, Extent> = BTreeMap::new();
+        for (y, row) in self.rows.windows(2).enumerate() {
+            for run in row[0]..row[1] {
+                let Run { start, end, label, component } = self.runs[run];
+                if sizes[component] * least_share < largest[&label] {
+                    continue;
+                }
+                let none = || Extent { pieces: 0, rows: y..y, columns: start..end };
+                let extent = extents.entry(label).or_insert_with(none);
+                extent.pieces += usize::from(component == run);
+                extent.rows.end = y + 1;
+                extent.columns = start.min(extent.columns.start)..end.max(extent.columns.end);
+            }
+        }
+        extents.into_values().collect()
     }
 
     /// Writes numbers, the one behind `last` and on, over the pixels of the components; gives the last of them.
@@ -226,6 +263,18 @@ mod tests {
         );
         assert_eq!(labels([1, 1, 3, 1, 2], &["#.", "..", "#."]), [1, 0, 0, 0, 2, 0]);
         assert_eq!(labels([2, 1, 1, 1, 3], &["#.#", "#.."]), [1, 0, 2, 3, 0, 0]);
+    }
+
+    #[test]
+    fn the_extent_of_a_label_is_that_of_its_large_pieces() {
+        // Label 1 in two pieces of four pixels and a crumb of one; label 2 in one piece.
+        let plane = ["11..11", "11..11", "......", "..2..1"].concat();
+        let label = |i: usize| i64::from(plane.as_bytes()[i].saturating_sub(b'0'));
+        let found = Components::find([1, 4, 6], label);
+        let of_two = Extent { pieces: 1, rows: 3..4, columns: 2..3 };
+        let crumb_left_out = Extent { pieces: 2, rows: 0..2, columns: 0..6 };
+        assert_eq!(found.extents(3), [crumb_left_out, of_two.clone()]);
+        assert_eq!(found.extents(4), [Extent { pieces: 3, rows: 0..4, columns: 0..6 }, of_two]);
     }
 
     #[test]

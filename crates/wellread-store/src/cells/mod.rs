@@ -14,7 +14,7 @@
 //! | `options` | [`CellOptions`]: size, columns, edge, unit, mask; the words of each choice |
 //! | `table` | the table of cells, read from a file |
 //! | `sqlite`, `sqlite_column` | databases of CellProfiler: objects with the columns of their images (feature `sqlite`) |
-//! | `centroids`, `sums`, `pieces` | a label image as a table of cells, by area and centroid of each label; binary masks, which are none |
+//! | `centroids`, `sums`, `pieces`, `classes` | a label image as a table of cells, by area and centroid of each label; binary masks and maps of classes, which are none |
 //! | `components`, `labelled` | connected components; binary masks as label images of theirs |
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
 //! | `placement` | what a table says of each cell: image, position in pixels, number |
@@ -37,6 +37,7 @@
 
 mod centres;
 mod centroids;
+mod classes;
 mod columns;
 mod components;
 mod cut;

@@ -1,5 +1,6 @@
 //! Images that are no label images. In a binary mask, a few values stand for all cells. In an image of brightness, each of many values
-//! is scattered, and its pieces lie side by side. Parts of cells that have the numbers of their cells lie apart.
+//! is scattered, and its pieces lie side by side. Parts of cells that have the numbers of their cells lie apart. Maps of several
+//! classes are told by `classes`.
 //!
 //! ```text
 //!  labels of an image ─ FewValues::observe ─▶ one value in all images, in pieces apart ─────────┬─▶ refusal
@@ -8,15 +9,18 @@
 //!                                         which lie side by side
 //! ```
 
-use super::components::Components;
+use super::components::{Components, Extent};
 use std::collections::BTreeSet;
 use wellread_image::{PixelType, Shape};
 
 /// A piece counts where it has a quarter of the pixels of the largest one at least: crumbs of a cell are no cells.
-const LEAST_SHARE: u64 = 4;
+const LEAST_SHARE: usize = 4;
 
 /// Values of a set of label images at most that may be a mask's: one, and strays beside it, or classes of pixels.
-const MAX_MASK_VALUES: usize = 3;
+pub(super) const MAX_MASK_VALUES: usize = 3;
+
+/// Values of an image at most that may be classes.
+pub(super) const MAX_CLASSES: usize = 32;
 
 /// So many pieces for each value of an image are cells without numbers. Fewer may be cells that are cut up.
 const PIECES_PER_VALUE: usize = 4;
@@ -80,29 +84,55 @@ impl FewValues {
     }
 }
 
-/// The values of an image and the pieces in which they lie, where these are brightness. It is `None` where they may be labels, or
-/// where `is_mask`, a mask of cells. Pixels of one value that touch, also at a corner, are of one piece. The first rows of the plane in the middle
-/// tell it.
-pub(super) fn brightness(
-    shape: Shape,
-    dtype: PixelType,
-    pixels: &[u8],
-    is_mask: bool,
-) -> Option<ScatteredValues> {
-    let (width, first) = (shape.x(), shape.planes() / 2 * shape.y() * shape.x());
-    let height = (MAX_PIXELS / width.max(1)).max(1).min(shape.y());
-    // Background as in `sums`, which has refused what is no whole number.
-    let label = |i: usize| dtype.value_at(pixels, first + i).max(0.0) as i64;
-    let found = Components::find([1, height, width], label);
-    let ((pieces, values), area) = (found.count(), found.area());
-    let is_brightness = if is_mask {
-        // A mask has background, where that of an image is dark and not 0. A mask that was compressed may have many values at edges.
-        100 * area > 99 * height * width
-    } else {
-        let are_small = area < LEAST_AREA * pieces;
-        (pieces >= PIECES_OF_BRIGHTNESS * values || are_small) && found.lie_side_by_side()
-    };
-    (values > MAX_MASK_VALUES && is_brightness).then_some(ScatteredValues { values, pieces })
+/// The plane in the middle of an image, of which the first rows tell what kind of image it is.
+#[derive(Debug)]
+pub(super) struct MiddlePlane {
+    found: Components,
+    height: usize,
+    width: usize,
+}
+
+impl MiddlePlane {
+    pub fn of(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Self {
+        let (width, first) = (shape.x(), shape.planes() / 2 * shape.y() * shape.x());
+        let height = (MAX_PIXELS / width.max(1)).max(1).min(shape.y());
+        // Background as in `sums`, which has refused what is no whole number.
+        let label = |i: usize| dtype.value_at(pixels, first + i).max(0.0) as i64;
+        Self { found: Components::find([1, height, width], label), height, width }
+    }
+
+    /// The values and the pieces in which they lie, where these are brightness. It is `None` where they may be labels, or where
+    /// `is_mask`, a mask of cells. Pixels of one value that touch, also at a corner, are of one piece.
+    pub fn brightness(&self, is_mask: bool) -> Option<ScatteredValues> {
+        let found = &self.found;
+        let ((pieces, values), area) = (found.count(), found.area());
+        let is_brightness = if is_mask {
+            // A mask has background, where that of an image is dark and not 0. A mask that was compressed may have many values at edges.
+            100 * area > 99 * self.height * self.width
+        } else {
+            let are_small = area < LEAST_AREA * pieces;
+            (pieces >= PIECES_OF_BRIGHTNESS * values || are_small) && found.lie_side_by_side()
+        };
+        (values > MAX_MASK_VALUES && is_brightness).then_some(ScatteredValues { values, pieces })
+    }
+
+    /// The values and the pieces in which they lie, where these may be classes. Most of the values are then in many pieces of about
+    /// one size, all over the image. It is `None` where they are labels, or one value, which tells nothing.
+    pub fn classes(&self) -> Option<ScatteredValues> {
+        let (pieces, values) = self.found.count();
+        // The pieces of most labels are seldom counted: there are hardly more of them than labels.
+        if !(2..=MAX_CLASSES).contains(&values) || 2 * pieces < PIECES_PER_VALUE * values {
+            return None;
+        }
+        let extents = self.found.extents(LEAST_SHARE);
+        // Pieces of a cell that is cut up lie where the cell is.
+        let is_class = |extent: &&Extent| {
+            let area = extent.rows.len() * extent.columns.len();
+            extent.pieces >= PIECES_PER_VALUE && 2 * area >= self.height * self.width
+        };
+        let classes = extents.iter().filter(is_class).count();
+        (2 * classes > values).then_some(ScatteredValues { values, pieces })
+    }
 }
 
 /// Values of an image, each of them in many pieces.
@@ -123,7 +153,7 @@ pub(super) fn pieces(shape: Shape, dtype: PixelType, pixels: &[u8]) -> usize {
         let is_set = |i: usize| i64::from(dtype.value_at(pixels, first + i) > 0.0);
         let sizes = Components::find([1, height, width], is_set).sizes();
         let largest = sizes.iter().copied().max().unwrap_or(0);
-        sizes.iter().filter(|&&size| size >= largest / LEAST_SHARE).count()
+        sizes.iter().filter(|&&size| size >= largest / LEAST_SHARE as u64).count()
     };
     (0..shape.planes()).map(of_plane).max().unwrap_or(0)
 }
@@ -192,7 +222,9 @@ mod tests {
 
     #[test]
     fn many_values_that_are_scattered_are_brightness() {
-        let found = |(shape, pixels): (Shape, Vec<u8>)| brightness(shape, PixelType::U8, &pixels, false);
+        let found = |(shape, pixels): (Shape, Vec<u8>)| {
+            MiddlePlane::of(shape, PixelType::U8, &pixels).brightness(false)
+        };
         // Noise of 20 values: of 64 x 64 pixels, hardly two of one value touch.
         let noise =
             |y: usize, x: usize| ((y * 64 + x) as u32).wrapping_mul(2_654_435_761).rotate_left(9) as u8 % 20;
@@ -216,12 +248,35 @@ mod tests {
     }
 
     #[test]
+    fn values_all_over_an_image_may_be_classes() {
+        let found =
+            |(shape, pixels): (Shape, Vec<u8>)| MiddlePlane::of(shape, PixelType::U8, &pixels).classes();
+        // 64 squares of 4 x 4 pixels, in the cells of a grid.
+        let square = |y: usize, x: usize| (y % 8 < 4 && x % 8 < 4).then_some((y / 8, x / 8));
+        let by = |number: fn(usize, usize) -> usize| {
+            plane(move |y, x| square(y, x).map_or(0, |(row, column)| number(row, column) as u8))
+        };
+        let classes = Some(ScatteredValues { values: 5, pieces: 64 });
+        assert_eq!(found(by(|row, column| (3 * row + column) % 5 + 1)), classes);
+        // A number for each, and 16 cells that are cut into four pieces each.
+        assert_eq!(found(by(|row, column| row * 8 + column + 1)), None);
+        assert_eq!(found(by(|row, column| row / 2 * 4 + column / 2 + 1)), None);
+        // One class, of which pieces may be those of a cell; and more values than there are classes.
+        assert_eq!(found(by(|_, _| 1)), None);
+        assert_eq!(found(by(|row, column| (row * 8 + column) % 40 + 1)), None);
+        // One of three cells that was cut up all over the image.
+        assert_eq!(found(by(|row, column| if row > 0 { 1 } else { column / 4 + 2 })), None);
+    }
+
+    #[test]
     fn a_stack_is_judged_by_the_plane_in_its_middle() {
         let (shape, noise) =
             plane(|y, x| ((y * 64 + x) as u32).wrapping_mul(2_654_435_761).rotate_left(9) as u8);
         let empty = vec![0; noise.len()];
         let stack = Shape([1, 1, 3, shape.y(), shape.x()]);
-        let found = |planes: [&[u8]; 3]| brightness(stack, PixelType::U8, &planes.concat(), false).is_some();
+        let found = |planes: [&[u8]; 3]| {
+            MiddlePlane::of(stack, PixelType::U8, &planes.concat()).brightness(false).is_some()
+        };
         assert!(found([&empty, &noise, &empty]));
         assert!(!found([&noise, &empty, &empty]));
     }
@@ -232,10 +287,10 @@ mod tests {
         let shape = Shape::plane(48, 48);
         let deep = |i: u32| (i.wrapping_mul(2_654_435_761) >> 17) as u16 + 100;
         let pixels: Vec<u8> = (0..48 * 48).flat_map(|i| deep(i).to_le_bytes()).collect();
-        let seen = brightness(shape, PixelType::U16, &pixels, false).unwrap();
+        let seen = MiddlePlane::of(shape, PixelType::U16, &pixels).brightness(false).unwrap();
         assert!(seen.pieces < PIECES_OF_BRIGHTNESS * seen.values, "{seen:?}");
         // In the place of masks, too: it has no background. A mask that was compressed has it.
-        assert_eq!(brightness(shape, PixelType::U16, &pixels, true), Some(seen));
+        assert_eq!(MiddlePlane::of(shape, PixelType::U16, &pixels).brightness(true), Some(seen));
         let edge = |i: u32| {
             if i % 48 < 20 {
                 0
@@ -246,10 +301,10 @@ mod tests {
             }
         };
         let mask: Vec<u8> = (0..48 * 48).flat_map(|i| edge(i).to_le_bytes()).collect();
-        assert_eq!(brightness(shape, PixelType::U16, &mask, true), None);
+        assert_eq!(MiddlePlane::of(shape, PixelType::U16, &mask).brightness(true), None);
         // Cells of four pixels without a gap.
         let cells: Vec<u8> =
             (0..48 * 48u32).flat_map(|i| ((i / 96 * 24 + i % 48 / 2 + 1) as u16).to_le_bytes()).collect();
-        assert_eq!(brightness(shape, PixelType::U16, &cells, false), None);
+        assert_eq!(MiddlePlane::of(shape, PixelType::U16, &cells).brightness(false), None);
     }
 }

@@ -31,13 +31,13 @@ class Conversion:
     """Name of the path in tables."""
     convert: Callable
     """Array to tensor; returns when the tensor is ready."""
-    pointer: Callable = None
+    pointer: Callable | None = None
     """Address of the tensor's memory; `None` where it is not the host's."""
     stored: bool = False
     """Starts from the stored type instead of float32."""
     note: str = ""
     """The steps of the path, in the framework's own calls."""
-    unavailable: str = None
+    unavailable: str | None = None
     """Why it cannot be measured here."""
 
     def describe(self, framework):

@@ -269,6 +269,25 @@ fn a_mask_with_a_stray_value_is_a_mask() {
     assert_eq!(cells_of(dir.path(), "cut", &options, cut_up).unwrap().len(), 4);
 }
 
+/// In a map of four classes and more, each class would become one cell.
+#[test]
+fn a_map_of_classes_is_no_label_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = CellOptions { size: [9, 9], ..CellOptions::default() };
+    // Each class has four of the sixteen squares, one in each row and column.
+    let class = |y: usize, x: usize| if square(y, x) > 0 { (1 + (y / 10 + x / 10) % 4) as u16 } else { 0 };
+    let error = cells_of(dir.path(), "classes", &options, class).err().unwrap();
+    let said = error.to_string();
+    assert!(error.is_choice() && error.row_index() == Some(0), "{said}");
+    assert!(said.contains("its 4 values lie in 16 pieces, each value all over the image"), "{said}");
+    assert!(said.contains("skimage.measure.label(classes)") && said.contains("label_masks true"), "{said}");
+    // Their pieces, where that is asked for; and four cells that are cut into four pieces each.
+    let of_masks = CellOptions { label_masks: true, ..options.clone() };
+    assert_eq!(cells_of(dir.path(), "pieces", &of_masks, class).unwrap().len(), 32);
+    let cut_up = |y: usize, x: usize| if square(y, x) > 0 { (1 + y / 20 * 2 + x / 20) as u16 } else { 0 };
+    assert_eq!(cells_of(dir.path(), "cut-up", &options, cut_up).unwrap().len(), 8);
+}
+
 /// The pieces of a binary mask are cells in the order of their first pixels. They are cut out and masked as those of a label image are.
 #[test]
 fn pieces_of_binary_masks_are_cells_where_that_is_asked_for() {
