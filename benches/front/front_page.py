@@ -23,6 +23,7 @@ GROUPS = {
 # A set that only one loader reads stands with those of its format.
 OF_GROUP = {"pylance": "lance"}
 PICTURE = "docs/images/loaders.svg"
+LATER = "later epochs"
 MEANING = "the speed of wellread divided by that of the loader, on files of the same kind"
 
 
@@ -166,7 +167,7 @@ def alternative(result):
 def later_epochs(front):
     """What later epochs are: the second one, where that is all that is compared."""
     runs = [run for series in equal(front)["runs"].values() for run in series if "error" not in run]
-    return "later epochs: the second one" if all(len(run["epochs_s"]) == 2 for run in runs) else "later epochs"
+    return f"{LATER}: the second one" if all(len(run["epochs_s"]) == 2 for run in runs) else LATER
 
 
 def said_of_copies(result):
@@ -199,12 +200,13 @@ def readme(result):
     if not page.shown(result, RULES):
         return page.WITHDRAWN_RULES
     copies = said_of_copies(result)
+    second = "" if later_epochs(result["front"]) == LATER else "Later epochs are the second one. "
     return (
         f"![{alternative(result)}]({PICTURE})\n\n"
         f"Images/s into PyTorch by loader: {conditions(f).replace('uint16', '`uint16`')}. One run of {f['rounds']} "
         f"rounds on {f['machine']}, {f['date']}, {f['threads']} threads or workers each{faster_way(result)}. "
-        f"Bars are medians, whiskers 95 % intervals. {copies + ' ' if copies else ''}LitData shuffles shards and the "
-        f"rows within a shard, which is less work than the random order of the others. {unjudged(result)}"
+        f"Bars are medians, whiskers 95 % intervals. {second}{copies + ' ' if copies else ''}LitData shuffles shards "
+        f"and the rows within a shard, which is less work than the random order of the others. {unjudged(result)}"
         "[The table has each ratio](docs/peers-loaders.md)."
     )
 

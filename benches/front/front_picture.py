@@ -58,7 +58,7 @@ def svg(result):
     grid.append(text(RIGHT + 8, bottom + 16, "images/s", "soft", 12))
     said = (f"{front_page.conditions(f)};",
             f"{f['threads']} threads or workers each{front_page.faster_way(result)}, {f['rounds']} rounds;",
-            f"{f['machine']}, {f['date']}. LitData shuffles shards and rows within a shard.")  # fmt: skip
+            f"{f['machine']}, {f['date']}.", "LitData shuffles shards and rows within a shard.")  # fmt: skip
     foot = [text(16, bottom + 42 + 17 * i, line, "soft", 12) for i, line in enumerate(said)]
     height = bottom + 42 + 17 * (len(said) - 1) + 14
     alternative = escape(front_page.alternative(result))

@@ -254,7 +254,7 @@ def of_set(measured, copied=False):
         if noise is not None:
             lines += [said_of(noise), ""]
         if phase == "later" and any(row["ours"] in PAGES and "error" not in row for row in rows):
-            lines += [f"Rows of Parquet and Vortex: {kept_pages(measured)}. Later epochs may find these.", ""]
+            lines += [f"For Parquet and Vortex, {kept_pages(measured)}. Later epochs may find these.", ""]
         text = closest(rows, phase)
         lines += [text, ""] if text else []
     return lines

@@ -98,6 +98,7 @@ def judged(part, row, phase):
     one = judge.judge(*sides, noise)
     rates = [statistics.median(run["rows"] / seconds(run) for run in side) for side in (top, bottom)]
     return {**row, "rates": rates, "judgement": one, "ratio": (one.estimate, one.low, one.high),
+            "epochs": len(top[0]["epochs_s"]),
             "memory": [statistics.median(run["memory_mb"] for run in side) for side in (top, bottom)],
             "verdict": verdict(one.estimate, one.low, one.high, row["goal"], row["at_most"], noise)}  # fmt: skip
 
@@ -156,6 +157,8 @@ def of_part(name, part, copies_made=False):
                 taken = [page.number(mb) for mb in row["memory"]] if later else []
                 table.append([*about, *rates, ratio, *taken, goal, row["verdict"]])
         caption = f"**{TITLES[name]}**, {text}"
+        if later and {row["epochs"] for row in rows if "error" not in row} == {2}:
+            caption += ": the second one"
         if copies_made and any(whole(row) for row in rows):
             caption += f". {page.COPIED} in the rows of torch's DataLoader with 2 workers, except `tifffile.imread`."
         found += [caption, "", *lines(table), ""]

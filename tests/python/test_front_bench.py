@@ -151,7 +151,7 @@ def test_the_picture_has_a_bar_whisker_and_figure_for_each_loader_and_phase(modu
     assert widths[1] == pytest.approx(4 * widths[3], abs=0.2) and max(widths) == widths[1]
     said = [one.text for one in root.findall("s:text", spaces)]
     assert said.count("4.00 (4.00–4.00)") == 2 and said.count("0.50 (0.50–0.50)") == 1
-    caption = " ".join(said[-3:])
+    caption = " ".join(said[-4:])
     for part in (
         "192 generated images of 5 channels, 1080 x 1080 uint16",
         "Zstandard level 3",
@@ -176,7 +176,7 @@ def test_the_alternative_text_has_every_rate(modules):
     root = ElementTree.fromstring(modules.front_picture.svg(result()))
     assert root.find("{http://www.w3.org/2000/svg}desc").text == said
     lines = modules.front_page.readme(result())
-    assert lines.startswith(f"![{said}](docs/images/loaders.svg)\n\n")
+    assert lines.startswith(f"![{said}](docs/images/loaders.svg)\n\n") and "Later epochs are the second one." in lines
     assert not set("[]") & set(said)
 
 

@@ -136,6 +136,16 @@ def test_a_wrong_pixel_ends_a_run(modules, folder, name, checked):
         modules.runs.measure(task(modules, folder, name, checked=checked, batch=COUNT))
 
 
+def test_spdl_reads_whole_batches_in_the_order_that_was_asked_for(modules, folder):
+    pytest.importorskip("spdl")
+    orders = ((3, 0, 5, 1, 4, 2), (1, 2, 0, 5, 3, 4))
+    one = modules.runs.Task("spdl", str(folder), 4, 2, 1, 7, orders, True)
+    done = modules.runs.measure(one)
+    assert (done["images"], done["compared"]) == (COUNT, 2 * COUNT)
+    shapes = [tuple(batch.shape) for batch in modules.peers.Spdl(one).epoch(0)]
+    assert shapes == [(4, 1, 9, 11), (2, 1, 9, 11)]
+
+
 def test_other_rows_than_were_asked_for_end_a_run(modules, folder):
     one = task(modules, folder, "wellread:tiff")
     orders = (one.orders[1], one.orders[0], one.orders[2])

@@ -180,7 +180,7 @@ def test_kept_images_stand_beside_peers_that_keep_them(page):
     text = page.put(PAGE, one)
     assert "which keeps nothing" not in text and "| kept | which keeps |" in text
     assert text.count("Withdrawn until they are measured again: rows that set images") == 1
-    assert text.count("Rows of Parquet and Vortex: wellread keeps up to 64 MiB of decoded pages, at most 29% of") == 1
+    assert text.count("For Parquet and Vortex, wellread keeps up to 64 MiB of decoded pages, at most 29% of") == 1
     assert "| Vortex | take, pixels in nested lists of int64 |" in text
     measured["name"] = "20k"
     assert "| Vortex | take, pixels in nested lists of the images' type |" in page.put(SMALL_PAGE, one)

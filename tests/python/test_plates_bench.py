@@ -111,6 +111,7 @@ def test_both_sides_have_as_many_epochs(page):
         later
         == "| a set | the peer | wellread | 35.7 | 143 | 4.00 (4.00–4.00) | 3.00 | 1.00 | at least 3 | reached |"
     )
+    assert "\n**Sites of 5 channels, a file for each**, later epochs\n" in page.section(one)
     # A round in which the peer had time for one only.
     one["parts"]["a"]["runs"]["peer"][3]["epochs_s"] = [2.0, 2.8]
     later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
@@ -156,7 +157,10 @@ def test_a_run_whose_workers_copied_batches_says_so_in_its_captions(page):
     assert page.page.COPIED not in page.section(one)
     one["facts"]["rules"] = page.RULES - 1
     text = page.section(one)
-    assert f"\n**Sites of 5 channels, a file for each**, later epochs. {page.page.COPIED} in the rows of" in text
+    assert (
+        f"\n**Sites of 5 channels, a file for each**, later epochs: the second one. {page.page.COPIED} in the rows of"
+        in text
+    )
     assert text.count(page.page.COPIED) == 2
     # torch's own collation is in shared memory.
     part["rows"][0]["top"] = "peer"

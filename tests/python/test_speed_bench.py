@@ -73,6 +73,13 @@ def test_first_epochs_stand_beside_later_ones_where_they_were_measured(page):
     assert "first epoch" not in page.section(one)
 
 
+def test_a_title_has_the_number_of_images(page):
+    one = result()
+    assert "\n**noise**\n" in page.section(one)
+    one["speed"]["limits"][0]["images"] = 1000
+    assert "\n**noise, 1,000 images**\n" in page.section(one)
+
+
 def test_a_share_above_one_is_no_limit(page):
     lines = page.section(result(kernel=160.0)).splitlines()
     assert all("| limit not valid | 1.25 (1.25–1.25) |" in line for line in lines if line.startswith("| parquet |"))
@@ -114,6 +121,7 @@ def test_a_run_measures_each_format_and_cache(tmp_path):
     found = json.loads((tmp_path / "speed.json").read_text())
     assert found["facts"]["command"] == "speed.py --rounds 2 --repeats 1"
     (table,) = found["speed"]["limits"]
+    assert (table["title"], table["images"]) == ("tiny", 16)
     keys = {(row["format"], row["kept"]) for row in table["rows"]}
     assert keys == {(form, kept) for form in ("parquet", "tiff") for kept in (False, True)}
     for row in table["rows"]:
