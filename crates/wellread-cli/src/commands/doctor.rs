@@ -182,7 +182,7 @@ impl Found {
                     match version.as_str() {
                         Some(version) => ui.say(format!("  ok       {name:<15}{version}")),
                         None => {
-                            ui.say(format!("  missing  {name:<15}{}", how_to_install(&self.program, name)))
+                            ui.say(format!("  missing  {name:<15}{}", how_to_install(&self.program, name)));
                         }
                     }
                 }
