@@ -488,10 +488,11 @@ fn generate_adds_nothing_to_a_folder_of_other_images() {
     let dir = tempfile::tempdir().unwrap();
     let (set, others) = (dir.path().join("set"), dir.path().join("others"));
     generate(&set, 2, &["--formats", "tiff"]);
-    let image = files_below(&set.join("tiff")).into_iter().next().unwrap();
-    let (image, _) = files_below(&set.join("tiff")).into_iter().find(|(path, _)| path.to_string_lossy().ends_with(".tif")).unwrap();
+    let files = files_below(&set.join("tiff"));
+    let (image, _) = files.iter().find(|(path, _)| path.extension().is_some_and(|end| end == "tif")).unwrap();
+    for (folder, name) in [(others.clone(), "a.tif"), (others.join("deeper"), "b.tif")] {
         fs::create_dir_all(&folder).unwrap();
-        fs::copy(&image, folder.join(name)).unwrap();
+        fs::copy(image, folder.join(name)).unwrap();
     }
     fs::write(others.join("notes.txt"), "text").unwrap();
     let before = files_below(&others);
