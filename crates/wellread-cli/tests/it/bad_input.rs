@@ -489,7 +489,8 @@ fn generate_adds_nothing_to_a_folder_of_other_images() {
     let (set, others) = (dir.path().join("set"), dir.path().join("others"));
     generate(&set, 2, &["--formats", "tiff"]);
     let files = files_below(&set.join("tiff"));
-    let (image, _) = files.iter().find(|(path, _)| path.extension().is_some_and(|end| end == "tiff")).unwrap();
+    let (image, _) =
+        files.iter().find(|(path, _)| path.extension().is_some_and(|end| end == "tiff")).unwrap();
     for (folder, name) in [(others.clone(), "a.tif"), (others.join("deeper"), "b.tif")] {
         fs::create_dir_all(&folder).unwrap();
         fs::copy(image, folder.join(name)).unwrap();
