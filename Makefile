@@ -77,8 +77,8 @@ check: ## what most changes break: format, lints and tests of images, stores and
 build: engine-packages ## the wellread binary with all storage engines (a first build takes some 20 minutes on two cores)
 	cargo build --release --locked --workspace --bins
 
-# The formats that need no engine: a few minutes. In a target folder of its own, so that neither build undoes the other.
-build-light: ## the wellread binary without the storage engines: a few minutes
+# The formats that need no engine. In a target folder of its own, so that neither build undoes the other.
+build-light: ## the wellread binary without the storage engines: some eight minutes on two cores
 	@scripts/system-packages.sh light
 	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" cargo build --release --locked -p wellread-cli
 

@@ -251,7 +251,7 @@ fn advice_within_no_time_says_what_was_cut() {
         "batches of 1 instead of 16 were measured",
         "the sample is of 1 image at most",
         "more rounds of the fastest formats, and cold files: not tried within the time (--time-budget)",
-        "tiff none, tiff zstd:3",
+        "tiff (none), tiff (zstd, level 3)",
     ] {
         assert!(notes.contains(said), "{said}: {notes}");
     }
