@@ -347,10 +347,11 @@ fn failed(
             // As the next run will find it; where that cannot be told now, it says so then.
             let next = registry::create(&args.target, format.name, options);
             let complete = next.map(|writer| writer.complete()).ok();
+            let place = folder.display();
             if complete.map_or_else(|| !journal::is_any_complete(&folder), |n| n == 0) {
-                "no image was complete yet: the same command begins anew".to_owned()
+                format!("no image was complete yet: the same command begins anew, in {place}")
             } else {
-                let (of, place) = (counted_with(source.len(), "image", ["is", "are"]), folder.display());
+                let of = counted_with(source.len(), "image", ["is", "are"]);
                 let complete = complete.map_or_else(String::new, |n| format!("{n} of {of} complete; "));
                 format!("{complete}the complete part is kept in {place}: the same command continues from it")
             }
