@@ -191,9 +191,7 @@ def given_labels(dataset: Dataset, labels: Any, exact: bool = False) -> Any:
             f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
             f"not {_check.kind(labels)} ({error})"
         ) from None
-    if not values.dtype.isnative:
-        # Torch and JAX take the machine's byte order only.
-        values = values.astype(values.dtype.newbyteorder("="))
+    values = _arrays.as_libraries_take(values)
     if values.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
         _check_kinds(labels)
     if values.shape[:1] != (len(dataset),):

@@ -93,8 +93,7 @@ def kept(values: Any) -> Any:
     if is_of_numbers(values) and values.ndim > 0:
         if isinstance(values, torch.Tensor):
             return values.detach().cpu().clone() if values.ndim > 1 else values.tolist()
-        array = numpy.array(numpy.asarray(values))
-        array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        array = _arrays.as_libraries_take(numpy.array(numpy.asarray(values)))
         if array.ndim > 1:
             return torch.from_numpy(array)
         if array.dtype in ("float16", "float32"):

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import tifffile
+import torch
 import wellread as wr
 import wellread.torch
 
@@ -374,6 +375,20 @@ def test_large_labels_of_either_sign_are_classes_of_their_own(parquet):
     # What is given as floats stays floats.
     floats = wr.DataLoader(ds, 4, labels=[0.5, 1.0, 2.0**60, 0.5], classes=True)
     assert floats.classes == [0.5, 1.0, 2.0**60] and next(iter(floats))[1].tolist() == [0, 1, 2, 0]
+
+
+def test_labels_from_2_63_on_are_whole_numbers_of_64_bits(parquet):
+    """NumPy makes another type of them than uint64, which torch does not take: the first batch failed."""
+    ds, large = wr.Dataset(parquet).select(range(4)), [2**63, 2**63 + 1, 2**64 - 1, 2**63]
+    for labels in (large, tuple(large), np.array(large, np.ulonglong), np.array(large, np.uint64)):
+        for as_ in ("torch", "numpy"):
+            found = next(iter(wr.DataLoader(ds, 4, labels=labels, as_=as_, num_workers=0)))[1]
+            assert (str(found.dtype).removeprefix("torch."), found.tolist()) == ("uint64", large)
+    several = np.array([[1, 2], [3, 4], [5, 6], [7, 8]], np.ulonglong)
+    found = next(iter(wr.DataLoader(ds, 4, labels=several, as_="torch", num_workers=0)))[1]
+    assert found.dtype == torch.uint64 and found.tolist() == several.tolist()
+    items = wellread.torch.Dataset(ds, labels=several)
+    assert [label.tolist() for _, label in items] == several.tolist()
 
 
 def test_masked_labels_are_missing(parquet):
