@@ -44,6 +44,13 @@ impl fmt::Debug for RowFields {
     }
 }
 
+/// The error of columns of paths. Where one is not there, its hint names what is no column in a path.
+fn with_channel(error: Error, columns: &[String], dataset: &Dataset) -> Error {
+    let there = dataset.store().hints().feature_names();
+    let are_there = columns.iter().all(|column| there.contains(column));
+    if are_there { error } else { error.or_hint("write {channel} where the channel's name is meant") }
+}
+
 /// The fields of the group that a thread used last.
 #[derive(Debug, Default)]
 pub(crate) struct LastFields {
@@ -91,7 +98,9 @@ impl RowFields {
         if !columns.is_empty() {
             values.clear();
             let mut number: HashMap<String, u32> = HashMap::new();
-            for (row, key) in features::written_keys(dataset.store(), &columns)?.into_iter().enumerate() {
+            let keys = features::written_keys(dataset.store(), &columns)
+                .map_err(|error| with_channel(error, &columns, dataset))?;
+            for (row, key) in keys.into_iter().enumerate() {
                 groups[row] = *number.entry(key).or_insert_with_key(|key| {
                     values.push(features::key_values(key));
                     values.len() as u32 - 1

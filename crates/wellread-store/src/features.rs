@@ -217,9 +217,17 @@ pub fn row_values(source: &dyn Store, columns: &[String]) -> Result<Vec<Vec<Opti
 
 /// The error of a column that the set does not have beside its images, where it has these: it names the nearest.
 pub fn no_column(source: &dyn Store, name: &str, there: &[String]) -> Error {
-    let error = Error::new(source.path(), format_args!("has no column {name:?}")).choice();
+    // Sets that have no folder in common but the working one have no path together that says something.
+    let are_sets = source.path() == Path::new(".") && source.hints().parts.is_some();
+    let (error, it_has) = if are_sets {
+        (Error::new("", format_args!("these sets have no column {name:?}")), "they have")
+    } else {
+        (Error::new(source.path(), format_args!("has no column {name:?}")), "it has")
+    };
+    let error = error.choice();
     if there.is_empty() {
-        let hint = "it has no columns beside the images: `wellread convert --join` adds those of a table";
+        let hint =
+            format!("{it_has} no columns beside the images: `wellread convert --join` adds those of a table");
         return if may_be_named_by_site(source) {
             let pattern = option_as("pattern", "{well}_{site}_{channel}.tif");
             error.hint(format_args!("{hint}, and {pattern} takes wells and sites from names of files"))
@@ -228,7 +236,7 @@ pub fn no_column(source: &dyn Store, name: &str, there: &[String]) -> Error {
         };
     }
     error.hint(format_args!(
-        "{}it has {} beside the images: {}",
+        "{}{it_has} {} beside the images: {}",
         question(name, there),
         counted(there.len(), "column"),
         first_few(there, 12)

@@ -211,6 +211,10 @@ impl FromStr for Cache {
         if name.starts_with(|c: char| c.is_ascii_digit()) && parts.clone().next().is_none() {
             return Ok(Self::Memory { limit: limit_of("", name)? });
         }
+        // Before a size is read, whose hint would be another size.
+        if name == "none" && parts.clone().next().is_some() {
+            return Err("none keeps nothing and takes no size".into());
+        }
         let rows = match (name, parts.clone().next()) {
             ("chunked", Some(rows)) => {
                 parts.next();
@@ -229,8 +233,7 @@ impl FromStr for Cache {
         }
         let limit = size.unwrap_or(usize::MAX);
         match name {
-            "none" if size.is_none() => Ok(Self::None),
-            "none" => Err("none keeps nothing and takes no size".into()),
+            "none" => Ok(Self::None),
             "memory" => Ok(Self::Memory { limit }),
             "lru" | "compressed-lru" if size.is_none() => {
                 Err(format!("{name} needs a size, as in {name}:2GiB"))
@@ -340,6 +343,13 @@ mod tests {
             let said = size.parse::<Cache>().unwrap_err();
             assert!(said.contains(&format!("holds no image: is {meant} meant?")), "{said}");
         }
+        for size in ["none:5", "none:5GiB", "none:x"] {
+            assert_eq!(
+                size.parse::<Cache>(),
+                Err("none keeps nothing and takes no size".to_owned()),
+                "{size}"
+            );
+        }
         for wrong in [
             "",
             "disk",
@@ -353,7 +363,6 @@ mod tests {
             "memory:0",
             "chunked",
             "chunked:0",
-            "none:5",
             "memory:1:2",
             "9999999999TiB",
         ] {
