@@ -112,6 +112,11 @@ impl Hints<'_> {
     pub fn set_parts(self) -> Vec<SetPart> {
         self.parts.map_or(vec![], PartTable::parts)
     }
+
+    /// Whether names of images begin with the name of their part. They are then not the names that the part alone gives its images.
+    pub fn names_begin_with_parts(self) -> bool {
+        self.parts.is_some_and(PartTable::names_begin_with_parts)
+    }
 }
 
 /// Decoded pixels that a store keeps for later reads.
@@ -130,6 +135,9 @@ pub trait PageCache: Send + Sync {
 pub trait PartTable: Send + Sync {
     /// The parts, in order: together they are all rows.
     fn parts(&self) -> Vec<SetPart>;
+
+    /// See [`Hints::names_begin_with_parts`].
+    fn names_begin_with_parts(&self) -> bool;
 }
 
 /// A set that is a part of another: [`PartTable::parts`].

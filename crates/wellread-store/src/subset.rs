@@ -147,6 +147,10 @@ impl PartTable for Subset {
     fn parts(&self) -> Vec<SetPart> {
         SetPart::regrouped(self.inner.hints().set_parts(), self.rows.iter().copied())
     }
+
+    fn names_begin_with_parts(&self) -> bool {
+        self.inner.hints().names_begin_with_parts()
+    }
 }
 
 impl SiteTable for Subset {

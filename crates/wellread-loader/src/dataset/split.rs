@@ -3,6 +3,9 @@
 //!
 //! Which part a row belongs to depends on its own name and the seed only. So a row stays in its part when others
 //! are appended, left out or stored in another order or format. A group, a well say, lies in one part.
+//!
+//! A set that is put together with others may get its name in front of its images' names. By names they then lie in other parts
+//! than in the set alone, so groups serve there.
 
 use super::Dataset;
 use crate::draw::{Digest, key};
@@ -29,6 +32,9 @@ impl Dataset {
     /// ```
     ///
     /// Parts are as large as chance makes them: with 1,000 names or groups, a tenth is 10 % ± 1 %.
+    ///
+    /// Names of sets that are put together may begin with the name of their set
+    /// ([`wellread_store::Hints::names_begin_with_parts`]). Without a grouping, a row's part then differs from that of its set alone.
     ///
     /// # Errors
     /// Fractions that are not positive or exceed 1 together; names or columns that cannot be read.

@@ -262,12 +262,19 @@ mod tests {
         assert_eq!(names, ["P1/x", "P1/y", "P2/x", "P2/z", "P2/w"]);
         assert_eq!(both.parts()[1], part("P2", &[(2, 5)]));
         let some = both.select([4, 0, 3]).unwrap();
+        let are_named_by_parts = |set: &Dataset| set.store().hints().names_begin_with_parts();
+        assert!(are_named_by_parts(&both) && are_named_by_parts(&some) && !are_named_by_parts(&a));
         let read = |set: &Dataset| (0..set.len()).map(|row| set.read(row).unwrap().1[0]).collect::<Vec<_>>();
         assert_eq!(read(&some), [2, 0, 1]);
         assert_eq!(read(&some.select([2, 2]).unwrap()), [1, 1]);
         assert_eq!(read(&some.reopened().unwrap()), [2, 0, 1]);
         let cached = some.with_cache(&Cache::Memory { limit: 1 << 20 }).unwrap();
-        assert!(cached.is_cached());
+        assert!(cached.is_cached() && are_named_by_parts(&cached));
+        // One set with images has nothing beside it to be told apart from. A set of sets keeps the names that it has.
+        let alone = Dataset::concat(&[a.clone(), set("none", &[])]).unwrap();
+        assert_eq!((alone.name(0).unwrap().as_str(), are_named_by_parts(&alone)), ("x", false));
+        let nested = Dataset::concat(&[both.clone(), set("none", &[])]).unwrap();
+        assert_eq!((nested.name(0).unwrap().as_str(), are_named_by_parts(&nested)), ("P1/x", true));
         assert_eq!(read(&cached), [2, 0, 1]);
         assert_eq!(read(&cached.reopened().unwrap()), [2, 0, 1]);
         assert_eq!(cached.cache_report().images, 3);

@@ -38,6 +38,11 @@ impl PartTable for CellsStore {
     fn parts(&self) -> Vec<SetPart> {
         SetPart::regrouped(self.images.hints().set_parts(), self.cells.boxes.iter().map(|cell| cell.image))
     }
+
+    /// A cell's name begins with that of its image.
+    fn names_begin_with_parts(&self) -> bool {
+        self.images.hints().names_begin_with_parts()
+    }
 }
 
 impl PageCache for CellsStore {

@@ -421,6 +421,11 @@ impl PartTable for Concat {
         let parts = self.parts.iter().zip(rows);
         parts.map(|(part, rows)| SetPart { name: part.name.clone(), rows: vec![rows] }).collect()
     }
+
+    /// Also where a part is put together itself, and its names begin with those of its own parts.
+    fn names_begin_with_parts(&self) -> bool {
+        self.shares_names() || self.parts.iter().any(|part| part.store.hints().names_begin_with_parts())
+    }
 }
 
 impl RowFacts for Concat {

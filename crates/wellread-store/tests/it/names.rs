@@ -1,10 +1,11 @@
 //! Names and row order: every format gives images back with their names and in their order.
 
 use proptest::prelude::*;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
-use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open, read_image};
+use wellread_store::subset::Subset;
+use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open, open_all, read_image};
 
 const SHAPE: Shape = Shape([1, 1, 1, 2, 3]);
 
@@ -288,6 +289,25 @@ fn files_that_cannot_be_read_have_names() {
 }
 
 /// Opening a large folder, and its names, take the listing and the index: not a look into each file.
+/// Told by names of files: a row's name is that of its set alone where none is there twice.
+#[test]
+fn names_of_combined_folders_begin_with_these_where_one_is_there_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = ["A", "B", "C"].map(|folder| dir.path().join(folder));
+    for (path, names) in paths.iter().zip([["north", "south"], ["east", "west"], ["south", "west"]]) {
+        write(path, "tiff", None, &strings(&names));
+    }
+    let [a, b, c] = paths;
+    let combined = |sets: Vec<PathBuf>| open_all(&sets, &OpenOptions::default()).unwrap();
+    let apart = combined(vec![a.clone(), b]);
+    assert_eq!(names_of(&*apart), ["north", "south", "east", "west"]);
+    assert!(!apart.hints().names_begin_with_parts());
+    let alike = combined(vec![a, c]);
+    assert_eq!(names_of(&*alike), ["A/north", "A/south", "C/south", "C/west"]);
+    assert!(alike.hints().names_begin_with_parts());
+    assert!(Subset::of(alike, vec![3, 0]).hints().names_begin_with_parts());
+}
+
 #[test]
 fn no_file_is_looked_into_for_its_name() {
     const N: usize = 1_000;
