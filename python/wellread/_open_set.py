@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _arrays, _check, _options, _rows
-from ._signature import warn
+from . import _arrays, _check, _options, _rows, _views
 from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
@@ -279,10 +278,11 @@ class OpenSet:
         Raises:
             ValueError: images differ in shape or type, so that they are no one array (a
                 :class:`wellread.ChoiceError`).
+            wellread.Error: a file cannot be read, or files of one image differ in size or type.
         """
         if self._shape is None:
             native = self._native
-            if self._length and not native.alike(list(range(self._length))):
+            if self._length and not native.alike(list(range(self._length)), True):
                 first = native.info(0)
                 row, other = next(
                     (row, info) for row in range(1, self._length) if (info := native.info(row)) != first
@@ -321,9 +321,10 @@ class OpenSet:
     ) -> list[list[int]]:
         """Rows in parts, such as training, validation and test.
 
-        Each row's part follows from a hash of its name alone. So it stays the same when images are added or put into
-        another order or format. The parts are those of wellread's Rust API and of
-        :class:`wellread.lightning.WellreadDataModule`.
+        Each row's part follows from a hash of its name alone. So it stays the same when images are added to the folder
+        or table, or put into another order or format. It changes where sets are combined and the name of a set comes
+        before its images' names (:meth:`concat`). ``by`` keeps parts there, by a column such as "Metadata_Well". The
+        parts are those of wellread's Rust API and of :class:`wellread.lightning.WellreadDataModule`.
 
         Args:
             fractions: the share of the rows of each part, about: positive numbers with a sum of 1 at most. The rest
@@ -332,7 +333,8 @@ class OpenSet:
             seed: draws another split: a whole number from 0 to 2**64 - 1.
 
         Returns:
-            The rows of each part, ascending. A UserWarning tells of a part without rows.
+            The rows of each part, ascending. A UserWarning tells of a part without rows. Without ``by``, another tells
+            of names that begin with the name of a set.
 
         Raises:
             KeyError: there is no such column.
@@ -342,7 +344,7 @@ class OpenSet:
             _check.real(f"fractions[{i}]", part) for i, part in enumerate(_check.several("fractions", fractions))
         ]
         parts = self._split(shares, "by", by, seed)
-        self._tell_empty([(str(i), share) for i, share in enumerate(shares)], parts, "by", by)
+        _views.tell_of_split(self, [(str(i), share) for i, share in enumerate(shares)], parts, "by", by)
         return parts
 
     def _split(self, shares: list[float], name: str, by: Any, seed: int) -> list[list[int]]:
@@ -350,18 +352,6 @@ class OpenSet:
         columns, keys = _options.grouping(name, by)
         _options.check_grouping(name, columns, keys, self)
         return self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
-
-    def _tell_empty(self, shares: list[tuple[str, float]], parts: list[list[int]], name: str, by: Any) -> None:
-        """Warns the caller of this package of parts without rows, by the names and shares of all parts."""
-        empty = (of for of, rows in zip(shares, parts, strict=True) if not rows)
-        shown = ", ".join(f"{of} (share {share:g})" for of, share in empty)
-        if shown and self._length:
-            alike = f"{name}= where images are alike in name"
-            advice = alike if by is None else f"{name}= with more values: rows with equal values are in one part"
-            warn(
-                f"{self._label()}: of {self._images()} none is in part {shown} of the split: give it a greater share "
-                f"or {advice}"
-            )
 
     def metadata(self, index: int) -> dict[str, Any]:
         """The metadata of an image.

@@ -1,17 +1,19 @@
-"""Which rows of a set are wanted: truth values, and values of its columns."""
+"""Which rows of a set are wanted: truth values, and values of its columns. It also warns of splits."""
 
 from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _check, _native, _parts
+from ._signature import warn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ._open_set import OpenSet
     from .dataset import Dataset
 
 
@@ -201,3 +203,27 @@ def _is_missing(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind in "mM":
         return numpy.isnat(values)
     return numpy.zeros(len(values), bool)
+
+
+def tell_of_split(
+    dataset: OpenSet, shares: Sequence[tuple[str, float]], parts: Sequence[list[int]], name: str, by: Any
+) -> None:
+    """Warns the caller of this package of names that put rows into other parts than in their set alone. It also warns
+    of parts without rows, by the names and shares of all parts. ``name`` is what the argument ``by`` is called."""
+    if not len(dataset):
+        return
+    if by is None and dataset._native.names_begin_with_parts():
+        warn(
+            f"{dataset._label()}: names of these sets begin with the set's name (as in {dataset.name(0)!r}). So a "
+            f"row's part differs from that of the set alone: give {name}=... (a column such as Metadata_Well, or a "
+            "list of keys), or split each set before you combine them"
+        )
+    empty = (of for of, rows in zip(shares, parts, strict=True) if not rows)
+    shown = ", ".join(f"{of} (share {share:g})" for of, share in empty)
+    if shown:
+        alike = f"{name}= where images are alike in name"
+        advice = alike if by is None else f"{name}= with more values: rows with equal values are in one part"
+        warn(
+            f"{dataset._label()}: of {dataset._images()} none is in part {shown} of the split: give it a greater share "
+            f"or {advice}"
+        )

@@ -71,7 +71,8 @@ class Dataset(OpenSet):
 
     A folder with masks beside the images, by the names of folders and files, opens with a UserWarning: both are
     images of the set. A folder with images that its ``load_data.csv`` does not name also opens with one: these are no
-    images of the set. So does a folder whose ``load_data.csv`` names files elsewhere: the table is not used.
+    images of the set. So does a folder whose ``load_data.csv`` names files elsewhere: the table is not used. Another
+    UserWarning tells of a ``cache`` that is too small for the first image of a set on this machine.
 
     Threads may share a dataset. It is pickled by its path and options and opens itself anew in forked processes, so
     worker processes of any start method can use it. If the path has other images by then, these processes raise a
@@ -128,6 +129,12 @@ class Dataset(OpenSet):
                 path=paths if isinstance(paths, str) else paths[0],
             )
         self._open(paths, options)
+        beyond = None if cache is None else self._native.first_beyond_cache()
+        if beyond is not None:
+            warn(
+                f"{self._label()}: the first image takes {beyond} bytes, and cache={cache!r} cannot keep it: give a "
+                "greater size"
+            )
         found = self._native.mask_among_files()
         if found is not None:
             warn(
@@ -222,7 +229,8 @@ class Dataset(OpenSet):
         same. Columns are joined by their names: a set without a column has missing values there, and numbers become
         the type that holds them all. The name of a set comes before the names of its images, if two sets may have an
         image of the same name. For sets of files that is so if a file's name is there twice. For tables it is always
-        so, since no file is opened to look. The caches of the sets stay in use.
+        so, since no file is opened to look. :meth:`split` by names gives such images other parts than in their set
+        alone, and warns. The caches of the sets stay in use.
 
         Raises:
             wellread.ChoiceError: a column is text in one set and a number in another, when it is read.

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _check, _ranks, _rows, _wrapped
+from . import _check, _ranks, _rows, _views, _wrapped
 from ._signature import ELSEWHERE, nearest, showing, unexpected
 from ._tasks import phases
 from ._tasks.callback import PhaseTimer, pl
@@ -44,9 +44,11 @@ class WellreadDataModule(pl.LightningDataModule):
         dataset: a :class:`wellread.Dataset`, or the path of one, or a list of paths.
         batch_size: images per batch.
         split: shares of training, validation and test, which add up to 1. Each image's part follows from a hash of
-            its name alone. So it stays the same when images are added or put into another order or format. The
-            parts are those of :meth:`wellread.Dataset.split`. Images of one well, which are alike, then lie in
-            several parts, and validation and test look too good. Give `split_by` where the set has such groups.
+            its name alone. So it stays the same when images are added to the folder or table, or put into another
+            order or format. It changes where sets are combined and the name of a set comes before its images' names,
+            with a UserWarning: give `split_by` there. The parts are those of :meth:`wellread.Dataset.split`. Images
+            of one well, which are alike, then lie in several parts, and validation and test look too good. Give
+            `split_by` where the set has such groups.
         split_by: a column of the dataset, such as a well or a donor, whose rows are kept together. Or it is a list
             of one key per row of the dataset.
         split_seed: draws another split.
@@ -167,7 +169,7 @@ class WellreadDataModule(pl.LightningDataModule):
         scale = 1 if abs(total - 1) < 1e-9 else 1 / total
         named = [(part, share * scale) for part, share in zip(_PARTS, self._shares, strict=True) if share > 0]
         rows = dataset._split([share for _, share in named], "split_by", by, self._split_seed)
-        dataset._tell_empty([(repr(part), share) for part, share in named], rows, "split_by", by)
+        _views.tell_of_split(dataset, [(repr(part), share) for part, share in named], rows, "split_by", by)
         found = {part: of for (part, _), of in zip(named, rows, strict=True)}
         return {part: found.get(part, []) for part in _PARTS}
 

@@ -153,6 +153,61 @@ def test_cells_are_of_the_parts_of_their_images(plates):
     assert list(cells.select([5, 1]).parts.values()) == [range(1, 2), range(0, 0), range(0, 1)]
 
 
+def told_of_names(split):
+    """How often a call warns of names that begin with the name of their set."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        split()
+    return sum("names of these sets begin with the set's name" in str(one.message) for one in told)
+
+
+def test_a_split_by_names_of_combined_tables_is_told(plates):
+    """A plate that was added moved rows of others from training to test, without a word."""
+    paths = sorted(plates.glob("*/*.parquet"))
+    one, other = map(wr.Dataset, paths[1:])
+    for both in (wr.Dataset(paths[1:]), wr.Dataset(plates / "*" / "*.parquet"), one + other):
+        with pytest.warns(UserWarning, match="give by=.*Metadata_Well.* or split each set before") as told:
+            both.split((0.5, 0.5), seed=1)
+        assert repr(both.name(0)) in str(told[0].message)
+        assert both.name(0) != one.name(0)
+        for same in (both, both.select([0, 4]), pickle.loads(pickle.dumps(both))):
+            assert [told_of_names(lambda same=same: same.split((0.5, 0.5), seed=1)) for _ in range(2)] == [1, 1]
+            assert told_of_names(lambda same=same: same.split((0.5, 0.5), by="plate")) == 0
+            assert told_of_names(lambda same=same: same.split((0.5, 0.5), by=list(range(len(same))))) == 0
+    assert told_of_names(lambda: one.split((0.5, 0.5))) == 0
+    # One set in a list is called as it is alone.
+    alone = wr.Dataset(paths[1:2])
+    assert alone.name(0) == one.name(0) and told_of_names(lambda: alone.split((0.5, 0.5))) == 0
+
+
+def test_a_split_by_names_of_combined_folders_is_told_where_names_repeat(tmp_path):
+    for folder, names in (("A", "xy"), ("B", "yz"), ("C", "vw")):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            tifffile.imwrite(tmp_path / folder / f"{name}.tif", np.zeros((4, 5), np.uint8))
+    repeated, apart = (wr.Dataset([tmp_path / "A", tmp_path / other]) for other in "BC")
+    assert [repeated.name(row) for row in range(4)] == ["A/x", "A/y", "B/y", "B/z"]
+    assert [apart.name(row) for row in range(4)] == ["x", "y", "v", "w"]
+    assert told_of_names(lambda: repeated.split((0.5, 0.5))) == 1
+    assert told_of_names(lambda: apart.split((0.5, 0.5))) == 0
+    # As long as names stay, so do parts.
+    parts = {seed: wr.Dataset(tmp_path / "A").split((0.5, 0.5), seed=seed) for seed in range(8)}
+    for seed, of_one in parts.items():
+        assert [[row for row in part if row < 2] for part in apart.split((0.5, 0.5), seed=seed)] == of_one
+
+
+def test_a_split_by_names_of_cells_of_combined_sets_is_told(plates):
+    paths = sorted(plates.glob("*/*.parquet"))
+    for path, times in ((paths, 1), (paths[0], 0)):
+        ds = wr.Dataset(path)
+        lines = [f"{ds.name(row)},{x},3,{x}" for row in (0, 1) for x in (4, 6)]
+        table = plates.parent / f"cells-{times}.csv"
+        table.write_text("\n".join(["Image,x,y,ObjectNumber", *lines]) + "\n")
+        cells = ds.cells(table, x="x", y="y", by="Image", size=(2, 2))
+        assert told_of_names(lambda cells=cells: cells.split((0.5, 0.5))) == times
+        assert told_of_names(lambda cells=cells: cells.split((0.5, 0.5), by=[0, 0, 1, 1])) == 0
+
+
 def test_some_rows_are_a_set(plates):
     ds = wr.Dataset(plates)
     expected = images_of(plates)

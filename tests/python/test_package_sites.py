@@ -37,6 +37,27 @@ def test_a_plate_is_read_by_site(plate):
     assert len(pickle.loads(pickle.dumps(wr.Dataset(plate, layout="harmony")))) == 3
 
 
+def test_a_shape_is_that_of_each_file(plate):
+    """Files of a channel beside the first were not looked at."""
+    assert wr.Dataset(plate).shape == (3, 2, 4, 5)
+    other = plate / "r01c02f01p01-ch2sk1fk1fl1.tiff"
+    for wrong in (lambda: tifffile.imwrite(other, np.zeros((100, 100), np.uint16)), lambda: other.write_bytes(b"rubb")):
+        wrong()
+        ds = wr.Dataset(plate)
+        with pytest.raises(wr.Error) as of_pixels:
+            ds[1]
+        for looked in (ds, wr.Dataset(plate), wr.Dataset(plate).select([2, 1])):
+            with pytest.raises(wr.Error, match="r01c02f01p01-ch2sk1fk1fl1.tiff") as of_shape:
+                looked.shape  # noqa: B018
+            assert of_shape.value.row == 1
+        # The words of reading.
+        with pytest.raises(wr.Error) as of_shape:
+            ds.shape  # noqa: B018
+        assert str(of_shape.value) == str(of_pixels.value)
+    # Sites without the file have a shape.
+    assert wr.Dataset(plate).select([0, 2]).shape == (2, 2, 4, 5)
+
+
 def test_a_split_by_plate_shares_no_plate_and_no_well(tmp_path):
     sites = [f"{well}f{field}" for well in ("r01c01", "r01c02", "r02c01") for field in ("01", "02")]
     plates = ("BR1", "BR2", "BR3")

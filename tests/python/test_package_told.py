@@ -53,6 +53,37 @@ def test_samplers_that_draw_in_each_epoch_are_told_of(parquet):
             wr.DataLoader(parquet, 4, rows=part, shuffle=True)
 
 
+def test_caches_that_are_too_small_for_an_image_are_told_of(tmp_path):
+    """They kept nothing, without a word."""
+    for name in ("a", "b"):
+        tifffile.imwrite(tmp_path / f"{name}.tif", np.ones((32, 32), np.uint16))
+    for cache in ("memory:1KiB", "lru:1KiB", "file:1KiB", "preload:1KiB", "chunked:2:1KiB"):
+        said = f"first image takes 2048 bytes, and cache='{cache}' cannot keep it"
+        with pytest.warns(UserWarning, match=said) as told:
+            ds = wr.Dataset(tmp_path, cache=cache)
+        assert len(told) == 1 and told[0].filename == __file__
+        assert ds[1].sum() == 1024
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for cache in ("none", "memory", "memory:2KiB", "lru:2KiB", "compressed:1KiB"):
+            assert wr.Dataset(tmp_path, cache=cache)[1].sum() == 1024
+
+
+def test_a_column_that_sets_do_not_have_is_told_of_these_sets(tmp_path, monkeypatch):
+    """The error began with the folder that they have in common, which is a point."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        tifffile.imwrite(tmp_path / f"{name}.tif", np.ones((4, 5), np.uint16))
+    both = wr.Dataset(["a.tif", "b.tif"])
+    with pytest.raises(wr.ChoiceError) as told:
+        wr.DataLoader(both, illumination="illum/{chanel}.npy")
+    said = str(told.value)
+    assert said.startswith('these sets have no column "chanel" (hint: they have no columns beside the images'), said
+    assert said.endswith("; or write {channel} where the channel's name is meant)"), said
+    with pytest.raises(wr.ChoiceError, match='a.tif: has no column "chanel" .hint: it has no columns'):
+        wr.DataLoader("a.tif", illumination="illum/{chanel}.npy")
+
+
 class InOrder(torch.utils.data.Sampler):
     """Some rows in their order, which torch has no sampler for."""
 

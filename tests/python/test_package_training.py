@@ -6,6 +6,7 @@ Long because the training loop of each framework is written out, and is stopped 
 import json
 import logging
 import os
+import shutil
 import warnings
 from array import array
 
@@ -86,6 +87,19 @@ def test_rows_of_parts_are_not_split_by_a_column(labelled):
         with pytest.raises(ValueError, match=r"split_by keeps .* give one of both \(Dataset.split\(by=...\)"):
             data(labelled, split_by="well", **{part: [1, 2]})
     assert data(labelled, train=[1, 2]).rows("train") == [1, 2]
+
+
+def test_a_split_by_names_of_combined_sets_is_told(parquet, tmp_path):
+    other = tmp_path / "other.parquet"
+    shutil.copy(parquet, other)
+    both = [parquet, other]
+    with pytest.warns(UserWarning, match=r"names of these sets begin .* give split_by=\.\.\.") as told:
+        data(both).setup("fit")
+    assert sum("names of these sets" in str(one.message) for one in told) == 1
+    for of_one, choices in ((parquet, {}), (both, {"split_by": [row // 2 for row in range(80)]})):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            data(of_one, **choices).setup("fit")
 
 
 def test_a_split_follows_from_names_alone(parquet, labelled, cells):

@@ -5,11 +5,11 @@ use crate::batch::Batch;
 use crate::cells::Table;
 use crate::choices::{CellChoice, grouping};
 use crate::errors::{Activity, abandonable, exception};
-use crate::opened::Opened;
+use crate::opened::{Opened, Paths};
 use crate::reading::{are_alike, is_small, read, stored_dtype};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use wellread::store::{Missing, SetPart, Unmatched};
 use wellread::{Cache, Error, OpenOptions, Region, Result};
@@ -36,23 +36,6 @@ impl Dataset {
 
 /// The name of a set or an image, and the names of its channels.
 type NamedChannels = (String, Vec<String>);
-
-/// The path to open, or several as one set.
-#[derive(FromPyObject)]
-enum Paths {
-    One(PathBuf),
-    Several(Vec<PathBuf>),
-}
-
-impl Paths {
-    /// The first of them; an empty one of none.
-    fn first(&self) -> &Path {
-        match self {
-            Self::One(path) => path,
-            Self::Several(paths) => paths.first().map_or(Path::new(""), PathBuf::as_path),
-        }
-    }
-}
 
 /// The source of cells: the stream of a table, label images that are open, or a file.
 #[derive(FromPyObject)]
@@ -177,6 +160,12 @@ impl Dataset {
         parts.into_iter().map(|part| (part.name.clone(), ranges(&part))).collect()
     }
 
+    /// Whether names of images begin with the name of their part, by names of files alone.
+    fn names_begin_with_parts(&self, py: Python<'_>) -> PyResult<bool> {
+        self.opened
+            .with(py, Activity::Choosing, |dataset| Ok(dataset.store().hints().names_begin_with_parts()))
+    }
+
     /// A weight for each row, so that parts are drawn in these shares.
     fn part_weights(&self, py: Python<'_>, shares: Vec<f64>) -> PyResult<Vec<f64>> {
         self.opened.with(py, Activity::Choosing, move |dataset| dataset.part_weights(&shares))
@@ -251,15 +240,17 @@ impl Dataset {
         Ok((info.shape.0, stored_dtype(info).name()))
     }
 
-    /// Whether all these rows have the shape and type of the first.
-    fn alike(&self, py: Python<'_>, rows: Vec<usize>) -> PyResult<bool> {
+    /// Whether all these rows have the shape and type of the first. With `each_file`, all files of each row are looked into.
+    #[pyo3(signature = (rows, each_file=false))]
+    fn alike(&self, py: Python<'_>, rows: Vec<usize>, each_file: bool) -> PyResult<bool> {
         if rows.len() < DETACHED_LOOKUP_ROWS {
             return self.opened.with(py, Activity::Reading, move |dataset| {
-                are_alike(dataset, &rows, &AtomicBool::new(false))
+                are_alike(dataset, &rows, each_file, &AtomicBool::new(false))
             });
         }
-        self.opened
-            .run_interruptible(py, Activity::Reading, move |dataset, stop| are_alike(dataset, &rows, stop))
+        self.opened.run_interruptible(py, Activity::Reading, move |dataset, stop| {
+            are_alike(dataset, &rows, each_file, stop)
+        })
     }
 
     /// Rows in parts of about these fractions, by a hash of names, or of columns or keys.
@@ -351,6 +342,11 @@ impl Dataset {
         dict.set_item("variant", layout.variant)?;
         dict.set_item("bytes_on_disk", bytes)?;
         Ok(dict)
+    }
+
+    /// The bytes of the first image, where the cache is too small to keep it.
+    fn first_beyond_cache(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        self.opened.with(py, Activity::Opening, |dataset| Ok(dataset.first_beyond_cache()))
     }
 
     /// The content and the counts of the cache, and of the one on disk for a set behind a network.

@@ -1,10 +1,28 @@
-//! A set of images, opened anew by itself in forked processes.
+//! A set of images by its path or several, opened anew by itself in forked processes.
 
 use crate::errors::{Activity, abandonable, detached, detached_from};
 use pyo3::prelude::*;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use wellread::Result;
+
+/// The path to open, or several as one set.
+#[derive(FromPyObject)]
+pub(crate) enum Paths {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+impl Paths {
+    /// The first of them; an empty one of none.
+    pub(crate) fn first(&self) -> &Path {
+        match self {
+            Self::One(path) => path,
+            Self::Several(paths) => paths.first().map_or(Path::new(""), PathBuf::as_path),
+        }
+    }
+}
 
 /// A set of images, and the process that opened it.
 pub(crate) struct Opened {

@@ -3,6 +3,7 @@
 use crate::pixels::{AlignedVec, Pixels};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use wellread::store::store::RowsAhead;
 use wellread::store::{Block, CopySink, PixelSink, Request, RowInfo, Scratch};
 use wellread::{DType, Error, Output, Region, Result};
 
@@ -44,13 +45,28 @@ fn go_on(stop: &AtomicBool, path: &Path) -> Result<()> {
     if stop.load(Ordering::Relaxed) { Err(Error::new(path, "reading was cancelled")) } else { Ok(()) }
 }
 
-/// Whether all these rows have the shape and type of the first.
-pub(crate) fn are_alike(dataset: &wellread::Dataset, rows: &[usize], stop: &AtomicBool) -> Result<bool> {
-    let Some(&first) = rows.first() else { return Ok(true) };
-    let info = dataset.row_info(first)?;
-    for &row in rows {
-        go_on(stop, dataset.store().path())?;
-        if dataset.row_info(row)? != info {
+/// Whether all these rows have the shape and type of the first. With `each_file`, all files of each row are looked into, as
+/// `wellread info` does. Heads of many are asked for at a time where they are far away.
+pub(crate) fn are_alike(
+    dataset: &wellread::Dataset,
+    rows: &[usize],
+    each_file: bool,
+    stop: &AtomicBool,
+) -> Result<bool> {
+    let store = dataset.store();
+    let mut ahead =
+        each_file.then(|| RowsAhead::of_heads(store, rows.len(), move |number| rows.get(number).copied()));
+    let mut first = None;
+    for (number, &row) in rows.iter().enumerate() {
+        go_on(stop, store.path())?;
+        if let Some(ahead) = &mut ahead {
+            ahead.before(number);
+        }
+        let info = dataset.row_info(row)?;
+        if each_file {
+            store.hints().look_into(row)?;
+        }
+        if *first.get_or_insert(info) != info {
             return Ok(false);
         }
     }

@@ -271,6 +271,26 @@ impl Dataset {
         cache.map(DiskCache::report)
     }
 
+    /// The bytes of the first image, where the cache of [`Self::with_cache`] is too small to keep it. Caches of compressed images
+    /// and of sets behind a network are not looked at.
+    pub fn first_beyond_cache(&self) -> Option<usize> {
+        let limit = |cache: &Cache| match cache {
+            Cache::Memory { limit }
+            | Cache::Lru { limit }
+            | Cache::File { limit, .. }
+            | Cache::Preload { limit }
+            | Cache::Chunked { limit, .. } => Some(*limit),
+            Cache::None | Cache::Compressed { .. } | Cache::CompressedLru { .. } | Cache::Disk(_) => None,
+        };
+        let most = self.caches.iter().filter_map(limit).max()?;
+        if most == usize::MAX || self.is_remote() {
+            return None;
+        }
+        let info = self.row_info(0).ok()?;
+        let bytes = info.shape.checked_bytes(info.dtype).ok()?;
+        (bytes > most).then_some(bytes)
+    }
+
     /// Whether images go to a cache of [`Self::with_cache`].
     pub(crate) fn is_cached(&self) -> bool {
         let is_below = self.view.as_ref().is_some_and(|view| view.is_cached());
