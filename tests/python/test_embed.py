@@ -32,6 +32,8 @@ def means(batch):
     global calls
     calls += 1
     assert type(batch) is np.ndarray and batch.dtype == np.float32
+    if "EMBED_ASKED" in os.environ:
+        open(os.environ["EMBED_ASKED"], "w").close()
     program = os.getppid()
     while calls > int(os.environ.get("EMBED_BATCHES", "1000")) and os.getppid() == program:
         time.sleep(0.05)
@@ -274,8 +276,8 @@ def test_cells_have_features_of_their_own(embed, images, tmp_path):
 IN_PARTS = ["--batch-size", 4, "--part-rows", 8, "--workers", 1]
 
 
-def begun(images, out, **environment):
-    """A run that waits in the middle of its second part."""
+def begun(images, out, noted="\n0\n", stderr=subprocess.DEVNULL, **environment):
+    """A run that waits in the middle of its second part, or once its journal ends as noted."""
     binary = os.environ.get("WELLREAD") or shutil.which("wellread")
     command = [binary, "embed", images[0], "--model", "python:own_models:means", "--out", out]
     command += ["--python", sys.executable, "--threads", 1, *IN_PARTS]
@@ -283,10 +285,10 @@ def begun(images, out, **environment):
         [str(word) for word in command],
         env={**os.environ, "EMBED_BATCHES": "3", **environment},
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=stderr,
     )
     journal, deadline = out.with_name(f".wellread-resume-{out.name}") / ".wellread-journal", time.monotonic() + 300
-    while not (journal.exists() and journal.read_text().endswith("\n0\n")):
+    while not (journal.exists() and journal.read_text().endswith(noted)):
         assert process.poll() is None and time.monotonic() < deadline, "it never wrote a part"
         time.sleep(0.01)
     return process
@@ -300,6 +302,23 @@ def test_an_interrupted_run_leaves_no_temporary_files(models, images, tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait() == 130
     assert not list(temporary.glob("wellread-*"))
+
+
+def test_an_interrupted_run_without_a_part_leaves_nothing(models, images, tmp_path):
+    """The folder stayed, and each later command there said that --resume continues from it."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    asked, deadline = tmp_path / "asked", time.monotonic() + 300
+    waits = {"EMBED_BATCHES": "0", "EMBED_ASKED": str(asked)}
+    process = begun(images, folder / "profiles.parquet", "\n", subprocess.PIPE, **waits)
+    while not asked.exists():
+        assert process.poll() is None and time.monotonic() < deadline, "the model was never asked"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1].decode()
+    assert process.returncode == 130, said
+    assert "before anything was complete: the same command begins anew; with a smaller --part-rows" in said
+    assert list(folder.iterdir()) == []
 
 
 def test_a_killed_run_is_gone_on_with(embed, models, images, tmp_path):

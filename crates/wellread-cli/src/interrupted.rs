@@ -111,14 +111,17 @@ fn clean_up(keeps_nothing: bool) {
     });
     let of_infer = wellread_infer::result_files::interrupted_table()
         .map(|table| format!("interrupted; the results so far are in {}", table.display()));
-    let kept = of_bench.or(of_infer);
+    let begun = (part == KeptPart::Begun).then(|| {
+        let way = crate::commands::embed::way_to_keep_more();
+        let way = way.map_or_else(String::new, |way| format!("; {way}"));
+        format!("interrupted before anything was complete: the same command begins anew{way}")
+    });
+    let kept = of_bench.or(of_infer).or_else(|| begun.filter(|_| !tasks));
     let said = if let Some(kept) = &kept {
         kept
     } else if tasks {
         "interrupted; the task's processes were ended, its worktrees removed, and --resume continues from the \
          results"
-    } else if part == KeptPart::Begun {
-        "interrupted before anything was complete: the same command begins anew"
     } else if part == KeptPart::Complete {
         "interrupted; the complete part is kept: the same command with --resume continues from it"
     } else if writing {

@@ -1,6 +1,7 @@
 //! The verdicts: the rule of the crate's text, applied to every configuration that both sides have.
 
 use crate::Results;
+use crate::alike;
 use crate::provenance::{self, Weight};
 use crate::series::{self, Measured, Pair, by_run};
 use anyhow::{Result, bail};
@@ -57,6 +58,8 @@ impl Default for Options {
 /// Nothing in common. A table or quantity asked for that is not there. Unlike nodes of a cluster, unless
 /// [`Options::same_conditions`].
 pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison> {
+    let renamed = alike::under_one_name(a, b);
+    let [a, b] = renamed.as_ref().map_or([a, b], |[a, b]| [a, b]);
     let kinds = provenance::node_kinds(a, b);
     if kinds.len() > 1 && !options.same_conditions {
         bail!(
@@ -86,7 +89,7 @@ pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison
     }
     for wanted in &options.tables {
         if !a.tables.iter().chain(&b.tables).any(|table| table.name() == wanted) {
-            bail!("no result has a table {wanted:?}; there are {}", names(a, b));
+            bail!("no result has a table {wanted:?}; there are {}", alike::names(a, b));
         }
     }
     let asked =
@@ -105,12 +108,7 @@ pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison
     let alone = |table: &&Table| !a.tables.iter().any(|other| other.name() == table.name());
     out.only_in_b.extend(b.tables.iter().filter(asked).filter(alone).map(unmatched));
     if !in_common {
-        bail!(
-            "nothing to compare: {} and {} have no table in common; there are {}",
-            a.label,
-            b.label,
-            names(a, b)
-        );
+        bail!("{}", alike::nothing_in_common(a, b));
     }
     if out.rows.is_empty() {
         let why = match options.quantities.as_slice() {
@@ -125,11 +123,6 @@ pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison
     }
     out.regressions = out.rows.iter().filter(|row| row.regression).count();
     Ok(out)
-}
-
-fn names(a: &Results, b: &Results) -> String {
-    let list = |results: &Results| results.tables.iter().map(Table::name).collect::<Vec<_>>().join(", ");
-    format!("{} in A and {} in B", list(a), list(b))
 }
 
 /// Compares all configurations of a table, and corrects their probabilities together.

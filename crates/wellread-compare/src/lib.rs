@@ -23,6 +23,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`results`] | [`Results`] from Parquet, CSV and JSON as the suite, `infer` and `tasks` write them |
+//! | `alike` | two files of one table each under one name, where their columns fit |
 //! | [`sides`] | several results as one side, their processes counted |
 //! | [`provenance`] | [`Difference`]: data, machine, versions, configuration, seed |
 //! | [`coverage`] | [`Difference`]: rows, rounds and steps that one side alone has |
@@ -35,6 +36,7 @@
 //! | [`revisions`] | two commits built and measured in turns |
 //! | [`rounds`] | runs measured in turns: noise floors by row |
 
+mod alike;
 pub mod coverage;
 pub mod figure;
 pub mod history;

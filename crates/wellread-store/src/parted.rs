@@ -18,6 +18,7 @@ mod holds;
 use crate::convert::{ConvertOptions, convert};
 use crate::finished::Output as _;
 use crate::format::{Format, JoinParts, OpenOptions, format_named};
+use crate::journal::PARTS;
 use crate::part_list::{self, ListedPart, PartList};
 use crate::staged::{Existing, Staged};
 use crate::{Error, Result, Store, WriteOptions, entries, features, place, registry};
@@ -30,8 +31,6 @@ pub use holds::holds;
 /// those that are there are all.
 pub const LIST: &str = part_list::FILE;
 
-/// The folder of parts in that of the set being written.
-const PARTS: &str = "parts";
 /// The folder in which the set is put together, under the name of its target, which may be any.
 const SET: &str = "set";
 /// The folder in which one table is made of all parts.

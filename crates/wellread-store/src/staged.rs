@@ -22,7 +22,7 @@ mod scratch;
 pub use crate::finished::{Finished, Output};
 pub use cleaning::{MadeFolder, is_writing, is_writing_remotely, remove_unfinished, try_remove_unfinished};
 pub use existing::Existing;
-pub use held::hold;
+pub use held::{hold, remove_part};
 pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_beside, leftovers_of};
 pub use names::part;
 pub use remote::is_replacing;
@@ -33,7 +33,7 @@ pub use wellread_trace::process::process_mark;
 use crate::entries::OLD;
 use crate::journal::{self, Journal};
 use crate::{Error, Result, WriteOptions, place};
-use cleaning::{RESUMABLE, remove_one, unfinished};
+use cleaning::{remove_one, resumable, unfinished};
 use held::{check_idle, may_be_busy, pause};
 use leftovers::remove_leftovers;
 use names::{check_length, folder_hint, overwrite_hint, partial_name, resume_folder};
@@ -42,7 +42,6 @@ use renaming::{is_taken, keep_access, move_new};
 use replace::{may_be_replaced, through_links};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 /// How often a target is cleared that other processes write to at the same time.
 const ATTEMPTS: usize = 100;
@@ -135,7 +134,7 @@ impl Staged {
             // No journal knows the entries there.
             remote::clear(&temporary, journal::NAME)?;
         }
-        RESUMABLE.fetch_add(1, Ordering::Relaxed);
+        resumable().push(temporary.clone());
         let (target, existing) = (target.to_owned(), if is_placing { Existing::Replaced } else { existing });
         Ok(Self { target, temporary, existing, remove: false, resumable: true, journal: Some(journal) })
     }
@@ -189,7 +188,7 @@ impl Staged {
         }
         staged.journal = Some(journal);
         staged.resumable = true;
-        RESUMABLE.fetch_add(1, Ordering::Relaxed);
+        resumable().push(staged.temporary.clone());
         Ok(Some(staged))
     }
 
@@ -366,7 +365,7 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if self.resumable {
-            RESUMABLE.fetch_sub(1, Ordering::Relaxed);
+            resumable().retain(|path| *path != self.temporary);
         }
         if self.remove {
             return remove_one(&self.temporary);

@@ -53,26 +53,56 @@ pub struct ChoiceContext {
     pub screened: Option<ScreenedOnly>,
 }
 
-/// Candidates that were screened, and not measured further.
+/// Candidates that were screened, and not measured further. Times are seconds of an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScreenedOnly {
     /// How many.
     pub count: usize,
-    /// How many times as fast as the set as it is the fastest of them seemed.
-    pub times: f64,
+    /// The time of the fastest of them.
+    pub fastest: f64,
+    /// That of the set as it is in the same rounds, where it had a turn in them.
+    pub beside: Option<f64>,
+    /// That of the set as it is in the table, which may be of later rounds.
+    pub own: f64,
     /// Seconds of a study that measures them, where that is longer than this one.
     pub budget: Option<f64>,
 }
 
 impl ScreenedOnly {
-    /// The answer of a short look, and the study that tells more.
-    fn reason(self) -> String {
-        let others = counted(self.count, "other");
-        let seemed = if self.times > 1.0 {
-            format!("the best seemed {} times as fast", number(self.times))
-        } else {
-            "none seemed faster".to_owned()
-        };
+    /// The result of a short look, in words. Rounds at another time may differ on it, as the clock of a machine changes. Both are told
+    /// then.
+    fn seemed(self, thing: &str) -> String {
+        let rate = |seconds: f64| number(1.0 / seconds);
+        let best = format!("{} {}/s", rate(self.fastest), plural(thing));
+        let times = |own: f64| format!("the best seemed {} times as fast", number(own / self.fastest));
+        let is_faster = |own: f64| self.fastest < own;
+        match self.beside {
+            Some(beside) if is_faster(beside) != is_faster(self.own) => format!(
+                "rounds differ on whether the best is faster. It had {best}; the set as it is had {} in the same rounds and {} in others",
+                rate(beside),
+                rate(self.own)
+            ),
+            Some(beside) if is_faster(beside) => {
+                format!(
+                    "{} ({best}, and the set as it is {} in the same rounds)",
+                    times(beside),
+                    rate(beside)
+                )
+            }
+            None if is_faster(self.own) => {
+                format!(
+                    "{} ({best}, and the set as it is {} in other rounds)",
+                    times(self.own),
+                    rate(self.own)
+                )
+            }
+            _ => "none seemed faster".to_owned(),
+        }
+    }
+
+    /// The answer of a short look at each `thing`, and the study that tells more.
+    fn reason(self, thing: &str) -> String {
+        let (others, seemed) = (counted(self.count, "other"), self.seemed(thing));
         let budget = self.budget.map_or_else(
             || "a longer --time-budget".to_owned(),
             // Two digits: it is an estimate.
@@ -174,7 +204,7 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
     reasons.push(if index == 0 && small == 0 && is_alone {
         need.screened.map_or_else(
             || "it stays: nothing else was measured well enough to be compared; a longer --time-budget tells".to_owned(),
-            ScreenedOnly::reason,
+            |screened| screened.reason(need.thing),
         )
     } else if index == 0 && small == 0 {
         format!("it stays: nothing that is as fast is smaller ({} MB)", number(bytes(0) / 1e6))

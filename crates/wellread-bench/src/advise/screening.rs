@@ -89,11 +89,8 @@ impl Screening {
         let is_left =
             |at: &usize| !self.screened.batches.values[*at].is_empty() && self.place_again(*at).is_none();
         let image = |at: usize| self.screened.batches.figure(at, |s| s).value;
-        // The same rounds, where the set as it is had a turn in them.
-        let own_image = Some(image(0)).filter(|seconds| seconds.is_finite()).or_else(|| {
-            let (figures, place) = self.figures_of(0)?;
-            Some(figures.batches.figure(place, |s| s).value)
-        })?;
+        let (figures, place) = self.figures_of(0)?;
+        let own_image = figures.batches.figure(place, |s| s).value;
         let left: Vec<usize> = (1..self.screened.batches.values.len()).filter(is_left).collect();
         let fastest = left.iter().map(|&at| image(at)).reduce(f64::min)?;
         // The set as it is has a twin. One that had no turn takes as long as in screening.
@@ -103,7 +100,9 @@ impl Screening {
         let needed = (1 + MIN_SAMPLES) as f64 * round / MEASURING_SHARE;
         Some(ScreenedOnly {
             count: left.len(),
-            times: own_image / fastest,
+            fastest,
+            beside: Some(image(0)).filter(|seconds| seconds.is_finite()),
+            own: own_image,
             budget: Some(needed).filter(|needed| *needed > budget),
         })
     }
@@ -206,8 +205,8 @@ mod tests {
         assert_eq!(notes, [format!("{NO_TIME}: {}, vortex (default)", all[2].name())]);
         // Beside the set as it is, of which more rounds alone have figures.
         let found = screening.screened_only(1000.0).unwrap();
-        assert_eq!(found.count, 1);
-        assert!((found.times - 75.0).abs() < 1e-9, "{found:?}");
+        assert_eq!((found.count, found.fastest, found.beside), (1, 2e-5, None));
+        assert!((found.own - 1.5e-3).abs() < 1e-9, "{found:?}");
     }
 
     #[test]
@@ -218,7 +217,8 @@ mod tests {
         // A twin of the first, and seven rounds in a fifth of the time: (2 x 4 + 0.5 + 1.5) s x 7 x 5.
         let found = screening.screened_only(100.0).unwrap();
         assert_eq!((found.count, found.budget.map(f64::round)), (2, Some(350.0)));
-        assert!((found.times - 12.0).abs() < 1e-9, "{found:?}");
+        // The set as it is by both: in the same rounds, and in the later ones of the table.
+        assert_eq!((found.fastest, found.beside, found.own), (0.01, Some(0.12), 0.1));
         assert_eq!(screening.screened_only(1000.0).unwrap().budget, None);
         // All of the table were measured again.
         screening.again = Some(figures(&[&[0.1], &[0.01], &[0.03]], &[Some(4.0), Some(0.5), Some(1.0)]));

@@ -24,15 +24,16 @@ pub struct FormatSet {
 /// # Errors
 /// An unknown name; the message lists the known ones.
 pub fn parse_formats(names: &[String]) -> Result<Vec<&'static Format>> {
-    if names.iter().any(|n| n == "all") {
-        return Ok(registry::usable_formats());
-    }
     let mut formats: Vec<&'static Format> = Vec::new();
-    for name in names.iter().filter(|n| !n.is_empty()) {
+    // Names beside `all` are looked up, too: one may be mistyped.
+    for name in names.iter().filter(|n| !n.is_empty() && *n != "all") {
         let format = registry::format_named(name)?;
         if !formats.iter().any(|f| f.name == format.name) {
             formats.push(format);
         }
+    }
+    if names.iter().any(|n| n == "all") {
+        return Ok(registry::usable_formats());
     }
     if formats.is_empty() {
         bail!("no format named; pass all or a list such as parquet,tiff");
@@ -62,5 +63,26 @@ pub(crate) fn find_codecs(sets: &mut [FormatSet]) {
         let options = OpenOptions { format: Some(set.format.to_owned()), ..OpenOptions::default() };
         let layout = wellread_store::open(&set.path, &options).and_then(|store| store.layout());
         set.codec = layout.ok().map(|l| l.codec);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `all,no-such` was taken for `all`.
+    #[test]
+    fn an_unknown_name_beside_all_is_refused() {
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            parse_formats(&names).map(|formats| formats.len()).map_err(|e| format!("{e:#}"))
+        };
+        let all = registry::usable_formats().len();
+        assert_eq!(of(&["all"]), Ok(all));
+        assert_eq!(of(&["tiff", "all"]), Ok(all));
+        for names in [["all", "no-such"], ["no-such", "all"], ["tiff", "no-such"]] {
+            let refused = of(&names).unwrap_err();
+            assert!(refused.contains("no-such"), "{refused}");
+        }
     }
 }

@@ -8,6 +8,7 @@
 
 mod check;
 mod complete;
+mod failure;
 mod features;
 mod larger;
 mod layouts;
@@ -21,6 +22,7 @@ use super::{OpenArgs, identity, left_out, note_leftovers_beside, unreadable};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::bytes_of_pixels;
+use failure::left_of;
 use features::{Features, JoinUnmatched, Joining, Note, features_of, parse_join_unmatched};
 pub(super) use features::{columns_without_place, told_without_place};
 use layouts::LayoutArg;
@@ -33,8 +35,8 @@ use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::features::digest;
-use wellread_store::words::{counted, counted_with};
-use wellread_store::{Format, Store, WriteOptions, journal, masks, registry, staged};
+use wellread_store::words::counted;
+use wellread_store::{Format, Store, WriteOptions, masks, registry, staged};
 
 /// Pixels stay the same to the byte. Metadata is kept as far as the target format has a place for it. The target
 /// appears when it is complete, and the command reads it back and compares it with the source.
@@ -337,25 +339,17 @@ fn failed(
     format: &Format,
     options: &WriteOptions,
 ) -> Failure {
+    let way = if args.on_error == "skip" { "" } else { "--on-error skip leaves such images out" };
+    let is_of_source = check::is_of_source(&error, source, &args.target);
+    let error = if is_of_source { unreadable::with_ways_out(error, &args.source, way) } else { error };
     let why = match Failure::from(error) {
         Failure::Failed(why) => why,
         other => return other,
     };
-    let left = match staged::part(&args.target).filter(|_| args.resume) {
-        None => "nothing was left behind".to_owned(),
-        Some(folder) => {
-            // As the next run will find it; where that cannot be told now, it says so then.
-            let next = registry::create(&args.target, format.name, options);
-            let complete = next.map(|writer| writer.complete()).ok();
-            let place = folder.display();
-            if complete.map_or_else(|| !journal::is_any_complete(&folder), |n| n == 0) {
-                format!("no image was complete yet: the same command begins anew, in {place}")
-            } else {
-                let of = counted_with(source.len(), "image", ["is", "are"]);
-                let complete = complete.map_or_else(String::new, |n| format!("{n} of {of} complete; "));
-                format!("{complete}the complete part is kept in {place}: the same command continues from it")
-            }
-        }
+    let left = if args.resume {
+        left_of(&args.target, source.len(), format, options)
+    } else {
+        "nothing was left behind".to_owned()
     };
     Failure::Failed(format!("{why}\n{left}"))
 }

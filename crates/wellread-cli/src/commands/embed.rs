@@ -17,6 +17,7 @@ use on_nodes::NodeArgs;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::embed::{self, EmbedOptions, Event, FeatureLayout, ModelName, Pool, Summary};
@@ -29,6 +30,16 @@ use wellread_store::{LeftOut, Store, journal, masks, mixed_channels, staged};
 const BATCH_SIZE: usize = 64;
 /// Images of a part, about.
 const PART_ROWS: usize = 4096;
+
+/// Whether parts of a table are being computed by this process.
+static IS_COMPUTING_PARTS: AtomicBool = AtomicBool::new(false);
+
+/// The way to keep more of an interrupted run, where this process computes parts of a table.
+pub(crate) fn way_to_keep_more() -> Option<&'static str> {
+    IS_COMPUTING_PARTS
+        .load(Ordering::Relaxed)
+        .then_some("with a smaller --part-rows it has parts to continue from sooner")
+}
 
 /// Computes the features of every image, or of every cell, by a model. Writes them beside the columns of the set: a table that
 /// pycytominer and pandas read.
@@ -247,6 +258,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
             });
         }
     };
+    IS_COMPUTING_PARTS.store(true, Ordering::Relaxed);
     if let Some(on) = args.nodes.on() {
         let (summary, cluster) = on_nodes::run(on, (&args.nodes, program), (store, &options), &print, ui)
             .map_err(|failure| with_kept(failure, args))?;

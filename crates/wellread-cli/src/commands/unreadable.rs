@@ -57,6 +57,24 @@ pub(super) fn without(
     Ok((Box::new(Subset::of(source, rows)), others))
 }
 
+/// The error of an image that cannot be read, with the ways to go on without it. These are `way`, and the command that lists all such
+/// images of the set at `path`. Other errors stay as they are.
+pub(super) fn with_ways_out(error: Error, path: &Path, way: &str) -> Error {
+    // A kind of file that is not read has advice of its own, and a link or a shared file fails for every image.
+    let is_of_image = error.row_index().is_some()
+        && error.column_name().is_none()
+        && !error.is_unsupported()
+        && !error.is_choice()
+        && !error.is_null_image()
+        && !error.is_of_shared_file()
+        && !error.may_pass();
+    if !is_of_image {
+        return error;
+    }
+    let way = if way.is_empty() { String::new() } else { format!("{way}; ") };
+    error.or_hint(format_args!("{way}`wellread verify {}` lists all of them", path.display()))
+}
+
 /// Rows of a set that cannot be read, as a result lists them.
 pub(super) fn listed(source: &dyn Store, rows: Vec<(usize, Error)>) -> Vec<Unreadable> {
     rows.into_iter().map(|(row, error)| described(source, row, &error)).collect()

@@ -3,7 +3,7 @@
 mod sets;
 
 use super::on::{self, OnArgs};
-use super::{OpenArgs, default_jobs, parse_jobs};
+use super::{OpenArgs, default_jobs, is_same_file, parse_jobs};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use sets::Opened;
 use std::collections::BTreeMap;
@@ -73,7 +73,25 @@ enum Ignored {
     Names,
 }
 
+/// Refuses a set beside itself, opened in one way: it agrees, whatever it is.
+fn refuse_same(args: &Args) -> Outcome {
+    let open = &args.open;
+    // These are of the first set alone: it is read in another way, or other images of it are.
+    let is_one_way =
+        open.read_as.is_none() && open.table.is_none() && open.column.is_none() && open.level == 0;
+    match &args.against {
+        Some(other) if is_one_way && (*other == args.path || is_same_file(other, &args.path)) => {
+            Err(Failure::Usage(format!(
+                "{} is on both sides, and a set does not differ from itself; name another set of the images, or leave --against out",
+                other.display()
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub fn run(args: &Args, ui: Ui) -> Outcome {
+    refuse_same(args)?;
     let with_hint = |failure| with_level_hint(args, failure);
     let (first, other) = match args.against.as_deref().filter(|path| !is_list(path)) {
         None => (sets::opened(args.open.clone(), &args.path, ui)?, None),

@@ -241,7 +241,7 @@ fn stored_cells_are_compared_with_what_they_were_cut_out_of() {
     let stored = dir.path().join("stored.parquet");
     let cells = ["--cells", arg(&table), "--cells-size", "16x12"];
     json(&[&["convert", arg(&tiff), arg(&stored)], &cells[..]].concat());
-    for [first, other] in [[&stored, &tiff], [&tiff, &stored], [&tiff, &tiff]] {
+    for [first, other] in [[&stored, &tiff], [&tiff, &stored]] {
         let verified = json(&[&["verify", arg(first), "--against", arg(other)], &cells[..]].concat());
         assert_eq!((&verified["passed"], &verified["images"]), (&true.into(), &12.into()), "{verified}");
     }

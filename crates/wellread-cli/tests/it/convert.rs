@@ -162,6 +162,12 @@ fn images_that_cannot_be_read_are_left_out() {
     let target = dir.path().join("some.parquet");
     let refused = wellread(&["convert", arg(&source), arg(&target)]);
     assert_eq!((refused.code, target.exists()), (1, false), "{}", refused.stderr);
+    // Which others cannot be read, and how to do without them.
+    let list = format!("`wellread verify {}` lists all of them", arg(&source));
+    let way = format!("--on-error skip leaves such images out; {list}");
+    assert!(refused.stderr.contains(&way), "{}", refused.stderr);
+    let described = wellread(&["info", arg(&source)]);
+    assert!(described.code == 1 && described.stderr.contains(&list), "{}", described.stderr);
     let done = json(&["convert", arg(&source), arg(&target), "--on-error", "skip"]);
     assert_eq!((&done["images"], &done["images_skipped"]), (&6.into(), &2.into()));
     for (skipped, (row, name)) in done["skipped"].as_array().unwrap().iter().zip([2, 5].iter().zip(&names)) {

@@ -1,4 +1,4 @@
-//! `info` of a set whose images differ.
+//! `info` of a set whose images differ, or cannot be read.
 
 use crate::support::{arg, generate, json, wellread};
 
@@ -21,4 +21,22 @@ fn images_that_differ_are_told_with_their_range() {
     assert_eq!(json(&["info", arg(&both)])["shapes"].as_array().unwrap().len(), 2);
     let said = wellread(&["info", arg(&dir.path().join("a/tiff"))]).stdout;
     assert!(!said.contains("differ"), "{said}");
+}
+
+/// Where one file is empty, others may be, too.
+#[test]
+fn an_empty_file_is_named_with_the_command_that_lists_all() {
+    let dir = tempfile::tempdir().unwrap();
+    generate(&dir.path().join("set"), 3, &["--formats", "tiff"]);
+    let source = dir.path().join("set/tiff");
+    let mut files: Vec<_> = std::fs::read_dir(&source).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    std::fs::write(&files[1], b"").unwrap();
+    let said = wellread(&["info", arg(&source)]);
+    let list = format!("`wellread verify {}` lists all of them", arg(&source));
+    assert!(said.code == 1 && said.stderr.contains(&list), "{}", said.stderr);
+    assert!(!said.stderr.contains("--on-error"), "info has no such option: {}", said.stderr);
+    let said = wellread(&["verify", arg(&source)]);
+    let name = files[1].file_name().unwrap().to_str().unwrap();
+    assert!(said.code == 1 && said.stderr.contains(name), "{}", said.stderr);
 }

@@ -1,6 +1,6 @@
 //! Names and row order through conversions, and the output of `verify --against` for sets that differ.
 
-use crate::support::{arg, formats, has_format, json, wellread};
+use crate::support::{arg, formats, generate, has_format, json, wellread};
 use serde_json::{Value, json as value};
 use std::path::Path;
 use wellread_image::{ImageMetadata, PixelType, Shape};
@@ -269,4 +269,23 @@ fn checksums_for_people_have_a_line_for_each_image() {
     let said = wellread(&["checksum", arg(&set)]).stdout;
     let names: Vec<_> = said.lines().map(|line| line.rsplit("  ").next().unwrap()).collect();
     assert_eq!(names, [r"two\nlines", r"\u{1b}[31mred", "it's"]);
+}
+
+/// It said that all agree, as it does whatever the set is.
+#[test]
+fn a_set_is_not_compared_with_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let tiff = set.join("tiff");
+    let detour = set.join("../set/tiff");
+    for other in [&tiff, &detour] {
+        let refused = wellread(&["verify", arg(&tiff), "--against", arg(other)]);
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        let why = format!("{} is on both sides, and a set does not differ from itself", arg(other));
+        assert!(refused.stderr.contains(&why), "{}", refused.stderr);
+    }
+    // Another way of opening it is another set.
+    let named = json(&["verify", arg(&tiff), "--against", arg(&tiff), "--read-as", "tiff"]);
+    assert_eq!(named["passed"], true);
 }

@@ -127,7 +127,7 @@ fn what_was_written_of_sites_is_compared_with_their_files() {
         let target = dir.path().join(name);
         let format = if name == "plate" { "tiff" } else { "parquet" };
         json(&[&["convert", arg(&plate), arg(&target), "--format", format], &pattern[..]].concat());
-        for [first, other] in [[&target, &plate], [&plate, &target], [&plate, &plate]] {
+        for [first, other] in [[&target, &plate], [&plate, &target]] {
             let verified = json(&[&["verify", arg(first), "--against", arg(other)], &pattern[..]].concat());
             assert_eq!((&verified["passed"], &verified["images"]), (&true.into(), &2.into()), "{verified}");
         }

@@ -6,7 +6,7 @@
 //! ```
 
 use super::types::Results;
-use super::{json, latency};
+use super::{json, kinds, latency};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use wellread_report::{ReportInput, Table, columns, summary};
@@ -94,7 +94,7 @@ fn file(path: &Path) -> Result<Results> {
     let parent = path.parent().unwrap_or(Path::new(""));
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("parquet") => {
-            let table = latency::in_seconds(Table::read_parquet(path)?);
+            let table = kinds::named_by_columns(latency::in_seconds(Table::read_parquet(path)?));
             Ok(Results { tables: vec![table], ..summary_details(parent)? })
         }
         Some("csv") => {
@@ -102,7 +102,7 @@ fn file(path: &Path) -> Result<Results> {
             if samples.is_file() {
                 return json::read(&samples);
             }
-            let table = latency::in_seconds(Table::read_csv(path)?);
+            let table = kinds::named_by_columns(latency::in_seconds(Table::read_csv(path)?));
             Ok(Results { tables: vec![table], ..summary_details(parent)? })
         }
         Some("json") if path.file_name().is_some_and(|name| name == summary::FILE_NAME) => {

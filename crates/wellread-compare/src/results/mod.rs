@@ -11,13 +11,16 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `files` | which of these a path is |
+//! | `kinds` | the kind of a table by its columns, where its file has a name of its own |
 //! | `json`, `latency` | what JSON says; `infer`'s own table in the terms of all others |
 //! | `types` | the facts of one side, from any source |
 
 mod files;
 mod json;
+mod kinds;
 mod latency;
 mod types;
 
 pub(crate) use json::TASKS;
+pub(crate) use kinds::{file_names, is_known};
 pub use types::{PROCESS, Results};

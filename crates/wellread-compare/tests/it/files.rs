@@ -47,6 +47,37 @@ fn folders_tables_and_summaries_give_the_same_ratio() {
     assert_eq!(ratio(&x, &text), whole);
 }
 
+/// A copy under another name was of "no table in common".
+#[test]
+fn a_file_is_told_by_its_columns_whatever_it_is_called() {
+    let dir = tempfile::tempdir().unwrap();
+    let (x, y) = (dir.path().join("x"), dir.path().join("y"));
+    folder(&x, &[("tiff", 1.0)], 1, &[]);
+    folder(&y, &[("tiff", 1.3)], 2, &[]);
+    let base = dir.path().join("base.csv");
+    fs::copy(x.join("dataset.csv"), &base).unwrap();
+    assert_eq!(Results::open(&base).unwrap().tables[0].name(), "dataset");
+    let whole = ratio(&x, &y);
+    assert_eq!((ratio(&base, &y.join("dataset.csv")), ratio(&base, &y)), (whole, whole));
+    // A table that no columns tell is compared with one of the same columns, under its name.
+    let [mine, yours, other] = ["mine.csv", "yours.csv", "other.csv"].map(|name| dir.path().join(name));
+    let own = |level: f64| {
+        let rows = (0..10).map(|run| format!("tiff,{run},{}\n", level * (1.0 + 0.001 * f64::from(run))));
+        format!("format,run,seconds\n{}", rows.collect::<String>())
+    };
+    fs::write(&mine, own(1.0)).unwrap();
+    fs::write(&yours, own(1.5)).unwrap();
+    let c = compare(&Results::open(&mine).unwrap(), &Results::open(&yours).unwrap(), &of_runs()).unwrap();
+    assert_eq!((c.rows[0].table.as_str(), c.rows[0].verdict), ("yours", RowVerdict::Slower));
+    assert!((c.rows[0].ratio.unwrap() - 1.5).abs() < 0.01, "{c:?}");
+    // Other columns do not fit.
+    fs::write(&other, "method,run,rows_per_s\nfast,0,1\nslow,0,2\n").unwrap();
+    let [a, b] = [&mine, &other].map(|path| Results::open(path).unwrap());
+    let refused = compare(&a, &b, &of_runs()).unwrap_err().to_string();
+    assert!(refused.contains("mine in A and other in B"), "{refused}");
+    assert!(refused.contains("known names are storage_compression.csv, "), "{refused}");
+}
+
 fn infer_csv(p50: f64, rows: &str) -> String {
     format!(
         "framework,model,device,device_type,batch_size,input_shape,dtype,latency_p50_ms,latency_p95_ms,throughput_ips,\

@@ -284,6 +284,12 @@ impl Table {
         &self.name
     }
 
+    /// The same table under another name.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows

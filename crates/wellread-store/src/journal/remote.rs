@@ -11,6 +11,7 @@
 //! Objects cannot be appended to, and each is a request. So it is written once a second at most, and when the writer ends. A
 //! process that is killed loses what it noted since: those images are written again.
 
+use super::parts::has_parts;
 use crate::{Error, Result, place};
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -36,7 +37,7 @@ pub(super) struct Notes {
     of: String,
     by: String,
     placing: bool,
-    /// Whether there was none.
+    /// Whether there was none, or one of something else in which nothing was complete.
     is_new: bool,
     /// Images that are complete, from the first on.
     complete: usize,
@@ -75,6 +76,11 @@ impl Notes {
         };
         let Some(rest) = text.strip_prefix(of).and_then(|rest| rest.strip_prefix('\n')) else {
             let folder = path.parent().unwrap_or(path);
+            let is_of_something = |line: &str| line == PLACING || is_of_images(line);
+            if !text.lines().skip(1).any(is_of_something) && !has_parts(folder) {
+                notes.is_new = true;
+                return Ok(notes);
+            }
             return Err(Error::new(target, OTHER)
                 .hint(format_args!("repeat the same command, or remove {}", folder.display())));
         };

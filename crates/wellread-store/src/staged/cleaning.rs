@@ -2,11 +2,10 @@
 //! interrupted.
 
 use super::remove::{MAX_LOOKS, remove_any};
-use crate::journal::KeptPart;
+use crate::journal::{KeptPart, has_parts};
 use crate::place;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -14,11 +13,15 @@ use std::time::Duration;
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Folders that this process has made to write outputs into, the outer ones first.
 static CREATED_FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-/// Outputs of this process that are kept when they are interrupted.
-pub(super) static RESUMABLE: AtomicUsize = AtomicUsize::new(0);
+/// Folders of outputs of this process that are kept when they are interrupted, once something in them is complete.
+static RESUMABLE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn resumable() -> MutexGuard<'static, Vec<PathBuf>> {
+    RESUMABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn made() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -59,7 +62,8 @@ pub(super) fn remove_replaced(old: &Path) {
 /// for a later run.
 pub fn remove_unfinished() -> KeptPart {
     place::abandon();
-    let kept = remove_all(&mut unfinished());
+    remove_all(&mut unfinished());
+    let kept = remove_begun(&mut resumable());
     remove_made();
     kept
 }
@@ -69,16 +73,33 @@ pub fn remove_unfinished() -> KeptPart {
 /// requests take memory and threads; the next writer of its target removes it.
 pub fn try_remove_unfinished() -> Option<KeptPart> {
     place::ending::close();
-    let here = |mut paths: MutexGuard<'_, Vec<PathBuf>>| {
+    let removed = held_by_nobody(&UNFINISHED).map(|mut paths| {
         paths.retain(|path| !place::is_remote(path));
-        remove_all(&mut paths)
-    };
-    let kept = match UNFINISHED.try_lock() {
-        Ok(paths) => Some(here(paths)),
-        Err(TryLockError::Poisoned(paths)) => Some(here(paths.into_inner())),
-        Err(TryLockError::WouldBlock) => None,
-    };
+        remove_all(&mut paths);
+    });
+    let kept = held_by_nobody(&RESUMABLE).map(|mut paths| remove_begun(&mut paths));
     remove_made();
+    removed.and(kept)
+}
+
+/// The paths, unless a thread holds their lock.
+fn held_by_nobody(paths: &Mutex<Vec<PathBuf>>) -> Option<MutexGuard<'_, Vec<PathBuf>>> {
+    match paths.try_lock() {
+        Ok(paths) => Some(paths),
+        Err(TryLockError::Poisoned(paths)) => Some(paths.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// The part that is kept of the output in these folders. Where nothing of it is complete, the folders go. Those in other places stay,
+/// since requests take time; the next writer of the target empties them. So do those with parts of several processes, which no journal
+/// notes.
+fn remove_begun(folders: &mut Vec<PathBuf>) -> KeptPart {
+    let kept = KeptPart::of(!folders.is_empty());
+    if kept == KeptPart::Begun {
+        folders.retain(|folder| !place::is_remote(folder) && !has_parts(folder));
+        remove_all(folders);
+    }
     kept
 }
 
@@ -89,7 +110,7 @@ fn remove_made() {
     }
 }
 
-fn remove_all(paths: &mut Vec<PathBuf>) -> KeptPart {
+fn remove_all(paths: &mut Vec<PathBuf>) {
     for path in paths.drain(..) {
         // A file system that did not answer in time may make something while the folder is being emptied.
         for _ in 0..5 * MAX_LOOKS {
@@ -100,7 +121,6 @@ fn remove_all(paths: &mut Vec<PathBuf>) -> KeptPart {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-    KeptPart::of(RESUMABLE.load(Ordering::Relaxed) > 0)
 }
 
 /// A folder to write outputs into. Where it was made for that and nothing is in it, it goes when this is dropped or the
@@ -175,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_counts_as_complete_once_an_image_is() {
+    fn a_part_is_kept_once_an_image_is_complete() {
         for completed in [0, 2] {
             let dir = tempfile::tempdir().unwrap();
             let mut program = std::process::Command::new(std::env::current_exe().unwrap());
@@ -185,8 +205,10 @@ mod tests {
                 .env(COMPLETED, completed.to_string());
             let done = program.output().unwrap();
             assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
-            let part = super::super::part(&dir.path().join("set")).unwrap();
-            assert_eq!(crate::journal::is_any_complete(&part), completed > 0);
+            let part = super::super::part(&dir.path().join("set"));
+            assert_eq!(part.is_some_and(|part| crate::journal::is_any_complete(&part)), completed > 0);
+            let left = std::fs::read_dir(dir.path()).unwrap().count();
+            assert_eq!(left, usize::from(completed > 0));
         }
     }
 

@@ -88,12 +88,31 @@ fn a_set_beside_candidates_that_were_only_screened_says_so() {
         let need = ChoiceContext { screened, ..NEED };
         format(&[&all[0], &all[1]], &figures, need).unwrap().reasons.pop().unwrap()
     };
-    let of = |times, budget| Some(ScreenedOnly { count: 7, times, budget });
+    let seen = |[fastest, beside, own]: [f64; 3], budget| {
+        let beside = Some(beside).filter(|beside| beside.is_finite());
+        Some(ScreenedOnly { count: 7, fastest, beside, own, budget })
+    };
+    let of = |times: f64, budget| seen([0.001, 0.001 * times, 0.001 * times], budget);
     assert_eq!(
         reason(of(12.0, Some(332.5))),
-        "it stays: 7 others had a short look alone (screened only), and the best seemed 12.0 times as fast; --time-budget 340 \
-         measures more"
+        "it stays: 7 others had a short look alone (screened only), and the best seemed 12.0 times as fast (1,000 \
+         images/s, and the set as it is 83.3 in the same rounds); --time-budget 340 measures more"
     );
+    // The table had 2,019 images/s of the set as it is, and 749 of the only other. This said that the other seemed 3.56 times as fast.
+    let said = reason(seen([1.0 / 749.0, 1.0 / 210.0, 1.0 / 2019.0], None));
+    assert!(
+        said.contains(
+            "and rounds differ on whether the best is faster. It had 749 images/s; the set as it is had 210 in the same \
+             rounds and 2,020 in others; a longer"
+        ),
+        "{said}"
+    );
+    let said = reason(seen([0.001, f64::NAN, 0.004], None));
+    assert!(
+        said.contains("seemed 4.00 times as fast (1,000 images/s, and the set as it is 250 in other rounds)"),
+        "{said}"
+    );
+    assert!(reason(seen([0.001, f64::NAN, 0.0005], None)).contains("and none seemed faster; a longer"));
     assert!(reason(of(0.5, None)).ends_with("and none seemed faster; a longer --time-budget measures more"));
     assert!(reason(None).contains("nothing else was measured well enough"));
 }

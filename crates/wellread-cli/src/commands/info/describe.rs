@@ -1,5 +1,6 @@
 //! The description of a set: what its first rows, its files and its columns say.
 
+use super::super::unreadable::with_ways_out;
 use super::channels::{OtherChannels, Others};
 use super::pieces::{Codecs, Pieces, bytes_in_chunks, bytes_of_pieces, larger_than_pixels};
 use super::pixel_sizes::{PixelSizes, Size};
@@ -223,10 +224,11 @@ fn look_at(store: &dyn Store, rows: usize, own: &ImageMetadata) -> Outcome<Sampl
     let (mut pixels, mut bytes_of_pixels) = (0u128, 0u128);
     let (mut others, mut pixel_sizes) = (Others::beside(&own.channels), PixelSizes::of(own));
     let mut ahead = RowsAhead::of_first_heads(store, rows);
+    let with_list = |error| with_ways_out(error, store.path(), "");
     for row in 0..rows {
         ahead.before(row);
-        let info = store.row_info(row)?;
-        store.hints().look_into(row)?;
+        let info = store.row_info(row).map_err(with_list)?;
+        store.hints().look_into(row).map_err(with_list)?;
         if let Some(metadata) = others.look_at(store, row) {
             pixel_sizes.look_at(&metadata);
         }
@@ -272,7 +274,7 @@ pub(super) fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described>
     let metadata = if store.is_empty() {
         ImageMetadata::default()
     } else {
-        store.row_info(0)?;
+        store.row_info(0).map_err(|error| with_ways_out(error, store.path(), ""))?;
         store.metadata(0)?
     };
     let looked = look_at(store, rows, &metadata)?;
