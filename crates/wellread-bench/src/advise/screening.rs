@@ -11,6 +11,7 @@ use super::choose::ScreenedOnly;
 use super::context::{NO_TIME, ROUNDS, Study};
 use super::measure::{Figures, Files};
 use anyhow::{Context as _, Result};
+use std::collections::HashSet;
 use wellread_measure::compare::MIN_SAMPLES;
 
 /// Shares of the time budget.
@@ -143,7 +144,10 @@ impl Screening {
                 None => {}
             }
         }
+        // A way by a format's default may have become one that was not written.
         untried.extend(unwritten);
+        let mut named = HashSet::new();
+        untried.retain(|name| named.insert(name.clone()));
         if !untried.is_empty() {
             notes.push(format!("{NO_TIME}: {}", untried.join(", ")));
         }
