@@ -73,15 +73,16 @@ def test_a_column_that_sets_do_not_have_is_told_of_these_sets(tmp_path, monkeypa
     """The error began with the folder that they have in common, which is a point."""
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
-        tifffile.imwrite(tmp_path / f"{name}.tif", np.ones((4, 5), np.uint16))
-    both = wr.Dataset(["a.tif", "b.tif"])
+        (tmp_path / name).mkdir()
+        tifffile.imwrite(tmp_path / name / "x.tif", np.ones((4, 5), np.uint16))
+    both = wr.Dataset(["a", "b"])
     with pytest.raises(wr.ChoiceError) as told:
         wr.DataLoader(both, illumination="illum/{chanel}.npy")
     said = str(told.value)
     assert said.startswith('these sets have no column "chanel" (hint: they have no columns beside the images'), said
     assert said.endswith("; or write {channel} where the channel's name is meant)"), said
-    with pytest.raises(wr.ChoiceError, match='a.tif: has no column "chanel" .hint: it has no columns'):
-        wr.DataLoader("a.tif", illumination="illum/{chanel}.npy")
+    with pytest.raises(wr.ChoiceError, match='x.tif: has no column "chanel" .hint: it has no columns'):
+        wr.DataLoader("a/x.tif", illumination="illum/{chanel}.npy")
 
 
 class InOrder(torch.utils.data.Sampler):
