@@ -41,7 +41,10 @@ def test_a_shape_is_that_of_each_file(plate):
     """Files of a channel beside the first were not looked at."""
     assert wr.Dataset(plate).shape == (3, 2, 4, 5)
     other = plate / "r01c02f01p01-ch2sk1fk1fl1.tiff"
-    for wrong in (lambda: tifffile.imwrite(other, np.zeros((100, 100), np.uint16)), lambda: other.write_bytes(b"rubb")):
+    for wrong in (
+        lambda: tifffile.imwrite(other, np.zeros((100, 100), np.uint16)),
+        lambda: other.write_bytes(b"rubb"),
+    ):
         wrong()
         ds = wr.Dataset(plate)
         with pytest.raises(wr.Error) as of_pixels:
