@@ -216,8 +216,10 @@ def told_apart(values: Any, given: Any) -> Any:
 
 
 def as_libraries_take(values: Any) -> Any:
-    """An array of NumPy in the machine's byte order, with whole numbers in the first type of their width. Torch and JAX
-    take no other. NumPy has two types of 64 bits, and makes the second of Python's whole numbers from 2**63 on."""
+    """An array of NumPy in the machine's byte order, with whole numbers in the first type of their width.
+
+    Torch and JAX take no other. NumPy has two types of 64 bits, and makes the second of Python's whole numbers from
+    2**63 on."""
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     return values.view(f"{values.dtype.kind}{values.dtype.itemsize}") if values.dtype.kind in "iu" else values

@@ -321,10 +321,11 @@ class OpenSet:
     ) -> list[list[int]]:
         """Rows in parts, such as training, validation and test.
 
-        Each row's part follows from a hash of its name alone. So it stays the same when images are added to the folder
-        or table, or put into another order or format. It changes where sets are combined and the name of a set comes
-        before its images' names (:meth:`concat`). ``by`` keeps parts there, by a column such as "Metadata_Well". The
-        parts are those of wellread's Rust API and of :class:`wellread.lightning.WellreadDataModule`.
+        Each row's part follows from a hash of its name alone. So it stays the same when images are added to the
+        folder or table, or put into another order or format. It changes where sets are combined and the name of a
+        set comes before its images' names (:meth:`concat`). ``by`` keeps parts there, by a column such as
+        "Metadata_Well". The parts are those of wellread's Rust API and of
+        :class:`wellread.lightning.WellreadDataModule`.
 
         Args:
             fractions: the share of the rows of each part, about: positive numbers with a sum of 1 at most. The rest
@@ -333,8 +334,8 @@ class OpenSet:
             seed: draws another split: a whole number from 0 to 2**64 - 1.
 
         Returns:
-            The rows of each part, ascending. A UserWarning tells of a part without rows. Without ``by``, another tells
-            of names that begin with the name of a set.
+            The rows of each part, ascending. A UserWarning tells of a part without rows. Without ``by``, another
+            tells of names that begin with the name of a set.
 
         Raises:
             KeyError: there is no such column.

@@ -224,6 +224,6 @@ def tell_of_split(
         alike = f"{name}= where images are alike in name"
         advice = alike if by is None else f"{name}= with more values: rows with equal values are in one part"
         warn(
-            f"{dataset._label()}: of {dataset._images()} none is in part {shown} of the split: give it a greater share "
-            f"or {advice}"
+            f"{dataset._label()}: of {dataset._images()} none is in part {shown} of the split: give it a greater "
+            f"share or {advice}"
         )

@@ -18,8 +18,6 @@ import torch
 import wellread as wr
 import wellread.torch
 
-torch = pytest.importorskip("torch")
-
 
 def rows_of(loader):
     return loader.rows(0)
