@@ -3,7 +3,7 @@
 use crate::folder;
 use serde_json::json;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wellread_compare::{Options, Results, RowVerdict, compare};
 
 /// Rounds of one process a side, judged as they are.
@@ -16,12 +16,18 @@ fn ratio(a: &Path, b: &Path) -> (f64, RowVerdict) {
     (c.rows[0].ratio.unwrap(), c.rows[0].verdict)
 }
 
+/// Two folders of results, the second of which is slower.
+fn a_slower_one(dir: &Path) -> [PathBuf; 2] {
+    let [x, y] = ["x", "y"].map(|name| dir.join(name));
+    folder(&x, &[("tiff", 1.0)], 1, &[]);
+    folder(&y, &[("tiff", 1.3)], 2, &[]);
+    [x, y]
+}
+
 #[test]
 fn folders_tables_and_summaries_give_the_same_ratio() {
     let dir = tempfile::tempdir().unwrap();
-    let (x, y) = (dir.path().join("x"), dir.path().join("y"));
-    folder(&x, &[("tiff", 1.0)], 1, &[]);
-    folder(&y, &[("tiff", 1.3)], 2, &[]);
+    let [x, y] = a_slower_one(dir.path());
     let whole = ratio(&x, &y);
     assert_eq!(whole.1, RowVerdict::Slower);
     for file in ["dataset.parquet", "dataset.csv", "summary.json"] {
@@ -51,9 +57,7 @@ fn folders_tables_and_summaries_give_the_same_ratio() {
 #[test]
 fn a_file_is_told_by_its_columns_whatever_it_is_called() {
     let dir = tempfile::tempdir().unwrap();
-    let (x, y) = (dir.path().join("x"), dir.path().join("y"));
-    folder(&x, &[("tiff", 1.0)], 1, &[]);
-    folder(&y, &[("tiff", 1.3)], 2, &[]);
+    let [x, y] = a_slower_one(dir.path());
     let base = dir.path().join("base.csv");
     fs::copy(x.join("dataset.csv"), &base).unwrap();
     assert_eq!(Results::open(&base).unwrap().tables[0].name(), "dataset");

@@ -107,41 +107,41 @@ fn only_tiff_is_asked_for_looks() {
     assert_eq!(asked.collect::<Vec<_>>(), ["tiff"]);
 }
 
-#[test]
-fn what_was_written_is_kept_where_the_source_cannot_be_read_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let [source, target] = ["a", "b"].map(|name| folder.path().join(name));
+/// A set of one TIFF file in `folder`, the arguments that convert it with `--resume`, and the options of its writer.
+fn resumable(folder: &Path) -> (Box<dyn Store>, Args, WriteOptions) {
+    let [source, target] = ["a", "b"].map(|name| folder.join(name));
     write_as("tiff", &source, 1);
     let store = wellread_store::open(&source, &OpenOptions::default()).unwrap();
     let words = [&source, &target].map(|path| path.to_str().unwrap());
     let command = Command::parse_from(["convert", words[0], words[1], "--format", "tiff", "--resume"]);
-    let options = WriteOptions { resume: Some("a".into()), ..WriteOptions::default() };
-    let writer = registry::create(&target, "tiff", &options).unwrap();
+    (store, command.args, WriteOptions { resume: Some("a".into()), ..WriteOptions::default() })
+}
+
+#[test]
+fn what_was_written_is_kept_where_the_source_cannot_be_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, args, options) = resumable(folder.path());
+    let writer = registry::create(&args.target, "tiff", &options).unwrap();
     let converted = convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
     // No image has a known digest, like those that an interrupted run has left.
     let converted = Converted { digests: Digests::default(), ..converted };
-    let image = std::fs::read_dir(&source).unwrap().next().unwrap().unwrap().path();
+    let image = std::fs::read_dir(&args.source).unwrap().next().unwrap().unwrap().path();
     std::fs::File::create(&image).unwrap();
     let format = known_format("tiff").unwrap();
-    let checked = verify(&*store, converted, &command.args, format, &options);
+    let checked = verify(&*store, converted, &args, format, &options);
     let Err(Failure::Failed(error)) = checked else { panic!("it cannot be read") };
     assert!(error.contains("the complete part is kept in") && error.contains("continues from it"), "{error}");
     assert!(!error.contains("does not read back"), "{error}");
-    assert!(staged::part(&target).is_some());
+    assert!(staged::part(&args.target).is_some());
 }
 
 #[test]
 fn nothing_is_said_to_be_kept_where_no_image_was_complete() {
     let folder = tempfile::tempdir().unwrap();
-    let [source, target] = ["a", "b"].map(|name| folder.path().join(name));
-    write_as("tiff", &source, 1);
-    let store = wellread_store::open(&source, &OpenOptions::default()).unwrap();
-    let words = [&source, &target].map(|path| path.to_str().unwrap());
-    let command = Command::parse_from(["convert", words[0], words[1], "--format", "tiff", "--resume"]);
-    let options = WriteOptions { resume: Some("a".into()), ..WriteOptions::default() };
-    drop(registry::create(&target, "tiff", &options).unwrap());
-    let error = Error::new(&source, "cannot be read");
-    let said = failed(error, &*store, &command.args, known_format("tiff").unwrap(), &options);
+    let (store, args, options) = resumable(folder.path());
+    drop(registry::create(&args.target, "tiff", &options).unwrap());
+    let error = Error::new(&args.source, "cannot be read");
+    let said = failed(error, &*store, &args, known_format("tiff").unwrap(), &options);
     let Failure::Failed(said) = said else { panic!("it failed") };
     let words = "\nno image was complete yet, and nothing was left behind: the same command begins anew";
     assert!(said.ends_with(words), "{said}");
