@@ -20,18 +20,21 @@ sys.path[:0] = [str(HERE / name) for name in ("peers", "plates", "front")]
 BATCH = 16
 # Each loader: its set, what it is called, wellread's loader that it stands beside, and how it is used, where there
 # is more than one: the picture has the faster one. The others are given the order of the first one.
-TORCH = ("tifffile, torch DataLoader", "zarr-python, torch DataLoader")
+WORKERS, ALONE, THREADS = "torch DataLoader, 2 workers", "torch DataLoader, 0 workers", "batches by 2 threads"
 LOADERS = {
     "wellread tiff": ("tiff", "wellread", None, None),
-    "tifffile": ("tiff", TORCH[0], "wellread tiff", "2 workers"),
-    "tifffile-0": ("tiff", TORCH[0], "wellread tiff", "0 workers"),
+    "tifffile": ("tiff", "tifffile", "wellread tiff", WORKERS),
+    "tifffile-0": ("tiff", "tifffile", "wellread tiff", ALONE),
+    "tifffile-threads": ("tiff", "tifffile", "wellread tiff", THREADS),
     "wellread zarr": ("zarr", "wellread", None, None),
-    "zarr-python": ("zarr", TORCH[1], "wellread zarr", "2 workers"),
-    "zarr-python-0": ("zarr", TORCH[1], "wellread zarr", "0 workers"),
+    "zarr-python": ("zarr", "zarr-python", "wellread zarr", WORKERS),
+    "zarr-python-0": ("zarr", "zarr-python", "wellread zarr", ALONE),
+    "zarr-python-threads": ("zarr", "zarr-python", "wellread zarr", THREADS),
     "tensorstore": ("zarr", "tensorstore", "wellread zarr", None),
     "wellread lance": ("lance", "wellread, OME-Arrow", None, None),
     "pylance": ("pylance", "pylance take, a column of bytes", "wellread lance", None),
-    "litdata": ("litdata", "LitData StreamingDataLoader", None, None),
+    "litdata": ("litdata", "LitData StreamingDataLoader", None, "2 workers"),
+    "litdata-0": ("litdata", "LitData StreamingDataLoader", None, "0 workers"),
 }
 
 
@@ -81,13 +84,13 @@ def arguments(given=None):
 
 def main():
     a = arguments()
-    import plates
-
-    plates.bind(a.threads)
     import compare
+
+    compare.bind(a.threads)
     import front_page
     import front_sets
     import plate_sets
+    import plates
 
     a.out = a.out.resolve()
     a.data = (a.data or a.out.parent / "front-data").resolve()

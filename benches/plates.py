@@ -10,7 +10,7 @@
  e  opening a plate of 34,560 files
 
 A round is each variant once, in random order, each in a process of its own; one of wellread's and one of the peers',
-others in each round, run a second time, which gives the noise floor. Before the rounds each runs once unmeasured,
+in turn, run a second time, which gives the noise floor. Before the rounds each runs once unmeasured,
 with every pixel of two epochs compared. `WELLREAD` names the program, `PYTHONPATH` has the package.
 """
 
@@ -90,10 +90,14 @@ def variants_of(a, sets):
     mapped = {"tifffile-mapped": "tifffile.memmap, kept mapped, torch DataLoader, 2 workers"}
     # Reading is quick without a codec, and workers have to send what they read.
     alone = {"tifffile-0": "tifffile, first page, torch DataLoader, 0 workers",
-             "tifffile-mapped-0": "tifffile.memmap, kept mapped, torch DataLoader, 0 workers"}  # fmt: skip
-    alone_whole = alone | {"tifffile-0": "tifffile, whole image, sliced, torch DataLoader, 0 workers"}
+             "tifffile-threads": "tifffile, first page, whole batches, threads",
+             "tifffile-mapped-0": "tifffile.memmap, kept mapped, torch DataLoader, 0 workers",
+             "tifffile-mapped-threads": "tifffile.memmap, kept mapped, whole batches, threads"}  # fmt: skip
+    alone_whole = alone | {"tifffile-0": "tifffile, whole image, sliced, torch DataLoader, 0 workers",
+                           "tifffile-threads": "tifffile, whole image, sliced, whole batches, threads"}  # fmt: skip
     zarrs = {"zarr-python": "zarr-python, arrays opened once, torch DataLoader, 2 workers",
              "zarr-python-0": "zarr-python, arrays opened once, torch DataLoader, 0 workers",
+             "zarr-python-threads": "zarr-python, arrays opened once, whole batches, threads",
              "tensorstore": "tensorstore, arrays opened once"}  # fmt: skip
     few = min(FEW, a.sites)
     beside("a", "lzw", sets["lzw"], 4, None, None, page | plain, 8)
@@ -141,6 +145,7 @@ NAMES = {"lzw": "TIFF, LZW in one strip (as JUMP's microscope writes)", "none": 
 
 def compare(in_process, variants, rounds):
     """All rounds of a part: the runs of each variant, and of the one that ran twice."""
+    import judge
     import numpy as np
     from plate_runs import copy, measure, orders_of
 
@@ -179,10 +184,10 @@ def compare(in_process, variants, rounds):
     sides = {"wellread": [], "peer": []}
     for name in alive:
         sides["wellread" if variants[name].job.loader == "wellread" else "peer"].append(name)
+    turns = {side: judge.in_turn(of, rng) for side, of in sides.items() if of}
     for round_ in range(1, rounds + 1):
         copies.append(in_process(copy, 1))
-        again = [(rng.choice(names), side) for side, names in sides.items() if names]
-        jobs = [(name, None) for name in alive] + again
+        jobs = [(name, None) for name in alive] + [(next(of), side) for side, of in turns.items()]
         rng.shuffle(jobs)
         for name, side in jobs:
             done = run(name, round_)
@@ -263,13 +268,6 @@ def arguments(given=None):
     return a
 
 
-def bind(threads):
-    """So many threads and processors. Before anything that reads the variables starts threads."""
-    for name in ("OMP_NUM_THREADS", "LANCE_CPU_THREADS", "LANCE_IO_THREADS", "RAYON_NUM_THREADS"):
-        os.environ[name] = str(threads)
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-
-
 def facts_of(a, script, **more):
     """What a result says about its run."""
     import compare as peers_compare
@@ -307,8 +305,9 @@ def main():
 
         page, result = map(Path, a.write)
         return plate_page.write(page, json.loads(result.read_text()))
-    bind(a.threads)
     import compare as peers_compare
+
+    peers_compare.bind(a.threads)
     import plate_page
     import plate_sets
 

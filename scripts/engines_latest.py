@@ -55,7 +55,7 @@ MANY = 2500
 NOTE = re.compile(r"^note: .* newer than .*: it is read through the library$", re.MULTILINE)
 # Endings of the engines' files, as their crates are called.
 STAMPED = ("lance", "vortex", "duckdb")
-STAMP = re.compile(r'static (\w+): Tested = Tested::new\("[^"]*", "([^"]*)"\)')
+STAMP = re.compile(r'static (\w+): TestedVersion = TestedVersion::new\("[^"]*", "([^"]*)"\)')
 
 
 @dataclass
@@ -356,7 +356,7 @@ def numbers(of: str) -> list[int]:
 
 
 def is_newer(declares: str, stamp: str) -> bool:
-    """As `Tested` in wellread-store compares: by as many numbers as the stamp has."""
+    """As `TestedVersion` in wellread-store compares: by as many numbers as the stamp has."""
     wanted = numbers(stamp)
     return numbers(declares)[: len(wanted)] > wanted
 

@@ -4,7 +4,8 @@ picture, from docs/results/*.json alone. Those of docs/results/*.md and of three
 are of runs by hand.
 
     make bench-peers ─▶ results/peers/peers.json ─ --take ─▶ docs/results/peers.json ─ --write ─▶ README, peers.md
-                                                             machine, date, command, every run         peers-small.md
+                                                             docs/results/peers-small.json             peers-small.md
+                                                             machine, date, command, every run
     make bench-plates                                                                                  peers-plates.md
     make bench-remote                                                                                  peers-remote.md
     make bench-front                                                                                   loaders.svg,
@@ -37,7 +38,7 @@ KINDS = {
 }  # fmt: skip
 SCRIPTS = ("compare.py", "plates.py", "remote.py", "front.py", "speed.py")
 REMOTE = ("remote-a", "remote-b")
-NAMES = ("peers", "writing", "plates", *REMOTE, "front", "speed")
+NAMES = ("peers", "peers-small", "writing", "plates", *REMOTE, "front", "speed")
 # Runs by hand, of which the printed tables alone were kept: a result and its page below docs.
 BY_HAND = {name: f"results/{name}.md" for name in (
     "cyto-dl", "hyperfine", "inference-cpu", "native-segmentation", "python-loaders",
@@ -45,11 +46,11 @@ BY_HAND = {name: f"results/{name}.md" for name in (
 MOST_BYTES = 200_000
 # The rules by which a result is to be measured, by its kind.
 RULES = {
-    "peers": peers_page.RULES, "writing": peers_page.RULES, "plates": plate_page.RULES, "remote": remote_page.RULES,
-    "front": front_page.RULES, "speed": speed_page.RULES,
+    **dict.fromkeys(("peers", "peers-small", "writing"), peers_page.RULES), "plates": plate_page.RULES,
+    "remote": remote_page.RULES, "front": front_page.RULES, "speed": speed_page.RULES,
 }  # fmt: skip
-# The rows of README's table, in the set of large fields: the ways to use a peer, what to know of each, and the loader
-# of ours beside them.
+# The rows of README's table, in the set of large fields: the ways to use a library, what to know of each, and the
+# loader of ours beside them. A way that a result lacks is none of its ways.
 SET = "1080"
 SAME = "both read the same files"
 RAW = f"{SAME}, not compressed"
@@ -58,20 +59,31 @@ ARRAY = "a file of its own: all images in one array"
 # Filled in by the size of the set.
 KEPT = "{kept}, the peer none"
 ALONE = "the peer reads in the process that iterates"
+LISTS = "the peer unpacks lists"
 ROWS = (
     ({"pyarrow-binary": f"{OWN}; {KEPT}"}, "wellread:typed.parquet"),
-    ({"vortex-bare": f"{OWN}; {KEPT}"}, "wellread:images.vortex"),
+    ({"vortex-bare": f"{OWN}; {KEPT}", "vortex-data": f"{SAME}; {LISTS}; {KEPT}"}, "wellread:images.vortex"),
     ({"tensorstore": SAME, "tensorstore-array": ARRAY, "tensorstore-batches": ARRAY}, "wellread:ome-zarr"),
-    ({"tifffile-mapped": RAW, "tifffile-mapped-0": f"{RAW}; {ALONE}"}, "wellread:tiff"),
+    (
+        {"tifffile-mapped": RAW, "tifffile-mapped-0": f"{RAW}; {ALONE}", "tifffile-mapped-threads": RAW},
+        "wellread:tiff",
+    ),
     (
         {
-            "zarr-python": SAME, "zarr-python-0": f"{SAME}; {ALONE}",
+            "zarr-python": SAME, "zarr-python-0": f"{SAME}; {ALONE}", "zarr-threads": SAME,
             "zarr-array": ARRAY, "zarr-array-0": f"{ARRAY}; {ALONE}", "zarr-batches": ARRAY, "zarr-images": ARRAY,
         },
         "wellread:ome-zarr",
     ),
-    ({"tifffile": RAW, "tifffile-0": f"{RAW}; {ALONE}"}, "wellread:tiff"),
-    ({"pylance": f"{SAME}; the peer unpacks lists", "pylance-bare": OWN}, "wellread:images.lance"),
+    (
+        {
+            "tifffile": RAW, "tifffile-0": f"{RAW}; {ALONE}", "tifffile-threads": RAW, "tifffile-kept": RAW,
+            "spdl": RAW,
+        },
+        "wellread:tiff",
+    ),
+    ({"pylance": f"{SAME}; {LISTS}", "pylance-bare": OWN}, "wellread:images.lance"),
+    ({"duckdb": f"{SAME}; {LISTS}", "duckdb-bare": OWN}, "wellread:keyed.duckdb"),
 )  # fmt: skip
 HEAD = (
     "| {} images of one channel, 1080 x 1080 `uint16`: speed of wellread over that of the peer | first epoch "
@@ -80,8 +92,8 @@ HEAD = (
 UNCLEAR = "no verdict: the interval reaches into this noise floor, or holds 1"
 # A peer that small images suit: its row says in how many rounds it was faster there.
 SMALL = ("pyarrow-binary", "wellread:tuned.parquet")
-# Another row: a peer and ours in the sites of several channels, of the result of plates by today's rules.
-SITES = ("tifffile lzw", "wellread lzw")
+# Another row: ours in the sites of several channels, of the result of plates by today's rules.
+SITES = "wellread lzw"
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
 # A median and its interval: 1.69 (1.61–1.83).
 FIGURE = re.compile(r"(?<![\w.,–])(\d[\d,.]*) \((\d[\d,.]*–\d[\d,.]*)\)")
@@ -93,14 +105,21 @@ def load(folder=RESULTS):
 
 
 def sites_row(plates):
-    """The row of sites of several channels: its ratios are of the same kind, seconds of the peer over ours."""
+    """The row of sites of several channels: its ratios are of the same kind, seconds of the peer over ours. Each
+    phase has the way to use tifffile that comes closest."""
     part = plates["parts"]["a"]
-    (row,) = [one for one in part["rows"] if (one["top"], one["bottom"]) == SITES]
-    ratios = [ratio(plate_page.judged(part, row, phase)) for phase in plate_page.PHASES]
-    (rows,) = {run["rows"] for side in SITES for run in part["runs"][side]}
-    about = f"{rows} generated sites of 5 channels, TIFF with LZW: {part['about'][row['top']]}"
-    noise = [percent(plate_page.floor(part, seconds)) for _, seconds in plate_page.PHASES.values()]
-    return [line(about, *ratios, f"{SAME}; another run"),
+    beside = [row for row in part["rows"] if row["bottom"] == SITES]
+    nearest = {
+        phase: nearest_of(plate_page.judged(part, row, phase) for row in beside) for phase in plate_page.PHASES
+    }
+    if None in nearest.values():
+        return []
+    (rows,) = {run["rows"] for run in part["runs"][SITES]}
+    names = by_phase({phase: part["about"][one["top"]] for phase, one in nearest.items()})
+    apart = ";" if names.startswith("first epoch: ") else ":"
+    about = f"{rows} generated sites of 5 channels, TIFF with LZW{apart} {names}"
+    noise = [percent(plate_page.floor_of(part, phase)) for phase in plate_page.PHASES]
+    return [line(about, *(ratio(one) for one in nearest.values()), f"{SAME}; another run"),
             line("95 % noise floor of the row of sites", *noise, "of that run")]  # fmt: skip
 
 
@@ -119,11 +138,11 @@ def verdict(judgement):
     return re.sub(r"^no verdict: [^;]*", "no verdict", peers_page.times(judgement))
 
 
-def in_small_images(peers):
+def in_small_images(small):
     """How often the peer that small images suit was faster in first epochs of them."""
     judged = [
         one["judgement"]
-        for measured in peers["sets"]
+        for measured in small["sets"]
         if measured["name"] != SET
         for one in peers_page.judged(measured, "first")
         if (one["peer"], one["ours"]) == SMALL
@@ -140,32 +159,63 @@ def ratio(row):
     return peers_page.times(row["judgement"]).split(":")[0]
 
 
-def closest(rows, ways, ours):
-    """The way to use a peer that comes closest to wellread in these rows."""
-    beside = [one for one in rows if one["peer"] in ways and one["ours"] == ours and "judgement" in one]
-    return min(beside, key=lambda one: one["judgement"].estimate)["peer"]
+def nearest_of(rows):
+    """The row that comes closest to wellread; None of rows without a figure."""
+    judged = [one for one in rows if "judgement" in one]
+    return min(judged, key=lambda one: one["judgement"].estimate, default=None)
 
 
-def readme_table(peers, plates):
-    """README's table: judged ratios, what to know of each, and which runs they are of. Each peer is used in the way
-    that comes closest in later epochs. Results by rules whose figures may not be shown have no ratios."""
+def by_phase(texts):
+    """A text of the first epoch and one of later ones, or both as one where they are the same."""
+    first, later = texts["first"], texts["later"]
+    return first if first == later else f"first epoch: {first}; later epochs: {later}"
+
+
+def notes(first, later):
+    """The notes on the ways that stand in a row. A note on one phase alone says so."""
+    known = {"first epoch": first.split("; "), "later epochs": later.split("; ")}
+    said = []
+    for note in dict.fromkeys(note for of_phase in known.values() for note in of_phase):
+        when = [phase for phase, of_phase in known.items() if note in of_phase]
+        said.append(note if len(when) == len(known) else f"{note} ({when[0]})")
+    return "; ".join(said)
+
+
+def nearest_ways(measured):
+    """A row for each library: in each phase the judged way of its use that comes closest, and what to know of these.
+    The library that comes closest in later epochs stands first."""
+    phases = {phase: peers_page.judged(measured, phase) for phase in peers_page.PHASES}
+    found = []
+    for ways, ours in ROWS:
+        nearest = {
+            phase: nearest_of(one for one in rows if one["peer"] in ways and one["ours"] == ours)
+            for phase, rows in phases.items()
+        }
+        if None not in nearest.values():
+            found.append((nearest, notes(*(ways[one["peer"]] for one in nearest.values()))))
+    return sorted(found, key=lambda row: row[0]["later"]["judgement"].estimate)
+
+
+def readme_table(peers, small, plates):
+    """README's table: judged ratios, what to know of each, who comes closest, and which runs they are of. Results by
+    rules whose figures may not be shown have no ratios."""
     if not peers_page.shown(peers, RULES["peers"]):
         return peers_page.WITHDRAWN_RULES
     (measured,) = [one for one in peers["sets"] if one["name"] == SET]
-    phases = {phase: peers_page.judged(measured, phase) for phase in peers_page.PHASES}
     lines = [HEAD.format(measured["title"].split()[0]), "|---|---|---|---|"]
-    copied = []
-    for ways, ours in ROWS:
-        peer = closest(phases["later"], ways, ours)
-        of_peer = [one for rows in phases.values() for one in rows if (one["peer"], one["ours"]) == (peer, ours)]
-        known = ways[peer].format(kept=peers_page.kept_pages(measured))
-        known += in_small_images(peers) if peer == SMALL[0] else ""
-        lines.append(line(of_peer[0]["about"], *(verdict(one["judgement"]) for one in of_peer), known))
-        copied += [peer] if peers_page.copied(peers, RULES["peers"]) and peer in peers_page.WHOLE else []
-    noise = [percent(peers_page.floor(measured, phase)) for phase in phases]
-    lines.append(line("95 % noise floor of the rows above: the same loader, run twice in a round", *noise, UNCLEAR))
+    rows, used = nearest_ways(measured), set()
+    for nearest, known in rows:
+        names = {one["peer"] for one in nearest.values()}
+        known = known.format(kept=peers_page.kept_pages(measured))
+        known += in_small_images(small) if SMALL[0] in names else ""
+        about = by_phase({phase: one["about"] for phase, one in nearest.items()})
+        lines.append(line(about, *(verdict(one["judgement"]) for one in nearest.values()), known))
+        used |= names
+    noise = [percent(peers_page.floor(measured, phase)) for phase in peers_page.PHASES]
+    lines.append(line(f"95 % noise floor of the rows above: {peers_page.taken(peers)}, run twice", *noise, UNCLEAR))
     runs = f"{peers_page.of_run(peers['facts'])}. {made_of(measured)}"
-    runs += f" {peers_page.COPIED} in the rows `torch DataLoader, 2 workers`." if copied else ""
+    if peers_page.copied(peers, RULES["peers"]) and used & set(peers_page.WHOLE):
+        runs += f" {peers_page.COPIED} in the rows `torch DataLoader, 2 workers`."
     if plate_page.shown(plates):
         lines += sites_row(plates)
         runs += f" The row of sites: {plate_run(plates['facts'])}."
@@ -177,7 +227,8 @@ def readme_table(peers, plates):
              f"batches of {measured['batch']}; two threads or workers, except `0 workers`; "
              f"{peers_page.rounds(measured)} rounds; 95 % intervals"),
     ]  # fmt: skip
-    return "\n".join([*lines, "", runs])
+    said = peers_page.closest([nearest["later"] for nearest, _ in rows], "later")
+    return "\n".join([*lines, "", *([said, ""] if said else []), runs])
 
 
 def made_of(measured):
@@ -197,6 +248,7 @@ def pages(results):
     text, buckets = book.read_text(), remote.read_text()
     for name in ("peers", "writing"):
         text = peers_page.put(text, results[name])
+    of_fields = readme_table(results["peers"], results["peers-small"], results["plates"])
     for name in REMOTE:
         buckets = remote_page.put(buckets, results[name], name)
     front = readme.read_text()
@@ -205,10 +257,10 @@ def pages(results):
     before, after = front.split(BEGIN)[0], front.split(END)[1]
     found = {
         book: text,
-        of_small: peers_page.put(of_small.read_text(), results["peers"]),
+        of_small: peers_page.put(of_small.read_text(), results["peers-small"]),
         plates: plate_page.put(plates.read_text(), results["plates"]),
         remote: buckets,
-        readme: f"{before}{BEGIN}\n{readme_table(results['peers'], results['plates'])}\n{END}{after}",
+        readme: f"{before}{BEGIN}\n{of_fields}\n{END}{after}",
     }
     if "front" in results:
         loaders = ROOT / "docs" / "peers-loaders.md"
@@ -250,7 +302,8 @@ def figures(text):
 
 def known(results):
     """All figures that the pages of the results have."""
-    peers = [part for name in ("peers", "writing") for part in peers_page.sections(results[name]).values()]
+    peers = [part for name in ("peers", "peers-small", "writing")
+             for part in peers_page.sections(results[name]).values()]  # fmt: skip
     remote = [remote_page.section(results[name]) for name in REMOTE]
     front = [front_page.section(results["front"])] if "front" in results else []
     return figures("\n".join([*peers, plate_page.section(results["plates"]), *remote, *front]))
@@ -304,11 +357,24 @@ def take(path):
         name += f"-{'-'.join(result['links'])}"
         if name not in REMOTE:
             raise SystemExit(f"{path}: a run of one part is kept: --only a, or --only b")
-    text = small(result)
-    if why or len(text.encode()) > MOST_BYTES:
+    texts = {part: small(one) for part, one in by_page(name, result).items()}
+    if why or any(len(text.encode()) > MOST_BYTES for text in texts.values()):
         raise SystemExit(f"{path}: {why or f'larger than {MOST_BYTES:,} bytes'}")
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(text)
+    for part, text in texts.items():
+        (RESULTS / f"{part}.json").write_text(text)
+
+
+def by_page(name, result):
+    """The parts of a result that have a page each. Small images and large fields may be measured by runs of their
+    own."""
+    if name != "peers":
+        return {name: result}
+    found = {}
+    for measured in result["sets"]:
+        part = "peers-small" if measured["name"] in peers_page.SMALL else "peers"
+        found.setdefault(part, {**result, "sets": []})["sets"].append(measured)
+    return found
 
 
 def main():

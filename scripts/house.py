@@ -5,8 +5,9 @@
 
 Reads `crates/*/src` and `python/wellread`, and the length of other files of code. It needs nothing but Python 3.10.
 It ends with 1 when the files of a crate or of the package import each other in a circle. It also ends with 1 when a
-crate's top-level modules do: then none of them is below the others. Where the head of a `lib.rs` shows layers, an
-import that goes up is a fault too. How an import is read:
+crate's top-level modules do: then none of them is below the others. In the package the same holds for the files and
+folders of each folder. Where the head of a `lib.rs` shows layers, an import that goes up and a module in no layer are
+faults too. How an import is read:
 
     file -> `use` lines and paths in code (crate::a::B, super::B, a::B) -> re-exports -> the file that defines a name
 
@@ -305,19 +306,34 @@ def circles(arrows: dict) -> list:
     return sorted(result, key=len, reverse=True)
 
 
-def rooms(source: Path, arrows: dict) -> dict:
-    """The same arrows between a crate's top-level modules; a folder and the file that opens it are one room."""
+# The files that open a crate or a folder of the package: they are above all that lies beside them.
+OPENERS = ("lib", "__init__")
 
-    def room(file: Path) -> str:
-        return file.relative_to(source).parts[0].removesuffix(".rs")
 
+def room(folder: Path, file: Path) -> str:
+    """The file or folder in `folder` that a file there belongs to."""
+    return file.relative_to(folder).parts[0].removesuffix(file.suffix)
+
+
+def modules_of(source: Path, arrows: dict) -> set:
+    """The top-level modules of a crate, without those of its tests."""
+    return {room(source, file) for file in arrows} - {*OPENERS, "main"}
+
+
+def rooms(folder: Path, arrows: dict) -> dict:
+    """The same arrows between what lies in a folder, such as a crate's top-level modules.
+
+    A folder and the file that opens it are one room. The file that opens `folder` itself is none.
+    """
     between = {}
     for file, targets in arrows.items():
         for target in targets:
-            if room(file) != room(target) and "lib" not in (room(file), room(target)):
-                between.setdefault(room(file), {}).setdefault(room(target), set()).add(
-                    f"{file.relative_to(source)} -> {target.relative_to(source)}"
-                )
+            if not (file.is_relative_to(folder) and target.is_relative_to(folder)):
+                continue
+            here, there = room(folder, file), room(folder, target)
+            if here != there and not {here, there} & set(OPENERS):
+                tie = f"{file.relative_to(folder)} -> {target.relative_to(folder)}"
+                between.setdefault(here, {}).setdefault(there, set()).add(tie)
     return between
 
 
@@ -340,22 +356,14 @@ def layers(head: str) -> list:
     return found
 
 
-def upward(shown: list, between: dict) -> list:
-    """Imports from a layer into one above it, also through modules in no layer; `between` is as of `rooms`."""
+def upward(shown: list, between: dict, modules: set) -> list:
+    """Modules in no layer, and imports from a layer into one above it; `between` is as of `rooms`."""
+    if not shown:
+        return []
     place = {name: at for at, names in enumerate(shown) for name in names}
-    found = []
+    found = [f"{name} stands in no layer" for name in modules if name not in place]
     for name, at in place.items():
-        waiting, seen = [(name, ())], set()
-        while waiting:
-            here, way = waiting.pop()
-            for target in between.get(here, ()):
-                if target in seen:
-                    continue
-                seen.add(target)
-                if target not in place:
-                    waiting.append((target, (*way, target)))
-                elif place[target] < at:
-                    found.append(" -> ".join((name, *way, target)))
+        found += [f"{name} -> {target}" for target in between.get(name, ()) if place.get(target, at) < at]
     return sorted(found)
 
 
@@ -436,7 +444,8 @@ def of_crate(folder: Path) -> dict:
     files = sorted(source.rglob("*.rs" if rust else "*.py"))
     lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
     arrows = imports(source) if rust else python_imports(source)
-    between = rooms(source, arrows) if rust else {}
+    # Of the package every folder, of a crate its top-level modules alone.
+    folders = [source] if rust else sorted({file.parent for file in files})
     root = source / "lib.rs"
     shown = layers(root.read_text(encoding="utf-8")) if root.exists() else []
 
@@ -450,7 +459,7 @@ def of_crate(folder: Path) -> dict:
         "files": len(files),
         "long": {name(file): count for file, count in long_files(files).items()},
         "layers": shown,
-        "upward": upward(shown, between),
+        "upward": upward(shown, rooms(source, arrows), modules_of(source, arrows)),
         "circles": [
             {
                 "files": [name(file) for file in part],
@@ -463,20 +472,22 @@ def of_crate(folder: Path) -> dict:
             }
             for part in circles(arrows)
         ],
-        "circles_of_rooms": [
-            {
-                "rooms": part,
-                "ties": sorted(
-                    tie
-                    for one in part
-                    for other, ties in between.get(one, {}).items()
-                    if other in part
-                    for tie in ties
-                ),
-            }
-            for part in circles(between)
-        ],
+        "circles_of_rooms": [circle for inside in folders for circle in circles_of_rooms(source, inside, arrows)],
     }
+
+
+def circles_of_rooms(source: Path, inside: Path, arrows: dict) -> list:
+    """The circles between what lies in a folder: rooms by their paths in the crate or package, and what ties them."""
+    between = rooms(inside, arrows)
+    return [
+        {
+            "rooms": [str((inside / one).relative_to(source)) for one in part],
+            "ties": sorted(
+                tie for one in part for other, ties in between.get(one, {}).items() if other in part for tie in ties
+            ),
+        }
+        for part in circles(between)
+    ]
 
 
 def main() -> int:
@@ -524,7 +535,7 @@ def show(found: list) -> None:
         for file, count in crate["long"].items():
             print(f"long: {file}: {count} lines")
         for tie in crate["upward"]:
-            print(f"up in {crate['crate']}: {tie}")
+            print(f"layers of {crate['crate']}: {tie}")
         for what in ("circles", "circles_of_rooms"):
             for circle in crate[what]:
                 members = circle.get("files") or circle["rooms"]

@@ -34,15 +34,6 @@ def rate(front, name, phase):
     return (statistics.median(rates), *(judge.interval(rates) or (None, None)))
 
 
-def equal(front):
-    """The run with as many epochs of each loader as the one had that ran fewest. Second runs are cut alike: noise is
-    of the same epochs."""
-    runs = {name: series for name, series in front["runs"].items() if not page.failure(series)}
-    twins = [twin for twin in front["twins"] if "error" not in twin and twin["of"] in runs]
-    *cut, twins = plate_page.alike(*runs.values(), twins)
-    return {**front, "runs": {**front["runs"], **dict(zip(runs, cut, strict=True))}, "twins": twins}
-
-
 def bars(result):
     """The loaders of each kind of files, each in the way of its use that is faster, by phases. A loader has its name,
     and for each phase a rate, a judgement and that way, or an error.
@@ -63,14 +54,20 @@ def bars(result):
     return groups
 
 
-def way_of(one):
-    """How a loader is used that has several ways, in words; nothing of others."""
+def ways_of(one):
+    """How a loader is used that has several ways, in words: once, or of the first epoch and of later ones where these
+    differ; nothing of others."""
     if "error" in one:
-        return one.get("way") or ""
+        return [one["way"]] if one.get("way") else []
     first, later = (one[phase][2] for phase in plate_page.PHASES)
     if first is None:
-        return ""
-    return first if first == later else f"first epoch {first}, later {later}"
+        return []
+    return [first] if first == later else [f"first epoch: {first}", f"later: {later}"]
+
+
+def way_of(one):
+    """The same as one text."""
+    return "; ".join(ways_of(one))
 
 
 def name_of(one):
@@ -81,7 +78,7 @@ def name_of(one):
 
 def all_ways(result):
     """The loaders of each kind of files, each way of their use by itself."""
-    front, groups = equal(result["front"]), {}
+    front, groups = plate_page.equal(result["front"]), {}
     for row in front["rows"]:
         name, one = row["name"], {"about": row["about"], "ours": row["name"].startswith("wellread ")}
         wrong = page.failure(front["runs"][name])
@@ -122,8 +119,8 @@ def section(result):
               if "error" not in one and way_of(one)]  # fmt: skip
     if chosen:
         found += [f"The picture has the faster way of use: {'; '.join(chosen)}.", ""]
-    for epochs, (_, seconds) in zip(("First epochs", "Later epochs"), plate_page.PHASES.values(), strict=True):
-        noise = plate_page.floor(equal(front), seconds)
+    for epochs, phase in zip(("First epochs", "Later epochs"), plate_page.PHASES, strict=True):
+        noise = plate_page.floor_of(front, phase)
         if noise is not None:
             found += [f"{epochs}: {page.said_of(noise)}", ""]
     copies = [one["gb_per_s"] for one in front["copy"] if "error" not in one]
@@ -166,7 +163,7 @@ def alternative(result):
 
 def later_epochs(front):
     """What later epochs are: the second one, where that is all that is compared."""
-    runs = [run for series in equal(front)["runs"].values() for run in series if "error" not in run]
+    runs = [run for series in plate_page.equal(front)["runs"].values() for run in series if "error" not in run]
     return f"{LATER}: the second one" if all(len(run["epochs_s"]) == 2 for run in runs) else LATER
 
 
@@ -190,8 +187,11 @@ def unjudged(result):
 
 def faster_way(result):
     """What a caption says where a loader is used in several ways."""
-    ways = any(row.get("way") for row in result["front"]["rows"])
-    return " (torch's DataLoader with 2 or 0 workers, whichever is faster)" if ways else ""
+    ways = [row["way"].removeprefix("torch DataLoader, ") for row in result["front"]["rows"] if row.get("way")]
+    *others, last = dict.fromkeys(ways) or [None]
+    if not others:
+        return ""
+    return f" ({', '.join(others)} or {last}: for each loader and epoch the fastest)"
 
 
 def readme(result):

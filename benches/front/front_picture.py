@@ -91,9 +91,12 @@ def head():
 
 def row(one, y, scale):
     """A loader: its name and the way of its use, two bars with their whiskers and figures, two ratios."""
-    way = "" if "error" in one else front_page.way_of(one)
-    found = [text(LEFT - 10, y + BAR + (-3 if way else 5), one["about"], more=END)]
-    found += [text(LEFT - 10, y + BAR + 13, way, "soft", 12, END)] if way else []
+    ways = [] if "error" in one else front_page.ways_of(one)
+    # The lines of a name and its ways have the middle of both bars in common.
+    apart = 16 if len(ways) < 2 else 13
+    lines = [y + BAR + 5 + apart * (i - len(ways) / 2) for i in range(1 + len(ways))]
+    found = [text(LEFT - 10, lines[0], one["about"], more=END)]
+    found += [text(LEFT - 10, line, way, "soft", 12, END) for line, way in zip(lines[1:], ways, strict=True)]
     if "error" in one:
         return [*found, text(LEFT + 6, y + BAR + 5, "not measured", "soft", 12)]
     for phase, top in (("first", y), ("later", y + BAR + 1)):

@@ -6,7 +6,7 @@
     python compare.py --write docs/peers.md results/peers/peers.json      # 100 x 100: docs/peers-small.md
 
 In each round every loader runs once, in random order, each in a process of its own that does the same number of
-epochs. One of wellread's and one of the peers, others in each round, run twice, which gives the noise floor. Before
+epochs. One of wellread's and one of the peers, in turn, run twice, which gives the noise floor. Before
 the rounds each runs once unmeasured, with every pixel of every epoch compared. Needs `wellread` for Python on the
 path (`make bench-peers`).
 """
@@ -20,6 +20,7 @@ import multiprocessing
 import os
 import platform
 import random
+import resource
 import shlex
 import subprocess
 import sys
@@ -36,9 +37,10 @@ TIME_LIMIT = 900
 
 PARQUET, ZARR = "upstream's Parquet, untouched", "OME-Zarr folder"
 CACHES = ("ram-cache-0", "ram-cache-2", "float-cache-0")
-TIFF = ("tifffile", "tifffile-0", "tifffile-mapped", "tifffile-mapped-0")
-OF_ZARR = ("zarr-python", "zarr-python-0", "zarr-array", "zarr-array-0", "zarr-batches", "zarr-images",
-           "tensorstore", "tensorstore-array", "tensorstore-batches")  # fmt: skip
+MAPPED = ("tifffile-mapped", "tifffile-mapped-0", "tifffile-mapped-threads")
+TIFF = ("tifffile", "tifffile-0", "tifffile-threads", "tifffile-kept", *MAPPED)
+OF_ZARR = ("zarr-python", "zarr-python-0", "zarr-threads", "zarr-array", "zarr-array-0", "zarr-batches",
+           "zarr-images", "tensorstore", "tensorstore-array", "tensorstore-batches")  # fmt: skip
 OF_ZARR_KEPT = ("tensorstore-kept", "tensorstore-array-kept", "tensorstore-batches-kept")
 TUNED = ("pyarrow-row-groups", "pyarrow-binary", "annbatch-1", "annbatch-16")
 
@@ -79,12 +81,12 @@ class Kind:
 KINDS = {
     # Several times what loaders keep by themselves. The libraries write a few images a second, so fewer are written.
     "1080": Kind("1080 x 1080 uint16", 96, 4, 1, written=24),
-    # Larger than what loaders keep by themselves (64 MiB of decoded pages, files held open). Left out: upstream's
+    # Larger than what wellread keeps by itself (64 MiB of decoded pages, files held open). Left out: upstream's
     # tables and caches, whose images are Python objects when they are made, and 20,000 arrays of zarr-python, which
     # it opens one by one: it reads them as one array.
     "20k": Kind("100 x 100 uint8 noise", 20_000, 16, 1, True,
                 (*CACHES, "spdl", "ome-arrow", "vortex-data", "vortex-bare", "duckdb", "zarr-python",
-                 "zarr-python-0", "gather", *OF_ZARR_KEPT,
+                 "zarr-python-0", "zarr-threads", "gather", *OF_ZARR_KEPT,
                  "wellread:ome-zarr,kept", "wellread:images.parquet", "wellread:images.parquet,kept",
                  "wellread:tuned.parquet,kept", "wellread:images.vortex", "wellread:images.ome-arrow-dataset")),
     "1k": Kind("100 x 100 uint8 noise", 1000, 16, 4, False,
@@ -162,6 +164,7 @@ def measure(in_process, task):
 
 def compare(in_process, folder, about, kind, rounds, threads, only, rng):
     """All rows of a set: the runs of each loader and of those that ran twice."""
+    import judge
     from runs import Task, orders_of
 
     rows = rows_of(kind, only)
@@ -191,8 +194,9 @@ def compare(in_process, folder, about, kind, rounds, threads, only, rng):
             broken[name] = done
     alive = [name for name in loaders if name not in broken]
     sides = [[name for name in alive if name.startswith("wellread:") == own] for own in (True, False)]
+    turns = [judge.in_turn(side, rng) for side in sides if side]
     for round_ in range(1, rounds + 1):
-        jobs = [(name, False) for name in alive] + [(rng.choice(side), True) for side in sides if side]
+        jobs = [(name, False) for name in alive] + [(next(names), True) for names in turns]
         rng.shuffle(jobs)
         for name, again in jobs:
             done = run(name, round_, kind.later)
@@ -200,9 +204,16 @@ def compare(in_process, folder, about, kind, rounds, threads, only, rng):
                 twins.append({"of": name, **done})
             else:
                 runs[name].append(done)
-    for name, done in broken.items():
-        runs[name] = [done]
+    runs.update({name: [done] for name, done in broken.items()})
     return {"rows": rows, "runs": runs, "twins": twins}
+
+
+def bind(threads):
+    """So many threads in the pools of libraries that go by processors, and so many processors. Before anything that
+    reads the variables starts threads."""
+    for name in ("OMP_NUM", "LANCE_CPU", "LANCE_IO", "RAYON_NUM", "TOKIO_WORKER"):
+        os.environ[f"{name}_THREADS"] = str(threads)
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 
 
 def machine():
@@ -319,16 +330,7 @@ def main():
     a = arguments()
     if a.write:
         return write(*a.write)
-    # Before anything that reads them starts threads; pools of libraries that go by processors have as many as all.
-    for name in (
-        "OMP_NUM_THREADS",
-        "LANCE_CPU_THREADS",
-        "LANCE_IO_THREADS",
-        "RAYON_NUM_THREADS",
-        "TOKIO_WORKER_THREADS",
-    ):
-        os.environ[name] = str(a.threads)
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: a.threads])
+    bind(a.threads)
     in_process = Processes()
     import page
     import sets
@@ -340,7 +342,8 @@ def main():
         "facts": {
             "command": command(sys.argv[1:]), "rules": page.RULES,
             "commit": commit(), "date": datetime.date.today().isoformat(), "machine": machine(),
-            "threads": a.threads, "versions": versions(), "files": sets.real_files(a.real),
+            "threads": a.threads, "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+            "versions": versions(), "files": sets.real_files(a.real),
         }
     }  # fmt: skip
     there = a.out / "peers.json"

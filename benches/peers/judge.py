@@ -7,6 +7,7 @@ the same loader, run twice in a round, is no verdict either
 (docs/decisions/0009-when-a-format-is-called-fastest.md).
 """
 
+import itertools
 import math
 import statistics
 from dataclasses import dataclass
@@ -40,6 +41,11 @@ def interval(values):
         return None
     ordered, end = sorted(values), lower_end(len(values))
     return at(ordered, end), at(ordered, len(values) - 1 - end)
+
+
+def in_turn(names, rng):
+    """The loaders that run twice, one in each round: in random order, again and again."""
+    return itertools.cycle(rng.sample(names, len(names)))
 
 
 def noise_floor(*twins):

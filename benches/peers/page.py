@@ -55,6 +55,7 @@ WITHDRAWN_WRITING = (
     "and wellread one. The libraries wrote 8 images of 1080 x 1080 and wellread 24. In Parquet the libraries used "
     "Zstandard level 1 and wellread level 3."
 )
+NOISE_OF_WRITING = "The noise floor of a row is wellread's noise only: no other library wrote twice in a round."
 
 PHASES = {
     "first": ("First epoch, from opening on", lambda run: run["epochs_s"][0]),
@@ -163,14 +164,14 @@ def number(value):
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def times(judgement):
-    """A ratio with its interval, or why there is no verdict: then no ratio."""
+def times(judgement, below="peer faster"):
+    """A ratio with its interval, or why there is no verdict: then no ratio. `below` says what a ratio below 1 is."""
     if judgement.clear:
         return f"{number(judgement.estimate)} ({number(judgement.low)}–{number(judgement.high)})"
     said = f"no verdict: {judgement.refused}"
     if judgement.low is None:
         return said
-    return f"{said}; peer faster in {judgement.lost} of {judgement.rounds} rounds"
+    return f"{said}; {below} in {judgement.lost} of {judgement.rounds} rounds"
 
 
 def duration(seconds):
@@ -276,8 +277,17 @@ def facts(result):
 
 
 def of_run(f):
-    """Which run it is, in words. One in parts has several commands."""
-    return f"One run (`{f['command'].replace('; ', '`, `')}`, commit {f['commit']}, {f['date']}) on {f['machine']}"
+    """Which run it is, in words. One in parts has several commands; one of before does not say how many files a
+    process could have open."""
+    files = f.get("open_files")
+    known = "" if files is None else f", at most {files:,} open files" if files > 0 else ", no limit of open files"
+    command = f["command"].replace("; ", "`, `")
+    return f"One run (`{command}`, commit {f['commit']}, {f['date']}) on {f['machine']}{known}"
+
+
+def taken(result):
+    """How the loaders that run twice were chosen, in words: by the rules of before, by chance."""
+    return f"one loader of each side a round, {'drawn at random' if copied(result, RULES) else 'in turn'}"
 
 
 def warmed(writing):
@@ -331,7 +341,7 @@ def sections(result):
         head = f"{of_run(result['facts'])}; {writing['rounds']} rounds."
         # No worker of torch writes.
         known = shown(result, RULES)
-        head += f" {warmed(writing)}" if known else ""
+        head += f" {warmed(writing)} {NOISE_OF_WRITING}" if known else ""
         parts["writing"] = "\n".join([head, "", *(of_writing(writing["rows"]) if known else [WITHDRAWN_WRITING])])
     return parts
 

@@ -8,6 +8,7 @@ and the library's own pools of threads have as many threads as all others.
 Long because each peer is a few lines, in one list of all that are compared.
 """
 
+import asyncio
 import importlib.util
 import resource
 import sys
@@ -87,6 +88,11 @@ def in_torch(read, task, workers):
     return InTorch(task, Batches(read, task), workers, as_it_is)
 
 
+def in_threads(read, task):
+    """A read for each image, whole batches from threads that are batches ahead."""
+    return ahead_of_use(task, Batches(read, task).__getitems__)
+
+
 def ahead_of_use(task, take):
     """For libraries that read a batch by one call: threads call it for the next batches."""
     return AheadOfUse(task.batches, take, task.threads)
@@ -136,27 +142,53 @@ def files(task, name, pattern):
 
 def tifffile_imread(task, workers):
     """Files opened anew for each image."""
+    return in_torch(first_pages(task), task, workers)
+
+
+def tifffile_threads(task, _):
+    """Files opened anew for each image, whole batches from threads that are batches ahead."""
+    return in_threads(first_pages(task), task)
+
+
+def tifffile_kept(task, _):
+    """Files that stay open, as many as a process may have open; the others are opened anew. From threads, since a
+    forked worker would share their positions."""
+    import tifffile
+
     paths = files(task, "tiff", "*.tiff")
-    return in_torch(lambda row: first_page(paths[row]), task, workers)
+    pages = [tifffile.TiffFile(path).pages[0] for path in paths[: may_be_open()]]
+    return in_threads(lambda row: pages[row].asarray() if row < len(pages) else first_page(paths[row]), task)
 
 
-def tifffile_mapped(task, workers):
+def mapped_pages(task):
     """tifffile.memmap, for files that are not compressed: mapped once, when opened, as many as a process may have
     open (each takes a file descriptor). The others are opened anew for each image."""
     import tifffile
 
     paths = files(task, "tiff", "*.tiff")
     mapped = [tifffile.memmap(path, mode="r") for path in paths[: may_be_open()]]
+    return lambda row: mapped[row] if row < len(mapped) else first_page(paths[row])
 
-    def read(row):
-        return mapped[row] if row < len(mapped) else first_page(paths[row])
 
-    return in_torch(read, task, workers)
+def tifffile_mapped(task, workers):
+    """Mapped files, by torch's DataLoader."""
+    return in_torch(mapped_pages(task), task, workers)
+
+
+def tifffile_mapped_threads(task, _):
+    """Mapped files, whole batches from threads that are batches ahead."""
+    return in_threads(mapped_pages(task), task)
 
 
 def may_be_open():
     """Files that may be held open, with some left for workers, tensors they send, and libraries."""
     return max(0, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 1024)
+
+
+def first_pages(task):
+    """What reads an image from its file, which is opened anew."""
+    paths = files(task, "tiff", "*.tiff")
+    return lambda row: first_page(paths[row])
 
 
 def first_page(path):
@@ -175,23 +207,50 @@ def zarr_of(threads):
     return zarr
 
 
+def zarr_arrays(names, threads):
+    """Arrays of these names, opened all at a time; the format is told, so that it is not looked for."""
+    zarr = zarr_of(threads)
+
+    async def opened():
+        return await asyncio.gather(
+            *(zarr.api.asynchronous.open_array(store=name, mode="r", zarr_format=2) for name in names)
+        )
+
+    return [zarr.Array(one) for one in zarr.core.sync.sync(opened())]
+
+
+def zarr_folder(task, threads):
+    """What reads an image of a folder of OME-Zarr."""
+    level = task.about()["level"]
+    arrays = zarr_arrays([f"{p}/{level}" for p in files(task, "ome-zarr", "*.zarr")], threads)
+    return lambda row: arrays[row][0, 0, 0]
+
+
 def zarr_python(task, workers):
     """zarr-python on a folder of OME-Zarr: every array opened once, before workers are forked."""
-    zarr = zarr_of(1)
-    arrays = [zarr.open_array(f"{p}/{task.about()['level']}", mode="r") for p in files(task, "ome-zarr", "*.zarr")]
-    return in_torch(lambda row: arrays[row][0, 0, 0], task, workers)
+    return in_torch(zarr_folder(task, 1 if workers else task.threads), task, workers)
+
+
+def zarr_threads(task, _):
+    """zarr-python on a folder of OME-Zarr: every array opened once, whole batches from threads that are batches
+    ahead."""
+    return in_threads(zarr_folder(task, task.threads), task)
+
+
+def one_array(task, threads):
+    """zarr-python on one array of all images, a chunk for each: as its authors would keep images of one shape."""
+    return zarr_of(threads).open_array(task.path("array.zarr"), mode="r", zarr_format=2)
 
 
 def zarr_array(task, workers):
-    """zarr-python on one array of all images, a chunk for each: as its authors would keep images of one shape."""
-    array = zarr_of(1).open_array(task.path("array.zarr"), mode="r")
-    return in_torch(array.__getitem__, task, workers)
+    """zarr-python on one array of all images, by torch's DataLoader."""
+    return in_torch(one_array(task, 1 if workers else task.threads).__getitem__, task, workers)
 
 
 def zarr_batches(task, _):
     """zarr-python on one array of all images: one selection for each batch, from threads that are batches ahead, with
     a pool for its codecs as large as all others."""
-    array, scale = zarr_of(task.threads).open_array(task.path("array.zarr"), mode="r"), task.scale()
+    array, scale = one_array(task, task.threads), task.scale()
 
     def take(rows):
         # Selections by rising rows are the fast ones.
@@ -208,8 +267,7 @@ def zarr_batches(task, _):
 def zarr_images(task, _):
     """zarr-python on one array of all images: one read for each image, from threads that are batches ahead, where
     a selection of scattered rows costs more than it spares."""
-    batches = Batches(zarr_of(task.threads).open_array(task.path("array.zarr"), mode="r").__getitem__, task)
-    return ahead_of_use(task, batches.__getitems__)
+    return in_threads(one_array(task, task.threads).__getitem__, task)
 
 
 def tensorstores(task, names, kept=0):
@@ -261,7 +319,8 @@ def tensorstore_folder(task, kept=0):
     """tensorstore on a folder of OME-Zarr: every array opened once, all at a time."""
     level = task.about()["level"]
     arrays = tensorstores(task, [f"{p}/{level}" for p in files(task, "ome-zarr", "*.zarr")], kept)
-    return image_by_image(task, lambda row: arrays[row][0, 0, 0].read())
+    images = [array[0, 0, 0] for array in arrays]
+    return image_by_image(task, lambda row: images[row].read())
 
 
 def tensorstore_array(task, kept=0):
@@ -286,8 +345,7 @@ class Spdl:
     known, and threads read whole batches (tifffile) into one tensor, in the order asked for."""
 
     def __init__(self, task):
-        paths = files(task, "tiff", "*.tiff")
-        self.task, self.batches = task, Batches(lambda row: first_page(paths[row]), task)
+        self.task, self.batches = task, Batches(first_pages(task), task)
 
     def epoch(self, e):
         from spdl.pipeline import PipelineBuilder
@@ -529,6 +587,10 @@ LOADERS = {
                             of_reader(tables.FloatCache, "images.parquet"), False, CACHE),
     "tifffile": Loader("tifffile, torch DataLoader, 2 workers", tifffile_imread, True, ("tifffile",)),
     "tifffile-0": Loader("tifffile, torch DataLoader, 0 workers", tifffile_imread, False, ("tifffile",)),
+    "tifffile-threads": Loader("tifffile, whole batches, threads", tifffile_threads, False, ("tifffile",)),
+    "tifffile-kept": Loader("tifffile, files kept open, whole batches, threads", tifffile_kept, False, ("tifffile",)),
+    "tifffile-mapped-threads": Loader("tifffile.memmap, kept mapped, whole batches, threads", tifffile_mapped_threads,
+                                      False, ("tifffile",)),
     "tifffile-mapped": Loader("tifffile.memmap, kept mapped, torch DataLoader, 2 workers", tifffile_mapped, True,
                               ("tifffile",)),
     "tifffile-mapped-0": Loader("tifffile.memmap, kept mapped, torch DataLoader, 0 workers", tifffile_mapped, False,
@@ -539,6 +601,8 @@ LOADERS = {
                          ("zarr",)),
     "zarr-python-0": Loader("zarr-python, arrays opened once, torch DataLoader, 0 workers", zarr_python, False,
                             ("zarr",)),
+    "zarr-threads": Loader("zarr-python, arrays opened once, whole batches, threads", zarr_threads, False,
+                           ("zarr",)),
     "zarr-array-0": Loader("zarr-python, all images in one array, torch DataLoader, 0 workers", zarr_array, False,
                            ("zarr",)),
     "zarr-batches": Loader("zarr-python, all images in one array, a selection for each batch, threads", zarr_batches,

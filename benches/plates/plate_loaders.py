@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from collation import as_it_is, room
 from own_files import Litdata, pylance
-from peers import AHEAD, InTorch, first_page, zarr_of
+from peers import AHEAD, InTorch, ahead_of_use, first_page, zarr_arrays
 from plate_sets import CHANNELS, CROP, POSITION, SCALE, plane
 
 
@@ -77,9 +77,16 @@ class OneByOne(OfPlate):
         return torch.from_numpy(site[(slice(None), *part)].astype(np.float32) * SCALE)
 
 
+def delivered(job, data, workers):
+    """Batches by torch's DataLoader, or, where workers are None, from threads that are batches ahead."""
+    if workers is None:
+        return ahead_of_use(job, data.__getitems__)
+    return InTorch(job, data, workers, as_it_is)
+
+
 def tifffile_pages(job, workers):
     """tifffile: the whole image of each channel is read, then sliced."""
-    return InTorch(job, OfPlate(job, lambda files, c, part: first_page(files[c])[part]), workers, as_it_is)
+    return delivered(job, OfPlate(job, lambda files, c, part: first_page(files[c])[part]), workers)
 
 
 def tifffile_imread(job, workers):
@@ -100,7 +107,7 @@ def tifffile_mapped(job, workers):
             kept[path] = mapped.reshape(mapped.shape[-2:])
         return kept[path][part]
 
-    return InTorch(job, OfPlate(job, read), workers, as_it_is)
+    return delivered(job, OfPlate(job, read), workers)
 
 
 class OfZarr(OfPlate):
@@ -124,11 +131,10 @@ class OfZarr(OfPlate):
 
 
 def zarr_python(job, workers):
-    """zarr-python: every array opened once, before workers are forked. Without workers it decodes the chunks of a
-    read in as many threads as all others have."""
-    zarr = zarr_of(1 if workers else job.threads)
-    arrays = [zarr.open_array(path, mode="r") for path in job.plate.sites()]
-    return InTorch(job, OfZarr(job, arrays), workers, as_it_is)
+    """zarr-python: every array opened once, all at a time, before workers are forked. Without workers it decodes the
+    chunks of a read in as many threads as all others have."""
+    arrays = zarr_arrays([str(path) for path in job.plate.sites()], 1 if workers else job.threads)
+    return delivered(job, OfZarr(job, arrays), workers)
 
 
 class Tensorstore:
@@ -161,7 +167,8 @@ class Tensorstore:
             yield batch
 
 
-# What makes each, the number of torch's workers, what is imported before the clock starts.
+# What makes each, the number of torch's workers (None: threads in place of torch's DataLoader), what is imported
+# before the clock starts.
 LOADERS = {
     "wellread": (lambda job, _: Wellread(job), 0, ("wellread",)),
     "tifffile": (tifffile_pages, 2, ("tifffile",)),
@@ -172,7 +179,12 @@ LOADERS = {
     "tifffile-0": (tifffile_pages, 0, ("tifffile",)),
     "tifffile-mapped-0": (tifffile_mapped, 0, ("tifffile",)),
     "zarr-python-0": (zarr_python, 0, ("zarr",)),
+    # Whole batches from threads that are batches ahead.
+    "tifffile-threads": (tifffile_pages, None, ("tifffile",)),
+    "tifffile-mapped-threads": (tifffile_mapped, None, ("tifffile",)),
+    "zarr-python-threads": (zarr_python, None, ("zarr",)),
     "tensorstore": (Tensorstore, 0, ("tensorstore",)),
     "pylance": (pylance, 0, ("lance", "imagecodecs")),
     "litdata": (Litdata, 2, ("litdata",)),
+    "litdata-0": (Litdata, 0, ("litdata",)),
 }

@@ -1,8 +1,8 @@
 """What a run of `benches/plates.py` comes to, as Markdown: a function of its JSON file alone.
 
-Ratios and their intervals are those of `benches/peers/judge.py`. Beside each stands the goal, and whether the whole
-interval is on its side of it by more than the noise floor ("reached"), on the other one ("missed"), or neither
-("open").
+Ratios and their intervals are those of `benches/peers/judge.py`, and so is what has no verdict and no ratio. Beside
+each stands the goal, and whether the whole interval is on its side of it by more than the noise floor ("reached"), on
+the other one ("missed"), or neither ("open").
 """
 
 import statistics
@@ -85,20 +85,34 @@ def alike(*sides):
     return [[{**run, "epochs_s": run["epochs_s"][:fewest]} for run in side] for side in sides]
 
 
+def equal(part):
+    """The part with as many epochs of each loader as the one had that ran fewest. Second runs are cut alike: noise is
+    of the same epochs."""
+    runs = {name: series for name, series in part["runs"].items() if not page.failure(series)}
+    twins = [twin for twin in part["twins"] if "error" not in twin and twin["of"] in runs]
+    *cut, twins = alike(*runs.values(), twins)
+    return {**part, "runs": {**part["runs"], **dict(zip(runs, cut, strict=True))}, "twins": twins}
+
+
+def floor_of(part, phase):
+    """The noise floor of the epochs that are compared."""
+    return floor(equal(part), PHASES[phase][1])
+
+
 def judged(part, row, phase):
-    """A row of a table: both rates, the ratio of seconds with its interval, the verdict."""
+    """A row of a table: both rates, the judgement on the ratio of seconds, the verdict on its goal."""
+    part = equal(part)
     top, bottom = part["runs"][row["top"]], part["runs"][row["bottom"]]
     wrong = page.failure(top, bottom)
     if wrong:
         return {**row, "error": wrong}
-    top, bottom = alike(*page.paired(top, bottom))
+    top, bottom = page.paired(top, bottom)
     seconds = PHASES[phase][1]
     sides = [[seconds(run) for run in side] for side in (top, bottom)]
     noise = floor(part, seconds)
     one = judge.judge(*sides, noise)
     rates = [statistics.median(run["rows"] / seconds(run) for run in side) for side in (top, bottom)]
-    return {**row, "rates": rates, "judgement": one, "ratio": (one.estimate, one.low, one.high),
-            "epochs": len(top[0]["epochs_s"]),
+    return {**row, "rates": rates, "judgement": one, "epochs": len(top[0]["epochs_s"]),
             "memory": [statistics.median(run["memory_mb"] for run in side) for side in (top, bottom)],
             "verdict": verdict(one.estimate, one.low, one.high, row["goal"], row["at_most"], noise)}  # fmt: skip
 
@@ -136,7 +150,7 @@ def of_part(name, part, copies_made=False):
     """The tables of a part, one of the first epoch, one of later ones. `copies_made` tells that torch's workers
     copied whole batches."""
     found = []
-    for phase, (text, seconds) in PHASES.items():
+    for phase, (text, _) in PHASES.items():
         rows = [judged(part, row, phase) for row in part["rows"]]
         later = phase == "later"
         memory = ["memory, A, MB", "B, MB"] if later else []
@@ -152,8 +166,8 @@ def of_part(name, part, copies_made=False):
                 table.append([*about, f"not measured: {row['error']}", "", "", *[""] * len(memory), goal, ""])
             else:
                 rates = [page.number(rate) for rate in row["rates"]]
-                # A goal has a verdict of its own. Without one the ratio stands only where it has one.
-                ratio = spread(*row["ratio"]) if row["goal"] else page.times(row["judgement"])
+                # A goal has a verdict of its own: it may be missed where nobody is known to be faster.
+                ratio = page.times(row["judgement"], "A faster")
                 taken = [page.number(mb) for mb in row["memory"]] if later else []
                 table.append([*about, *rates, ratio, *taken, goal, row["verdict"]])
         caption = f"**{TITLES[name]}**, {text}"
@@ -164,7 +178,7 @@ def of_part(name, part, copies_made=False):
         found += [caption, "", *lines(table), ""]
         for number, mark in enumerate(MARKS, 1):
             found += [f"{number}) {mark}", ""] if mark in marked else []
-        noise = floor(part, seconds)
+        noise = floor_of(part, phase)
         if noise is not None:
             found += [page.said_of(noise), ""]
     copies = [one["gb_per_s"] for one in part["copy"] if "error" not in one]

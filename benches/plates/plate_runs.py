@@ -98,7 +98,7 @@ def measure(job):
     find_memory()
     before = memory()
     begin = time.perf_counter()
-    source = make(job, job.threads if workers else 0)
+    source = make(job, job.threads if workers else workers)
     open_s = time.perf_counter() - begin
     own_order = getattr(source, "own_order", False)
     epochs, compared, first_batch_s = [], 0, None

@@ -1,8 +1,9 @@
 """The report of a run of `benches/remote.py`, as Markdown: a function of its JSON file alone.
 
 Ratios and their intervals are those of `benches/peers/judge.py`: the unit is the process, and both sides of a ratio
-ran in one round. Beside each stands the goal, and whether the whole interval is on its side of it by more than the
-noise floor ("reached"), on the other one ("missed"), or neither ("open"). First epochs of results by other rules than
+ran in one round. Two loaders without a verdict have no ratio. Beside each stands the goal, and whether the whole
+interval is on its side of it by more than the noise floor ("reached"), on the other one ("missed"), or neither
+("open"). First epochs of results by other rules than
 `RULES` are left out. Each peer stands beside wellread in the format that is nearest to its own.
 Readers of shards in sequence stand beside wellread's Parquet in random order.
 """
@@ -37,7 +38,10 @@ WITHDRAWN = (
     "The rest is of wellread's later epochs, in batches of the stored type, with two worker threads beside the one "
     "that waits."
 )
-
+FIRST_OF_PEERS = (
+    "Peers ran one epoch, from opening on: no later epoch of a peer was compared. The clock of LitData, MosaicML "
+    "Streaming, WebDataset and tifffile + fsspec has the start of up to 8 worker processes in it."
+)
 ONE_READER = (
     "The loaders of sets in the bucket and in the disk cache had one thread here. The thread that waits for batches "
     "never waits for a network. Those of the folder had two, so that their rates are not compared."
@@ -58,11 +62,22 @@ def median(runs, value):
     return page.number(statistics.median(map(value, runs)))
 
 
-def ratio(top, bottom, of_top, of_bottom=None):
-    """The median of the rounds' ratios and its interval, of runs of the same rounds."""
-    top, bottom = page.paired(top, bottom)
-    ratios = [of_top(a) / (of_bottom or of_top)(b) for a, b in zip(top, bottom, strict=True)]
-    return statistics.median(ratios), *(judge.interval(ratios) or (None, None))
+def share(runs, limits, value, limit):
+    """The median of the rounds' shares of a limit and its interval, of runs of the same rounds."""
+    shares = [value(run) / limit(known) for run, known in zip(*page.paired(runs, limits), strict=True)]
+    return statistics.median(shares), *(judge.interval(shares) or (None, None))
+
+
+def compared(top, bottom, value, floor):
+    """The judgement on the ratio of a figure, top over bottom, in runs of the same rounds."""
+    return judge.judge(*([value(run) for run in side] for side in page.paired(top, bottom)), floor)
+
+
+def said(judgement, goal, at_most, floor, below):
+    """The last cells of a row of two loaders: the ratio, the goal and its verdict."""
+    ends = judgement.estimate, judgement.low, judgement.high
+    return [page.times(judgement, below), f"at {'most' if at_most else 'least'} {goal}",
+            plate_page.verdict(*ends, goal, at_most, floor)]  # fmt: skip
 
 
 def noise(at, value, epoch):
@@ -83,14 +98,14 @@ def of_formats(at, first=True):
             table.append([form, f"not measured: {page.failure(runs, limits)}", *[""] * (5 + len(head))])
             continue
         known = [one for one in limits if one.get("limit_link_per_s")]
-        share, goal, said = "", "", ""
+        last = ["", "", ""]
         if len(known) >= judge.MIN_ROUNDS:
-            one = ratio(runs, known, lambda run: rate(run, 1), lambda limit: limit["limit_link_per_s"])
-            share, goal = plate_page.spread(*one), f"at least {SHARE_OF_LINK}"
-            said = plate_page.verdict(*one, SHARE_OF_LINK, False, noise(at, rate, 1))
+            one = share(runs, known, lambda run: rate(run, 1), lambda limit: limit["limit_link_per_s"])
+            last = [plate_page.spread(*one), f"at least {SHARE_OF_LINK}",
+                    plate_page.verdict(*one, SHARE_OF_LINK, False, noise(at, rate, 1))]  # fmt: skip
         requests = [run["loader_requests"] for run in runs if "loader_requests" in run]
         begin = [median(runs, lambda run: run["first_batch_s"]), median(runs, rate)] if first else []
-        table.append([form, *begin, median(runs, lambda run: rate(run, 1)), share, goal, said,
+        table.append([form, *begin, median(runs, lambda run: rate(run, 1)), *last,
                       f"{statistics.median(requests):,.0f}" if requests else "",
                       median(runs, lambda run: run["memory_mb"])])  # fmt: skip
     return plate_page.lines(table)
@@ -98,9 +113,8 @@ def of_formats(at, first=True):
 
 def of_peers(at):
     """Each peer beside wellread: first epochs, from opening on."""
-    table = [
-        ["peer", "it reads", "wellread reads", "peer, images/s", "wellread, images/s", "ratio", "goal", "verdict"]
-    ]
+    table = [["peer", "it reads", "wellread reads", "peer, first epoch, images/s", "wellread, first epoch, images/s",
+              "ratio of first epochs", "goal", "verdict"]]  # fmt: skip
     beside = [(peer, *rest, form, goal) for peer, (*rest, forms, goal) in BESIDE.items() for form in forms]
     for peer, about, reads, form, goal in beside:
         theirs, ours = at["runs"].get(peer), at["runs"].get(f"wellread {form}")
@@ -110,9 +124,9 @@ def of_peers(at):
         if page.failure(theirs, ours):
             table.append([*row, f"not measured: {page.failure(theirs, ours)}", "", "", wanted, ""])
             continue
-        one = ratio(ours, theirs, rate)
-        table.append([*row, median(theirs, rate), median(ours, rate), plate_page.spread(*one), wanted,
-                      plate_page.verdict(*one, goal, False, noise(at, rate, 0))])  # fmt: skip
+        floor = noise(at, rate, 0)
+        table.append([*row, median(theirs, rate), median(ours, rate),
+                      *said(compared(ours, theirs, rate, floor), goal, False, floor, "peer faster")])  # fmt: skip
     return plate_page.lines(table)
 
 
@@ -126,19 +140,19 @@ def of_places(at, first=True, alike=True):
         form = name.split()[1].rstrip(",")
         kept, far = at["runs"][f"wellread {form}, disk cache"], at["runs"].get(f"wellread {form}", [])
         about = "rate of the second epoch, disk cache / folder"
-        compared = [(about, kept, folder, rate, 1, SHARE_OF_LOCAL, False)] if alike else []
+        pairs = [(about, kept, folder, rate, 1, SHARE_OF_LOCAL, False)] if alike else []
         if first:
             about = "CPU of an image in the first epoch, link / folder"
-            compared.append((about, far, folder, cpu, 0, CPU_OF_LOCAL, True))
-        for about, top, bottom, value, epoch, goal, at_most in compared:
+            pairs.append((about, far, folder, cpu, 0, CPU_OF_LOCAL, True))
+        for about, top, bottom, value, epoch, goal, at_most in pairs:
             wanted = f"at {'most' if at_most else 'least'} {goal}"
             wrong = page.failure(top, bottom) or (None if top else "the link was not measured")
             if wrong:
                 table.append([form, about, f"not measured: {wrong}", wanted, ""])
                 continue
-            one = ratio(top, bottom, functools.partial(value, epoch=epoch))
-            said = plate_page.verdict(*one, goal, at_most, noise(at, value, epoch))
-            table.append([form, about, plate_page.spread(*one), wanted, said])
+            floor = noise(at, value, epoch)
+            one = compared(top, bottom, functools.partial(value, epoch=epoch), floor)
+            table.append([form, about, *said(one, goal, at_most, floor, "below 1")])
     return plate_page.lines(table)
 
 
@@ -159,6 +173,7 @@ def section(result):
             peers = of_peers(at) if first else []
             if len(peers) > 2 and page.copied(result, RULES):
                 found += [f"{page.COPIED} beside tifffile, LitData, MosaicML Streaming and WebDataset.", ""]
+            peers = [FIRST_OF_PEERS, "", *peers] if peers else []
             for table in (of_formats(at, first), peers, of_places(at, first, alike)):
                 found += [*table, ""] if table else []
             floors = [(name, noise(at, rate, epoch)) for epoch, name in enumerate(("first", "later"))]

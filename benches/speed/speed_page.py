@@ -27,8 +27,8 @@ def ratios(above, below):
     return [a / b for a, b in zip(above, below, strict=True)]
 
 
-def bound(row):
-    """The limit that binds two threads, and the share of it in each process. Kept images are not read again.
+def nearest(row):
+    """The limit that is nearest to two threads, and the share of it in each process. Kept images are not read again.
 
     A limit is named where the whole interval of the share is at most 1.
     """
@@ -56,9 +56,9 @@ def of_limits(table):
     first = has_first(table)
     cells = [["format", "kept", "1 thread, images/s", "2 threads, images/s", "ratio",
               *(["first epoch, images/s", "of later epochs"] if first else []), "written, GB/s", f"of {KERNEL}",
-              "bound by", "of that limit"]]  # fmt: skip
+              "nearest limit", "of that limit"]]  # fmt: skip
     for row in table["rows"]:
-        name, shares = bound(row)
+        name, shares = nearest(row)
         written = [rate * BYTES * table["side"] ** 2 / 1e9 for rate in row["two"]]
         cells.append([
             row["format"], "yes" if row["kept"] else "", figure(row["one"]), figure(row["two"]),

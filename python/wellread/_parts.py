@@ -13,7 +13,8 @@ import fnmatch
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _arrays, _check
+from . import _arrays, _check, _native, _tables
+from ._signature import warn
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -203,6 +204,19 @@ def given_labels(dataset: Dataset, labels: Any, exact: bool = False) -> Any:
     return values
 
 
+def tell_other_order(dataset: Dataset, labels: Any) -> None:
+    """Warns of a Series of pandas whose index has the images in another order: labels are taken in the set's."""
+    index = _tables.index_texts(labels)
+    if index is None or len(index) != len(dataset) or not _native.are_in_other_order(dataset._native, index):
+        return
+    warn(
+        f"{dataset._label()}: the index of labels has the images in another order than the set. The labels went to "
+        "the images in the set's order. To give each its own, join them: "
+        'dataset.with_columns(labels.rename("label").rename_axis("image_name"), on="image_name"). Then '
+        'labels="label" takes them'
+    )
+
+
 def _check_kinds(labels: Sequence[Any]) -> None:
     """Raises ValueError for texts among labels of other kinds, or within one: NumPy would make texts of them all."""
     mixed: dict[bool, tuple[int, str]] = {}
@@ -322,6 +336,7 @@ class Beside:
             if isinstance(labels, str):
                 values = exact_column(dataset, labels) if has_classes else dataset.column(labels)
             else:
+                tell_other_order(dataset, labels)
                 values = self.given["labels"] = given_labels(dataset, labels, exact=has_classes)
             if has_classes:
                 used = range(len(dataset)) if rows is None else rows

@@ -98,15 +98,34 @@ def with_index(table: Any, on: Sequence[str]) -> Any:
 
     Raises TypeError for what is no table.
     """
+    return with_index_beside(table, on)[0]
+
+
+def with_index_beside(table: Any, on: Sequence[str]) -> tuple[Any, list[str] | None]:
+    """As :func:`with_index`, and the texts of an index that becomes no column."""
     if not hasattr(table, "__arrow_c_stream__") and hasattr(table, "obs"):
         table = table.obs
     table = _of_column(table)
     check("table", table)
     if not (hasattr(table, "rename_axis") and hasattr(table, "reset_index")):
-        return table
+        return table, None
     _check_names(table)
     names, columns = list(table.index.names), list(table.columns)
     if names == [None] and "index" in on and "index" not in columns:
         table, names = table.rename_axis("index"), ["index"]
+    drops = any(name is None or name in columns for name in names)
     # Of the caller's frame a copy, which a set may be pickled with.
-    return table.reset_index(drop=any(name is None or name in columns for name in names))
+    return table.reset_index(drop=drops), index_texts(table) if drops else None
+
+
+def index_texts(frame: Any) -> list[str] | None:
+    """The index of a pandas frame or Series where all of it is text, and None of anything else."""
+    if not (hasattr(frame, "rename_axis") and hasattr(frame, "reset_index")):
+        return None
+    index = frame.index
+    if len(index) == 0 or not isinstance(index[0], str):
+        return None
+    texts = list(index)
+    # A lone surrogate is no text of Arrow's, and no name of an image.
+    fits = all(isinstance(text, str) and (text.isascii() or text.isprintable()) for text in texts)
+    return texts if fits else None

@@ -291,7 +291,8 @@ def create_dataloader(
             "choose with channels=[0, 1, 1]"
         )
     chosen = [0] * channels if stored[0] == 1 else list(range(channels))
-    prepared = {
+    prepared: dict[str, Any] = {
+        "as_": as_,
         "channels": chosen,
         "crop_square": KEPT,
         "resize": (height, width),
@@ -305,7 +306,7 @@ def create_dataloader(
     if "rank" not in options:
         # A benchmark measures all images, whatever job it runs in.
         prepared["shard"] = False
-    return DataLoader(dataset, batch_size=batch_size, as_=as_, seed=seed, **{**prepared, **options})
+    return DataLoader(dataset, batch_size=batch_size, seed=seed, **{**prepared, **options})
 
 
 def _first_shape(dataset: Dataset, skips: bool) -> tuple[int, ...]:
@@ -365,7 +366,8 @@ def _run(config: BenchmarkConfig, frameworks: Sequence[str], models: Sequence[st
         command = [program(), "infer", *_arguments(config, frameworks, models)]
     except FileNotFoundError as error:
         raise BenchmarkError(str(error)) from None
-    saved, said = None, []
+    saved: Path | None = None
+    said: list[str] = []
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace"
     ) as process:

@@ -47,8 +47,10 @@ class Dataset(OpenSet):
             the files that a ``*.companion.ome`` describes. With ``format``, an image is a file.
         pattern: the pattern of file names, instead of a layout: text, ``{field}`` and ``*`` for anything, such as
             "{well}_*_{site:d}_{channel:a}_001.tif". A field with ``:d`` fits digits alone, and one with ``:a``
-            letters. The fields channel, z and time are axes of an image. Plate, well and site are the columns
-            Metadata_Plate, Metadata_Well and Metadata_Site; other fields are columns of their own names.
+            letters. Axes of an image are the fields channel (or ch, c, wavelength), z (plane, zstep) and time
+            (timepoint, t). The field plate, the field well (or row and col, column) and the field site (or field,
+            fov) are the columns Metadata_Plate, Metadata_Well and Metadata_Site. All others are columns of their own
+            names.
         missing: images that lack one of their files: "error" fails where one is read, "skip" leaves them out, "zero"
             fills the missing part with 0.
         unmatched: files whose names do not fit the chosen layout or pattern: "error" fails, "skip" leaves them out.
@@ -85,8 +87,10 @@ class Dataset(OpenSet):
     _left_out: Sequence[tuple[str, str]] = ()
     # A name in the joined table whose folders are not those that the images lie in.
     _elsewhere: str | None = None
-    # A column of the table that has the images in another order, where rows were taken in theirs.
+    # A column of the table that has the images in another order, where rows were taken in theirs. Whether
+    # its index has.
     _other_order: str | None = None
+    _index_differs = False
     # What makes this set of others, where it is some rows of one or several together, and of what.
     _made: tuple[Callable[..., Dataset], tuple[Any, ...]] | None = None
 
@@ -129,12 +133,9 @@ class Dataset(OpenSet):
                 path=paths if isinstance(paths, str) else paths[0],
             )
         self._open(paths, options)
-        beyond = None if cache is None else self._native.first_beyond_cache()
+        beyond = None if cache is None else self._native.first_beyond_cache(f"cache={cache!r}")
         if beyond is not None:
-            warn(
-                f"{self._label()}: the first image takes {beyond} bytes, and cache={cache!r} cannot keep it: give a "
-                "greater size"
-            )
+            warn(f"{self._label()}: {beyond}")
         found = self._native.mask_among_files()
         if found is not None:
             warn(
@@ -175,7 +176,7 @@ class Dataset(OpenSet):
         return _reopened(self._paths, {**(self._options or {}), "in_color": True})
 
     @classmethod
-    def from_arrow(cls, table: ArrowStream, *, column: str | None = None) -> Dataset:
+    def from_arrow(cls, table: ArrowStream, *, column: str | None = None, skip_null: bool = False) -> Dataset:
         """The images of a table in memory: anything with ``__arrow_c_stream__``, such as a pyarrow table, a polars
         frame or a DuckDB result. Typed columns are read where they are, without a copy, and kept alive.
 
@@ -186,6 +187,7 @@ class Dataset(OpenSet):
             table: rows with a column of OME-Arrow images.
             column: name of the image column, if there are several. The default is the first column with the structure
                 of images.
+            skip_null: leave out rows that hold no image, as for :class:`Dataset`.
 
         Raises:
             TypeError: the object has no Arrow stream.
@@ -196,7 +198,8 @@ class Dataset(OpenSet):
             _check.text("column", column)
         dataset = cls.__new__(cls)
         dataset._path, dataset._given, dataset._options, dataset._cut = "arrow", ("arrow",), None, None
-        dataset._native = _native.Dataset.from_arrow(table.__arrow_c_stream__(), column)
+        skips = _check.truth("skip_null", skip_null)
+        dataset._native = _native.Dataset.from_arrow(table.__arrow_c_stream__(), column, skips)
         dataset._length = len(dataset._native)
         return dataset
 
@@ -399,7 +402,7 @@ class Dataset(OpenSet):
                 their value in time, in any unit; a time against a number is an error. A UserWarning tells of folders
                 that the images do not lie in. The index of a pandas frame is a column by its name, or "index" if it
                 has none. By default the table has one row per image, in their order. A UserWarning tells of a column
-                that has the images in another one.
+                of texts, or of an index, that has the images in another one.
             unmatched: images without a row: "error" fails, "null" gives them nulls. It is an error in any case if no
                 image has a row.
 
@@ -416,7 +419,8 @@ class Dataset(OpenSet):
         names = [on] if isinstance(on, str) else _check.several("on", given, "columns", ordered=False)
         names = [_check.text(f"on[{i}]", name) for i, name in enumerate(names)]
         lone = _check.word("unmatched", unmatched, _options.LONE)
-        dataset = _with_columns(self, _tables.with_index(table, names), names, lone)
+        beside, index = _tables.with_index_beside(table, names)
+        dataset = _with_columns(self, beside, names, lone, None if names else index)
         _tell_left_out(self._label(), dataset._left_out)
         if dataset._elsewhere is not None:
             warn(
@@ -429,6 +433,12 @@ class Dataset(OpenSet):
             warn(
                 f"{self._label()}: the table's column {column!r} has the images in another order than the set. "
                 f"Without on=, its rows went to the images in the set's order: on={column!r} gives each its own row"
+            )
+        elif dataset._index_differs:
+            warn(
+                f"{self._label()}: the index of the frame has the images in another order than the set. Without on=, "
+                'its rows went to the images in the set\'s order: table.rename_axis("image_name") and '
+                'on="image_name" give each its own row'
             )
         return dataset
 
@@ -495,13 +505,15 @@ def _cells_of(images: Dataset, table: Any, choices: dict[str, Any], masks: Datas
     return dataset
 
 
-def _with_columns(images: Dataset, table: Any, on: list[str], unmatched: str) -> Dataset:
+def _with_columns(
+    images: Dataset, table: Any, on: list[str], unmatched: str, index: list[str] | None = None
+) -> Dataset:
     dataset = _beside(images, images._options, images._cut)
     dataset._joined = (images, table, on, unmatched)
     dataset._native, dataset._left_out, doubts = images._native.with_columns(
-        table.__arrow_c_stream__(), on, unmatched == "null"
+        table.__arrow_c_stream__(), on, unmatched == "null", index
     )
-    dataset._elsewhere, dataset._other_order = doubts
+    dataset._elsewhere, dataset._other_order, dataset._index_differs = doubts
     dataset._length, dataset._model = len(dataset._native), images._model
     return dataset
 

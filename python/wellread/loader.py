@@ -152,9 +152,9 @@ class DataLoader(LoaderBase[B_co]):
             out a batch that loses all its images. With several ranks, which must have equally many batches, that
             is an error.
         labels: a column of the dataset, or an array of one value per row, which is copied: batches are
-            (pixels, labels). Labels of texts are a list, unless ``classes`` makes numbers of them. For torch and JAX,
-            dates, times and durations are lists too. Masked values of a NumPy array are missing, as nulls of a column
-            are.
+            (pixels, labels). A UserWarning tells of a pandas Series whose index has the images in another order.
+            Labels of texts are a list, unless ``classes`` makes numbers of them. For torch and JAX, dates, times and
+            durations are lists too. Masked values of a NumPy array are missing, as nulls of a column are.
         classes: True makes labels the numbers (int64) of their classes. The classes are the sorted different values
             of all rows of the dataset, whichever rows ``rows`` takes. A list names the classes in their order.
             :attr:`classes` has them, :attr:`class_to_idx` their numbers.

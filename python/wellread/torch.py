@@ -169,6 +169,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             values = _parts.exact_column(self._images, labels) if numbered else self._images.column(labels)
         else:
             _check.no_table("labels", labels, "a column or one value per row")
+            _parts.tell_other_order(self._images, labels)
             labels = _arrays.gone_through(labels)
             values = _arrays.with_missing(_arrays.of_pandas(labels))
         if values is not None:

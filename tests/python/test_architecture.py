@@ -306,7 +306,7 @@ def test_shares_of_unit_tests_are_about_right():
         for crate, (_, body) in SECTIONS.items()
         for more, part in re.findall(r"\b(A|An|More than a) (\w+) (?:of it )?is (?:unit )?tests\b", body)
     }
-    assert len(said) > 6
+    assert len(said) >= 6
     for crate, (more, part) in said.items():
         found = house.of_crate(ROOT / "crates" / crate)
         one_in = found["lines"] / found["tests"]

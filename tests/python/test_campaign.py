@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+import types
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,9 @@ def test_a_small_campaign_finds_nothing(campaign, wellread, tmp_path, capsys):
     # Most damage is seen, and the libraries of reference were asked.
     assert sum(s["wellread"]["error"] for s in sets if s["checksums"]) > kinds
     assert sum(sum(s["library"].values()) for s in sets if s["set"].startswith("tiff")) > 0
-    assert {k["format"] for k in document["killed"]} >= {"tiff", "parquet", "ome-zarr"}
+    assert {k["format"] for k in document["killed"]} == formats
+    resumed = {k["format"] for k in document["killed"] if k["resumes"]}
+    assert resumed == {"tiff", "ome-zarr", "image-folder", "lance", "duckdb"} & formats
     # As many as were asked for, whatever the machine.
     assert {k["format"]: k["killed"] for k in document["killed"] if k["killed"] != 2} == {}
     # Twenty children that drop what the parent has used, after its threads have ended and in the middle of epochs.
@@ -99,6 +102,56 @@ def test_children_that_die_of_a_parents_loaders_are_told(campaign, tmp_path, mon
     assert forks.fork(tmp_path) == {"idle": [0] * 20, "in an epoch": [0] * 20}
     (tmp_path / "wellread.py").write_text("raise ImportError")
     assert forks.fork(tmp_path) is None
+
+
+def test_a_campaign_without_forks_says_that_they_are_left_out(campaign, tmp_path, monkeypatch, capsys):
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    words = ["--wellread", binary, "--n", "1", "--kills", "0", "--formats", "image-folder", "--no-references"]
+    (tmp_path / "wellread.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    out = ["--out", str(tmp_path / "out")]
+    for more, code in (([], 1), (["--no-fork"], 0)):
+        assert campaign.main([*words, *out, *more]) == code
+        said = capsys.readouterr().out
+        assert "forked: not tried" in said
+        assert ("there is no package wellread (--no-fork leaves them out)" in said) == (code == 1)
+        assert json.loads((tmp_path / "out/campaign.json").read_text())["children"] is None
+
+
+# A program with one format, whose conversions and their going on end as the test has it.
+PROGRAM = """#!/bin/sh
+case "$*" in
+    doctor*) echo '{"formats": [{"name": "FORMAT"}]}';;
+    checksum*) echo '[]';;
+    *--resume*) RESUME;;
+    convert*) CONVERT;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("format", "convert", "resume", "told"),
+    [
+        ("tiff", "echo 'no such codec' >&2; exit 1", "exit 0", "no such codec"),
+        ("tiff", "exit 0", "echo 'no such option' >&2; exit 2", "no such option"),
+        ("tiff", "exit 0", "echo 'error: tiff cannot be resumed: x' >&2; exit 2", "tiff cannot be resumed"),
+        ("lance", "exit 0", "echo 'a full disk' >&2; exit 1", "a full disk"),
+        ("parquet", "exit 0", "exit 0", "parquet: --resume ends with 0"),
+        ("parquet", "exit 0", "echo 'no such option' >&2; exit 2", "no such option"),
+    ],
+)
+def test_a_conversion_that_fails_is_a_fault(campaign, tmp_path, format, convert, resume, told):
+    """Such a format was passed over without a word, and so was one that is no longer gone on with."""
+    program = tmp_path / "program"
+    text = PROGRAM.replace("FORMAT", format).replace("RESUME", resume).replace("CONVERT", convert)
+    program.write_text(text)
+    program.chmod(0o755)
+    small = campaign.Campaign.__new__(campaign.Campaign)
+    small.binary = str(program)
+    small.arguments = types.SimpleNamespace(formats=[], kills=1, seed=1)
+    with pytest.raises(SystemExit) as error:
+        small.kills(tmp_path, tmp_path / "source")
+    assert told in str(error.value)
 
 
 def test_damage_follows_from_its_seed_and_is_damage(campaign):

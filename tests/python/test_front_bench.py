@@ -100,17 +100,20 @@ def in_two_ways(first, later):
         # With 2 workers it has 25 and 50.
         (20, 40, "2 workers", ("25.9 (25.3–26.4)", "50.0 (50.0–50.0)")),
         (50, 100, "0 workers", ("51.8 (50.7–52.8)", "100 (100–100)")),
-        (50, 40, "first epoch 0 workers, later 2 workers", ("51.8 (50.7–52.8)", "50.0 (50.0–50.0)")),
-        (20, 100, "first epoch 2 workers, later 0 workers", ("25.9 (25.3–26.4)", "100 (100–100)")),
+        (50, 40, "first epoch: 0 workers; later: 2 workers", ("51.8 (50.7–52.8)", "50.0 (50.0–50.0)")),
+        (20, 100, "first epoch: 2 workers; later: 0 workers", ("25.9 (25.3–26.4)", "100 (100–100)")),
     ],
 )
 def test_the_picture_has_the_faster_way_of_use_and_the_table_has_all(modules, first, later, way, shown):
     one = in_two_ways(first, later)
     said = f"tifffile, torch DataLoader ({way}) {shown[0]} in the first epoch, {shown[1]} in later ones"
     assert said in modules.front_page.alternative(one) and said in modules.front_page.readme(one)
-    assert "(torch's DataLoader with 2 or 0 workers, whichever is faster)" in modules.front_page.readme(one)
+    ways = "(2 workers or 0 workers: for each loader and epoch the fastest)"
     svg = modules.front_picture.svg(one)
-    assert svg.count(">tifffile, torch DataLoader<") == 1 and svg.count(f">{way}<") == 1
+    assert ways in modules.front_page.readme(one) and ways in svg
+    # In the picture each has a line of its own.
+    assert svg.count(">tifffile, torch DataLoader<") == 1
+    assert [svg.count(f">{part}<") for part in way.split("; ")] == [1] * len(way.split("; "))
     text = modules.front_page.section(one)
     for each in ("2 workers", "0 workers"):
         assert text.count(f"| tifffile, torch DataLoader ({each}) |") == 1
@@ -125,6 +128,17 @@ def test_a_way_of_use_that_failed_is_not_the_faster_one(modules):
     assert "| tifffile, torch DataLoader (0 workers) | not measured: ValueError: other pixels |" in text
 
 
+def test_the_caption_names_the_ways_that_a_result_has(modules):
+    assert modules.front_page.faster_way(result()) == ""
+    one = result()
+    rows = one["front"]["rows"]
+    for way in ("torch DataLoader, 2 workers", "torch DataLoader, 0 workers", "batches by 2 threads"):
+        rows.append({**rows[1], "way": way})
+    rows += [{**rows[4], "way": way} for way in ("2 workers", "0 workers")]
+    said = " (2 workers, 0 workers or batches by 2 threads: for each loader and epoch the fastest)"
+    assert modules.front_page.faster_way(one) == said
+
+
 def test_both_ways_of_torch_s_loader_are_measured(modules):
     """`modules` has the folders of the benchmark's modules on the path."""
     pytest.importorskip("torch")
@@ -135,7 +149,7 @@ def test_both_ways_of_torch_s_loader_are_measured(modules):
         workers = {name: one[1] for name, one in importlib.import_module("plate_loaders").LOADERS.items()}
     for name, (_, _, _, way) in front.LOADERS.items():
         if way:
-            assert way == f"{workers[name]} workers", name
+            assert way.endswith("threads" if workers[name] is None else f"{workers[name]} workers"), name
     assert {"tifffile", "tifffile-0", "zarr-python", "zarr-python-0"} <= set(front.arguments([]).only)
 
 

@@ -19,6 +19,8 @@ def load():
 
 
 house = load()
+# Crates whose heads show their layers.
+LAYERED = ("bench", "cli", "compare", "duckdb", "infer", "loader", "python", "store")
 FOLDERS = [path.parent for path in sorted(ROOT.glob("crates/*/Cargo.toml"))] + [ROOT / "python" / "wellread"]
 
 
@@ -34,7 +36,7 @@ def test_no_import_goes_up_in_the_layers_that_heads_show():
     found = {folder.name: house.of_crate(folder) for folder in FOLDERS}
     assert {name: crate["upward"] for name, crate in found.items() if crate["upward"]} == {}
     shown = {name: crate["layers"] for name, crate in found.items() if crate["layers"]}
-    assert {"wellread-bench", "wellread-loader", "wellread-store"} <= set(shown)
+    assert {f"wellread-{name}" for name in LAYERED} <= set(shown)
     for name, layers in shown.items():
         source = ROOT / "crates" / name / "src"
         modules = {path.stem for path in source.iterdir()} - {"lib", "main"}
@@ -71,11 +73,21 @@ def test_layers_of_heads_are_read_and_imports_that_go_up_are_found(tmp_path):
 
     def found():
         arrows(tmp_path, files)
-        return house.upward(house.layers(PICTURE), house.rooms(tmp_path, house.imports(tmp_path)))
+        taken = house.imports(tmp_path)
+        between, modules = house.rooms(tmp_path, taken), house.modules_of(tmp_path, taken)
+        return house.upward(house.layers(files["lib.rs"]), between, modules)
 
+    assert found() == ["between stands in no layer"]
+    files["lib.rs"] = PICTURE.replace("//!  one ", "//!  between      uses two\n//!  one ")
+    assert house.layers(files["lib.rs"]) == [["between"], ["one", "two"], ["three"]]
     assert found() == []
     files["three.rs"] = "pub struct A;\nfn g() { crate::between::f() }\n"
-    assert found() == ["three -> between -> two"]
+    assert found() == ["three -> between"]
+    files["lib.rs"] += "#[cfg(test)]\nmod given;\n"
+    files["given.rs"] = ""
+    assert found() == ["three -> between"]
+    files["lib.rs"] = "mod one;\nmod two;\nmod three;\nmod between;\n"
+    assert found() == []
 
 
 def test_tables_of_modules_in_heads_name_every_module():
@@ -239,6 +251,33 @@ def test_folders_that_need_each_other_are_a_circle_of_rooms(tmp_path):
     found = house.imports(tmp_path)
     assert house.circles(found) == []
     assert house.circles(house.rooms(tmp_path, found)) == [["a", "b"]]
+
+
+def test_folders_of_a_python_package_that_need_each_other_are_a_circle(tmp_path):
+    package = tmp_path / "parcel"
+    files = {
+        "__init__.py": "from .low import one\n",
+        "low/__init__.py": "",
+        "low/base.py": "X = 1\n",
+        "low/one.py": "from . import left\n",
+        "low/left/__init__.py": "from ..base import X\n",
+        "low/left/two.py": "Y = 2\n",
+        "low/right/__init__.py": "from ..left import two\n",
+    }
+    for name, text in files.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
+
+    def found():
+        taken = house.python_imports(package)
+        folders = sorted({file.parent for file in taken})
+        return [circle for folder in folders for circle in house.circles_of_rooms(package, folder, taken)]
+
+    assert house.circles(house.python_imports(package)) == [] and found() == []
+    (package / "low" / "left" / "three.py").write_text("import parcel.low.right\n")
+    (circle,) = found()
+    assert circle["rooms"] == ["low/left", "low/right"]
+    assert circle["ties"] == ["left/three.py -> right/__init__.py", "right/__init__.py -> left/two.py"]
 
 
 def test_imports_of_python_modules_and_of_their_functions_count(tmp_path):

@@ -249,5 +249,14 @@ def test_rows_without_an_image_are_left_out_on_request(generated, tmp_path):
     assert len(wr.Dataset(folder / "images.parquet", skip_null=True)) == len(names)
     both = wr.Dataset([path, folder / "images.parquet"], skip_null=True)
     assert [len(rows) for rows in both.parts.values()] == [len(names) - 1, len(names)]
-    with pytest.raises(TypeError, match="skip_null must be True or False"):
-        wr.Dataset(path, skip_null="yes")
+    # A table in memory: its error named an argument that from_arrow did not take.
+    table = pq.read_table(path)
+    with pytest.raises(wr.Error, match=r"skip_null=True"):
+        wr.Dataset.from_arrow(table)[1]
+    in_memory = wr.Dataset.from_arrow(table, skip_null=True)
+    assert [in_memory.name(row) for row in range(len(in_memory))] == names[:1] + names[2:]
+    digest = hashlib.sha256(np.ascontiguousarray(in_memory[1]).tobytes()).hexdigest()
+    assert digest == expected[in_memory.name(1)]["sha256"]
+    for opened in (lambda: wr.Dataset(path, skip_null="yes"), lambda: wr.Dataset.from_arrow(table, skip_null="yes")):
+        with pytest.raises(TypeError, match="skip_null must be True or False"):
+            opened()

@@ -566,6 +566,52 @@ def test_a_table_with_the_images_in_another_order_is_warned_of(labelled):
         plate.with_columns(plan())
 
 
+@pytest.mark.parametrize("name", ["img", "id", "path", "sample", "site", "key", "tile", "index"])
+def test_any_column_of_names_in_another_order_is_warned_of(labelled, name):
+    """Columns were looked at by their names: others gave wrong labels without a word."""
+    ds = wr.Dataset(labelled)
+    files = [f"{ds.name(row)}.tiff" for row in range(40)]
+    with pytest.warns(UserWarning, match=f"column '{name}' has the images in another order.*on='{name}'") as told:
+        ds.with_columns(pa.table({"order": list(range(40)), name: files[::-1]}))
+    assert len(told) == 1 and told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ds.with_columns(pa.table({name: files, "nearest": files[::-1]}))
+        ds.with_columns(pa.table({name: [*files[:0:-1], "none.tiff"]}))
+
+
+def test_an_index_in_another_order_is_warned_of(labelled):
+    """An index without a name was never looked at, also of the obs of an AnnData."""
+    pandas = pytest.importorskip("pandas")
+    ds = wr.Dataset(labelled)
+    names = [ds.name(row) for row in range(40)]
+    frame = pandas.DataFrame({"order": range(40)}, index=names[::-1])
+    told = 'the index of the frame has the images in another order than the set.*on="image_name" give each its own'
+    for given in (frame, types.SimpleNamespace(obs=frame), frame["order"]):
+        with pytest.warns(UserWarning, match=told) as warned:
+            both = ds.with_columns(given)
+        assert len(warned) == 1 and warned[0].filename == __file__
+        assert both.column("order").tolist() == list(range(40)), "without on= the order counts"
+    with pytest.warns(UserWarning, match="column 'file' has the images in another order"):
+        ds.with_columns(frame.rename_axis("file"))
+    labels = pandas.Series(range(40), index=names[::-1])
+    told = 'the index of labels has the images in another order.*labels="label" takes them'
+    for made in (wr.DataLoader, wellread.torch.Dataset):
+        with pytest.warns(UserWarning, match=told) as warned:
+            made(ds, labels=labels)
+        assert len(warned) == 1 and warned[0].filename == __file__, made
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        both = ds.with_columns(frame.rename_axis("image_name"), on="image_name")
+        assert both.column("order").tolist() == list(range(40))[::-1]
+        own = ds.with_columns(labels.rename("label").rename_axis("image_name"), on="image_name")
+        assert own.column("label").tolist() == list(range(40))[::-1]
+        assert pickle.loads(pickle.dumps(ds.with_columns(frame[::-1]))).column("order")[0] == 39
+        ds.with_columns(frame.set_axis(range(40)))
+        wr.DataLoader(ds, labels=labels[::-1])
+        wr.DataLoader(ds, labels=labels.set_axis([f"cell{i}" for i in range(40)]))
+
+
 def test_names_that_are_of_several_folders_are_refused_and_other_folders_told(tmp_path):
     for plate in ("P1", "P2"):
         (tmp_path / "screen" / plate).mkdir(parents=True)

@@ -164,8 +164,9 @@ def test_a_site_that_lacks_a_file(plate):
     (plate / "r01c02f01p01-ch2sk1fk1fl1.tiff").unlink()
     ds = wr.Dataset(plate)
     assert ds[0].shape == (2, 4, 5)
-    with pytest.raises(wr.Error, match="r01c02f01 has no ch2"):
+    with pytest.raises(wr.CorruptImageError, match="r01c02f01 has no ch2") as lacking:
         ds[1]
+    assert lacking.value.row == 1
     with pytest.raises(wr.Error, match="r01c02f01 has no ch2"):
         wr.DataLoader(ds, batch_size=1)
     assert len(wr.Dataset(plate, missing="skip")) == 2

@@ -57,16 +57,21 @@ def test_caches_that_are_too_small_for_an_image_are_told_of(tmp_path):
     """They kept nothing, without a word."""
     for name in ("a", "b"):
         tifffile.imwrite(tmp_path / f"{name}.tif", np.ones((32, 32), np.uint16))
-    for cache in ("memory:1KiB", "lru:1KiB", "file:1KiB", "preload:1KiB", "chunked:2:1KiB"):
-        said = f"first image takes 2048 bytes, and cache='{cache}' cannot keep it"
+    of_pixels = ("memory:1KiB", "lru:1KiB", "file:1KiB", "preload:1KiB", "chunked:2:1KiB")
+    for cache in (*of_pixels, "compressed:1KiB", "compressed-lru:2047"):
+        when = " before it is compressed" if cache.startswith("compressed") else ""
+        said = f"first image takes 2048 bytes{when}, and cache='{cache}' cannot keep it: give a size of 2048 bytes"
         with pytest.warns(UserWarning, match=said) as told:
             ds = wr.Dataset(tmp_path, cache=cache)
         assert len(told) == 1 and told[0].filename == __file__
-        assert ds[1].sum() == 1024
+        assert ds[1].sum() == ds[1].sum() == 1024
+        assert ds.cache_report["images"] == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for cache in ("none", "memory", "memory:2KiB", "lru:2KiB", "compressed:1KiB"):
-            assert wr.Dataset(tmp_path, cache=cache)[1].sum() == 1024
+        for cache in ("none", "memory", "memory:2KiB", "lru:2KiB", "compressed:2KiB", "compressed-lru:2048"):
+            ds = wr.Dataset(tmp_path, cache=cache)
+            assert ds[1].sum() == 1024
+            assert ds.cache_report["images"] == (cache != "none")
 
 
 def test_a_column_that_sets_do_not_have_is_told_of_these_sets(tmp_path, monkeypatch):
@@ -83,6 +88,38 @@ def test_a_column_that_sets_do_not_have_is_told_of_these_sets(tmp_path, monkeypa
     assert said.endswith("; or write {channel} where the channel's name is meant)"), said
     with pytest.raises(wr.ChoiceError, match='x.tif: has no column "chanel" .hint: it has no columns'):
         wr.DataLoader("a/x.tif", illumination="illum/{chanel}.npy")
+
+
+def test_sets_together_are_called_by_the_first_in_errors_of_rows(tmp_path, monkeypatch):
+    """Errors of rows began with the folder that the sets have in common, which is a point: `.: row 1`."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        tifffile.imwrite(tmp_path / name / f"{name}1.tif", np.ones((4, 5), np.uint16))
+    both = wr.Dataset("a") + wr.Dataset("b")
+    with pytest.raises(wr.ChoiceError) as told:
+        both.with_columns({"file": ["a1.tif"], "dose": [1]}, on="file")
+    assert str(told.value).startswith("a and 1 more: row 1: the table has no row for 1 of 2 images"), told.value
+    with pytest.raises(ValueError, match="1 share given for 2 parts .hint: give one for each set"):
+        both.part_weights([1])
+    with pytest.raises(ValueError, match=r"1 share given for 0 parts .hint: use it on a set made of several"):
+        wr.Dataset("a").part_weights([1])
+
+
+def test_a_column_that_listed_files_do_not_have_is_told_of_the_first(tmp_path, monkeypatch):
+    """The error began with the folder that they have in common, which is a point."""
+    monkeypatch.chdir(tmp_path)
+    for name in "abc":
+        tifffile.imwrite(tmp_path / f"{name}.tif", np.ones((4, 5), np.uint16))
+    for names, called in (("ab", "a.tif and 1 more"), ("cab", "c.tif and 2 more")):
+        files = wr.Dataset([f"{name}.tif" for name in names])
+        with pytest.raises(wr.ChoiceError) as told:
+            wr.DataLoader(files, illumination="illum/{chanel}.npy")
+        assert str(told.value).startswith(f'{called}: has no column "chanel" (hint: it has no columns'), told.value
+    # A folder is called as it was given.
+    with pytest.raises(wr.ChoiceError) as told:
+        wr.DataLoader(".", illumination="illum/{chanel}.npy")
+    assert str(told.value).startswith('.: has no column "chanel" (hint: it has no columns'), told.value
 
 
 class InOrder(torch.utils.data.Sampler):

@@ -511,6 +511,10 @@ def test_phases_are_measured(parquet, tmp_path, monkeypatch):
     assert metrics["inference_info"]["avg_time_per_batch"] == pytest.approx(whole / 5)
     assert metrics["full_prediction"]["peak_host_memory_mb"] == metrics["full_prediction"]["peak_memory_mb"] > 50
     assert len((tmp_path / "phases.jsonl").read_text().splitlines()) == len(lines)
+    # The file has both runs: it had the last one alone.
+    written = json.loads((tmp_path / "made" / "fit.json").read_text())
+    assert written == timer.results and written["run"] == "predict"
+    assert results["run"] == "fit" and "earlier_runs" not in results and written["earlier_runs"] == [results]
 
 
 def test_a_percentile_needs_enough_steps():

@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import random
 import sys
 from pathlib import Path
 
@@ -84,3 +85,11 @@ def test_a_ratio_is_the_median_of_the_rounds_ratios(judge):
     assert one.low == pytest.approx(2.0) and one.high == pytest.approx(4.0 - 0.357_142_857)
     with pytest.raises(ValueError, match="paired"):
         judge.judge([1.0] * 6, [1.0] * 5, 0.0)
+
+
+def test_loaders_run_twice_in_turn(judge):
+    names = ["a", "b", "c"]
+    turns = judge.in_turn(names, random.Random(1))
+    said = [next(turns) for _ in range(7)]
+    assert sorted(said[:3]) == names and said[3:6] == said[:3] and said[6] == said[0]
+    assert names == ["a", "b", "c"]

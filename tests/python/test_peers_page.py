@@ -129,6 +129,22 @@ def test_the_page_names_the_files_that_images_were_made_from(page):
     assert "JUMP" not in page.put(SMALL_PAGE, one)
 
 
+def test_a_run_says_how_many_files_a_process_may_have_open(page):
+    one = result()
+    assert "open files" not in page.put(PAGE, one)
+    one["facts"]["open_files"] = 1_048_576
+    assert ") on 2 processors, at most 1,048,576 open files, 2 threads or workers each; torch" in page.put(PAGE, one)
+    one["facts"]["open_files"] = -1
+    assert ") on 2 processors, no limit of open files, 2 threads" in page.put(PAGE, one)
+
+
+def test_loaders_that_run_twice_take_turns_and_were_drawn_before(page):
+    one = result()
+    assert page.taken(one) == "one loader of each side a round, in turn"
+    one["facts"]["rules"] = page.RULES - 1
+    assert page.taken(one) == "one loader of each side a round, drawn at random"
+
+
 def test_a_single_later_epoch_is_said_to_be_the_second(page):
     one = result()
     one["sets"][0]["later"] = 1
@@ -273,6 +289,7 @@ def test_writing_has_its_own_place_and_the_same_judge(page):
     assert "both write all images once." in alike and "suits" not in alike
     said = "| none | 9 | 10 | no verdict: the interval reaches into the noise floor of 20%; peer faster in"
     assert said in text and "1.10" not in text
+    assert text.count("The noise floor of a row is wellread's noise only") == 1
     # A result by rules of before has no figures.
     before = page.put(text, {**written, "facts": {**result()["facts"], "rules": 1}})
     assert "5.00 (5.00–5.00)" not in before and "wrote five levels" in before

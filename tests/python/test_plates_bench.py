@@ -112,6 +112,19 @@ def test_both_sides_have_as_many_epochs(page):
         == "| a set | the peer | wellread | 35.7 | 143 | 4.00 (4.00–4.00) | 3.00 | 1.00 | at least 3 | reached |"
     )
     assert "\n**Sites of 5 channels, a file for each**, later epochs\n" in page.section(one)
+    # The noise is of the same epochs: second runs that slow down after these do not count.
+    for twin in one["parts"]["a"]["twins"]:
+        twin["epochs_s"] = [1.0, 0.88, 0.66, 9.0, 9.0, 9.0, 9.0]
+    part = one["parts"]["a"]
+    assert page.floor(part, page.PHASES["later"][1]) == pytest.approx(59.0)
+    assert page.floor_of(part, "later") == pytest.approx(0.1)
+    assert page.judged(part, part["rows"][0], "later")["judgement"].clear
+    text = page.section(one)
+    assert text.count("95 % noise floor, of loaders that ran twice in a round: 10.0%.") == 1
+    # All rows of a part have the epochs of the loader that ran fewest.
+    assert {len(run["epochs_s"]) for runs in page.equal(part)["runs"].values() for run in runs} == {3}
+    assert {len(twin["epochs_s"]) for twin in page.equal(part)["twins"]} == {3}
+    one["parts"]["a"]["twins"] = [{"of": "ours", **run} for run in one["parts"]["a"]["runs"]["ours"]]
     # A round in which the peer had time for one only.
     one["parts"]["a"]["runs"]["peer"][3]["epochs_s"] = [2.0, 2.8]
     later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
@@ -121,16 +134,25 @@ def test_both_sides_have_as_many_epochs(page):
     )
 
 
-def test_a_ratio_without_goal_stands_where_it_has_a_verdict(page):
+@pytest.mark.parametrize(("goal", "cells"), [(None, "none |  |"), (3, "at least 3 | missed |")])
+def test_a_ratio_stands_where_it_has_a_verdict(page, goal, cells):
     one = result()
-    one["parts"]["a"]["rows"][0]["goal"] = None
+    one["parts"]["a"]["rows"][0]["goal"] = goal
     later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
-    assert later == "| a set | the peer | wellread | 50.0 | 200 | 4.00 (4.00–4.00) | 3.00 | 1.00 | none |  |"
+    assert later.startswith("| a set | the peer | wellread | 50.0 | 200 | 4.00 (4.00–4.00) | 3.00 | 1.00 | ")
     for peer in one["parts"]["a"]["runs"]["peer"]:
         peer["epochs_s"][1] = 0.5
     later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
-    said = "no verdict: the interval holds 1; peer faster in 0 of 6 rounds"
-    assert later == f"| a set | the peer | wellread | 200 | 200 | {said} | 3.00 | 1.00 | none |  |"
+    said = "no verdict: the interval holds 1; A faster in 0 of 6 rounds"
+    assert later == f"| a set | the peer | wellread | 200 | 200 | {said} | 3.00 | 1.00 | {cells}"
+    # Beyond 1, and within the noise floor.
+    for peer in one["parts"]["a"]["runs"]["peer"]:
+        peer["epochs_s"][1] = 0.6
+    for twin in one["parts"]["a"]["twins"]:
+        twin["epochs_s"] = [1.0, 0.65, 0.65]
+    later = [line for line in page.section(one).splitlines() if line.startswith("| a set")][1]
+    said = "no verdict: the interval reaches into the noise floor of 30%; A faster in 0 of 6 rounds"
+    assert later == f"| a set | the peer | wellread | 167 | 200 | {said} | 3.00 | 1.00 | {cells}"
 
 
 def test_a_run_by_rules_of_before_says_so(page):

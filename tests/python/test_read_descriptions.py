@@ -23,6 +23,34 @@ def test_planes_of_imagej_lie_in_its_order(order, planes, tmp_path):
     np.testing.assert_array_equal(wr.Dataset(tmp_path / "a.tif")[0], theirs)
 
 
+@pytest.mark.parametrize("byteorder", "<>")
+def test_labels_of_imagej_that_tell_channels_are_their_names(byteorder, planes, tmp_path):
+    """A stack of two channels, three slices and two frames. ImageJ shows its labels, and channels had no names."""
+    stack = planes.reshape(2, 3, 2, 20, 24)
+
+    def names(labels, image=stack, axes="TZCYX"):
+        metadata = {"axes": axes, "Labels": labels, "Info": "a stack"}
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.tif"
+        tifffile.imwrite(path, image, imagej=True, byteorder=byteorder, metadata=metadata)
+        assert "Labels" in tifffile.TiffFile(path).imagej_metadata
+        ds = wr.Dataset(path)
+        if axes == "TZCYX":
+            np.testing.assert_array_equal(ds[0], np.moveaxis(image, 2, 1))
+        return [channel["name"] for channel in ds.metadata(0)["channels"]]
+
+    assert names(["DAPI", "α-GFP"] * 6) == ["DAPI", "α-GFP"]
+    assert names(["DAPI\nBitsPerPixel: 12", "GFP"] * 6) == ["DAPI", "GFP"]
+    assert names(["DAPI", "GFP"]) == ["DAPI", "GFP"]
+    assert names(["DAPI", "GFP"], stack[0, 0], "CYX") == ["DAPI", "GFP"]
+    # Labels of slices, of the file, and of one channel alone tell no channels.
+    unnamed = names(["DAPI", "GFP"] * 5 + ["DAPI", "RFP"])
+    assert "".join(unnamed) == ""
+    assert names([f"slice {number}" for number in range(12)]) == unnamed
+    assert names(["plate.tif"] * 12) == unnamed
+    assert names(["DAPI"]) == unnamed
+    assert "".join(names(["z = 1", "z = 2", "z = 3"], stack[0, :, 0], "ZYX")) == ""
+
+
 def test_levels_of_a_pyramid_are_no_images(tmp_path):
     whole = np.random.default_rng(3).integers(0, 4096, (256, 256), dtype=np.uint16)
     with tifffile.TiffWriter(tmp_path / "a.tif") as file:

@@ -128,6 +128,41 @@ def test_a_peer_stands_beside_the_format_nearest_to_its_own(page):
     assert not any(line.startswith("| pylance") for line in text.splitlines()), "without wellread's Lance beside it"
 
 
+def test_two_loaders_without_a_verdict_have_no_ratio(page):
+    one = result()
+    at = one["links"]["a"]["latencies"]["20"]
+    # The noise floor of first epochs is 100 %: 1.6 times is no verdict, and so is 0.8 of another loader's rate.
+    at["twins"] = [{**twin, "epochs": [{**epoch, "s": 2 * epoch["s"], "cpu_s": 2.0} for epoch in twin["epochs"]]}
+                   for twin in at["twins"]]  # fmt: skip
+    at["runs"]["zarr-obstore"] = runs(1.6)
+    at["runs"]["wellread parquet, disk cache"] = runs(0.5, 0.125)
+    text = page.section(one)
+    within = "no verdict: the interval reaches into the noise floor of 100%"
+    assert cells(text, "zarr-python + obstore")[5:] == [
+        f"{within}; peer faster in 0 of 6 rounds", "at least 5", "missed"
+    ]  # fmt: skip
+    assert cells(text, "LitData")[5:] == [f"{within}; peer faster in 6 of 6 rounds", "at least 1", "open"]
+    about = "rate of the second epoch, disk cache / folder"
+    assert cells(text, "parquet", about)[2:] == [f"{within}; below 1 in 6 of 6 rounds", "at least 0.8", "open"]
+    assert "1.60" not in text and "0.80 (" not in text
+    # A share of a limit is of no other loader.
+    assert cells(text, "ome-zarr")[4] == "0.95 (0.95–0.95)"
+
+
+def test_the_table_of_peers_is_of_first_epochs(page):
+    lines = page.section(result()).splitlines()
+    (head,) = [i for i, line in enumerate(lines) if line.startswith("| peer |")]
+    assert cells(lines[head], "peer")[3:6] == [
+        "peer, first epoch, images/s", "wellread, first epoch, images/s", "ratio of first epochs"
+    ]  # fmt: skip
+    assert lines[head - 2] == page.FIRST_OF_PEERS
+    for part in ("no later epoch of a peer was compared", "up to 8 worker processes"):
+        assert part in page.FIRST_OF_PEERS
+    alone = result()
+    alone["links"]["a"]["latencies"]["20"]["runs"] = {"wellread ome-zarr": runs(1.0, 0.5)}
+    assert page.FIRST_OF_PEERS not in page.section(alone)
+
+
 def test_places_are_compared_with_the_folder(page):
     text = page.section(result())
     rate, cpu = (line for line in text.splitlines() if line.startswith("| parquet |") and "folder |" in line)
@@ -137,6 +172,7 @@ def test_places_are_compared_with_the_folder(page):
 
 def test_few_rounds_have_no_interval_and_no_page(page):
     few = result(rounds=5)
-    assert "8.00 | at least 5 | met, without interval" in page.section(few)
+    said = "no verdict: 5 of the 6 rounds that a verdict needs | at least 5 | met, without interval"
+    assert said in page.section(few) and "8.00" not in page.section(few)
     with pytest.raises(ValueError, match="5 rounds: a page needs 6"):
         page.put("<!-- remote-a:begin -->\n<!-- remote-a:end -->", few)

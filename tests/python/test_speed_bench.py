@@ -80,6 +80,11 @@ def test_a_title_has_the_number_of_images(page):
     assert "\n**noise, 1,000 images**\n" in page.section(one)
 
 
+def test_the_limit_of_a_small_share_is_called_the_nearest(page):
+    text = page.section(result())
+    assert "| nearest limit | of that limit |" in text and "bound by" not in text
+
+
 def test_a_share_above_one_is_no_limit(page):
     lines = page.section(result(kernel=160.0)).splitlines()
     assert all("| limit not valid | 1.25 (1.25–1.25) |" in line for line in lines if line.startswith("| parquet |"))
@@ -88,7 +93,7 @@ def test_a_share_above_one_is_no_limit(page):
 def test_a_limit_is_named_where_the_whole_interval_is_at_most_one(page):
     def bound(shares):
         row = {"kept": True, "two": [100.0 * share for share in shares], "kernel": [100.0] * len(shares)}
-        return page.bound(row)[0]
+        return page.nearest(row)[0]
 
     assert bound([0.7, 0.8, 0.8, 0.9, 0.9, 1.0]) == "widening and scaling"
     assert bound([0.7, 0.8, 0.8, 0.9, 0.9, 1.2]) == "open"

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +14,11 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no ps
 
 COLUMNS = 100
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def on_lines(written):
+    """The drawings in a terminal, one after the other."""
+    return "\n".join(CONTROL.split(written))
 
 
 @pytest.fixture
@@ -27,8 +33,9 @@ def command(tmp_path):
     return {"args": [binary, *arguments.split()], "cwd": tmp_path, "env": environment}
 
 
-def in_terminal(command, columns):
-    """Runs it with a pseudo terminal for all three streams; its exit code, and everything it wrote."""
+def in_terminal(command, columns, until=None):
+    """Runs it with a pseudo terminal for all three streams; its exit code, and everything it wrote. Ctrl-C ends it
+    once what it wrote has the pattern `until`."""
     import fcntl
     import pty
     import select
@@ -53,6 +60,9 @@ def in_terminal(command, columns):
             if not part:
                 break
             written.append(part)
+            if until and re.search(until, on_lines(b"".join(written).decode(errors="ignore"))):
+                process.send_signal(signal.SIGINT)
+                until = None
         return process.wait(300), b"".join(written).decode()
     finally:
         if process.poll() is None:
@@ -77,6 +87,22 @@ def test_a_terminal_shows_progress_figures_so_far_and_a_table_that_fits(command)
     assert lines[-1] == "Report: results/report.html", final
     wide = [line for line in lines if len(line) > COLUMNS]
     assert not wide, "\n".join(wide)
+
+
+# The time left beside the steps of a benchmark, once one is done.
+LEFT = r"\bdataset +\S+ +[1-9]\d*/\d+ \((\d+)([smhdwy]) left\)"
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_600}
+
+
+def test_the_time_left_is_no_more_than_the_time_budget(command):
+    """The bar waits for the rounds that fit into ten minutes, and not for all."""
+    command["args"][command["args"].index("--repeats") + 1] = "100000"
+    command["args"] += ["--time-budget", "600"]
+    code, written = in_terminal(command, COLUMNS, until=LEFT)
+    assert code == 130, written[-2000:]
+    shown = re.findall(LEFT, on_lines(written))
+    assert shown, written[-2000:]
+    assert all(int(number) * UNITS[unit] <= 600 for number, unit in shown), shown
 
 
 def test_sentences_are_broken_for_a_narrow_terminal(command):

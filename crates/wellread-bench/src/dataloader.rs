@@ -34,7 +34,7 @@ use anyhow::{Result, bail};
 use scaling::with_scaling;
 use std::cell::RefCell;
 use std::time::Duration;
-use wellread_loader::{Cache, Dataset, Loader, MemoryUse};
+use wellread_loader::{Cache, Dataset, Loader};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
 use wellread_report::Cell;
@@ -64,7 +64,7 @@ pub static BENCHMARK: Benchmark = Benchmark {
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
-    let lowered = RefCell::default();
+    let limits = RefCell::default();
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
     for set in session.own_sets() {
         for &batch_size in &config.batch_sizes {
@@ -86,7 +86,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     continue;
                 }
                 let mut kept = None;
-                let lowered = &lowered;
+                let limits = &limits;
                 variants.push(Variant {
                     peer: false,
                     keys,
@@ -94,10 +94,10 @@ fn run(session: &Session<'_>) -> Result<Results> {
                         let how = (batch_size, workers, cache);
                         let share = session.turn_seconds();
                         let measured = epochs(session, set, how, &mut kept, turn, share)?;
-                        if let Some(memory) = measured.1 {
-                            note_lowered(lowered, set.format, how, &memory);
+                        if let Some(Opened { loader, .. }) = &kept {
+                            note_limits(limits, set.format, how, loader);
                         }
-                        Ok(measured.0)
+                        Ok(measured)
                     }),
                 });
             }
@@ -117,7 +117,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
         roofline::with_limits(session, &with_scaling(&results.table, wellread_worker::threads()));
     results.table = table;
     results.notes.extend(notes);
-    results.notes.extend(lowered.into_inner());
+    results.notes.extend(limits.into_inner());
     results.notes.extend(traffic::uncounted(&results.table));
     results.notes.extend(crops::note(config.crops));
     Ok(results)
@@ -132,20 +132,24 @@ fn why_no_batches(session: &Session<'_>, batch_size: usize) -> Option<String> {
     (batch_size > images * crops).then(|| format!("the set has only {}", counted(images, session.thing())))
 }
 
-/// Says once for each format, batch size and number of workers what the bound on memory made of them.
-fn note_lowered(
+/// Says once for each format, batch size and number of workers what the bound on memory made of them. Says of each cache once that it is
+/// too small for an image.
+fn note_limits(
     notes: &RefCell<Vec<String>>,
     format: &str,
-    (batch_size, workers, _): (usize, usize, &Cache),
-    memory: &MemoryUse,
+    (batch_size, workers, cache): (usize, usize, &Cache),
+    loader: &Loader,
 ) {
-    if memory.lowered.is_none() {
-        return;
-    }
-    let note = format!("{format}, batches of {batch_size}, {}: {memory}", counted(workers, "worker"));
+    let lowered = loader
+        .memory()
+        .filter(|memory| memory.lowered.is_some())
+        .map(|memory| format!("{format}, batches of {batch_size}, {}: {memory}", counted(workers, "worker")));
+    let beyond = loader.dataset().first_beyond_cache(&format!("--loader-cache {cache}"));
     let mut notes = notes.borrow_mut();
-    if !notes.contains(&note) {
-        notes.push(note);
+    for note in lowered.into_iter().chain(beyond) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
     }
 }
 
@@ -173,7 +177,7 @@ fn epochs(
     kept: &mut Option<Opened>,
     turn: Turn,
     share: f64,
-) -> Result<(Measurement, Option<MemoryUse>)> {
+) -> Result<Measurement> {
     // Warm-up compares every pixel, once.
     let (round, full) = (turn.round as u64, turn.warmup);
     let lasting = Stopwatch::start();
@@ -215,14 +219,13 @@ fn epochs(
     let batches = kept.as_ref().map_or(0, |opened| opened.loader.len());
     // Neither an epoch before that of warm-up nor reading ahead after it is part of a turn that counts.
     let in_batches: f64 = all[0].items.iter().sum();
-    let measurement = Measurement {
+    Ok(Measurement {
         full_turn_s: full_turn_s(full, [last_s - in_batches, in_batches], all[0].items.len(), batches),
         values: values.collect(),
         verified: all.iter().all(|m| m.verified),
         items: all.iter().flat_map(|m| m.items.iter().copied()).collect(),
         ..Measurement::default()
-    };
-    Ok((measurement, kept.as_ref().and_then(|opened| opened.loader.memory().cloned())))
+    })
 }
 
 /// So long without a byte read is the end of reading ahead; or twice what the first batch took, where that is longer.

@@ -20,7 +20,7 @@ use wellread_measure::environment::Environment;
 use wellread_measure::limits::CopyLimits;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, TOO_NOISY, Table, Thumbnail};
 use wellread_store::preview::{self, Preview, contact_sheet};
-use wellread_store::registry;
+use wellread_store::{registry, words::counted};
 
 /// The result of a run: everything in the results folder, and the text to print.
 pub struct Outcome {
@@ -56,7 +56,8 @@ pub(crate) fn assemble(
         found.insert(0, unverified);
     }
     let checksum = session.expected.checksum(Preset::None).map(|sum| format!("{sum:016x}"));
-    let configuration = facts::configuration(config, session, &listed(&rounds), checksum.as_deref());
+    let configuration =
+        facts::configuration(config, session, &listed(&rounds, |n| n.to_string()), checksum.as_deref());
     let engines = registry::engines();
     let mut of_machine = facts::of_machine(session, environment, limits, &engines);
     let (in_python, frameworks) = session.frameworks.facts();
@@ -168,9 +169,9 @@ fn failures_of(name: &str, table: &Table) -> Vec<String> {
     failures
 }
 
-/// `storage 2, loop 1`.
-fn listed(rounds: &[(&str, usize)]) -> String {
-    rounds.iter().map(|(name, rounds)| format!("{name} {rounds}")).collect::<Vec<_>>().join(", ")
+/// `storage 2, loop 1`, with the numbers in words.
+fn listed(rounds: &[(&str, usize)], words: impl Fn(usize) -> String) -> String {
+    rounds.iter().map(|(name, rounds)| format!("{name} {}", words(*rounds))).collect::<Vec<_>>().join(", ")
 }
 
 /// The question of a run of several formats.
@@ -262,14 +263,14 @@ fn what_figures_are(rounds: &[(&str, usize)], Aggregation(all, one): &Aggregatio
             "Every figure is a median over {} ({}), too few for a 95 % interval, which needs \
              {MIN_SAMPLES}. The values beside a figure are its smallest and largest {one}",
             all.trim_end_matches(','),
-            listed(&few)
+            listed(&few, |n| counted(n, one))
         ),
         (false, false) => format!(
             "Every figure is a median over {}, with its 95 % interval where there are {MIN_SAMPLES} or \
-             more ({}). There are too few of {}: the values beside them are the smallest and largest {one}",
+             more ({}). Fewer give no interval ({}): the values beside such a figure are its smallest and largest {one}",
             all.trim_end_matches(','),
-            listed(&enough),
-            listed(&few)
+            listed(&enough, |n| counted(n, one)),
+            listed(&few, |n| counted(n, one))
         ),
     }
 }
@@ -379,20 +380,17 @@ mod tests {
     fn an_interval_is_said_only_where_there_are_runs_enough() {
         let what_figures_are = |rounds: &[(&str, usize)]| super::what_figures_are(rounds, &RUNS);
         let all = what_figures_are(&[("storage", 7), ("loop", 6)]);
-        assert_eq!(
-            all,
-            "Every figure is a median over interleaved runs of one process with its 95 % interval"
-        );
+        assert!(all.ends_with("over interleaved runs of one process with its 95 % interval"), "{all}");
         let few = what_figures_are(&[("storage", 2), ("loop", 3)]);
-        assert!(few.contains("(storage 2, loop 3), too few for a 95 % interval, which needs 6"), "{few}");
+        assert!(few.contains("(storage 2 runs, loop 3 runs), too few for a 95 % interval"), "{few}");
         let one = what_figures_are(&[("storage", 1), ("loop", 0)]);
         assert!(one.starts_with("Every figure is that of a single run"), "{one}");
         let both = what_figures_are(&[("storage", 7), ("loop", 2)]);
-        assert!(both.contains("6 or more (storage 7)") && both.contains("too few of loop 2"), "{both}");
+        assert!(both.contains("more (storage 7 runs)") && both.contains("interval (loop 2 runs)"), "{both}");
         let of_processes = super::what_figures_are(&[("dataset", 3)], &PROCESSES);
         assert!(
             of_processes.starts_with(
-                "Every figure is a median over processes, each the median of its rounds (dataset 3), too few"
+                "Every figure is a median over processes, each the median of its rounds (dataset 3 processes), too few"
             ) && of_processes.ends_with("smallest and largest process"),
             "{of_processes}"
         );

@@ -32,7 +32,7 @@ use crate::sample::Sample;
 use anyhow::{Result, bail};
 use consumer::Step;
 use fit::{batch_size, fitted};
-use settings::PLACES;
+use settings::SOURCES;
 use std::cell::RefCell;
 use std::time::Duration;
 use wellread_loader::Batch;
@@ -84,16 +84,16 @@ pub fn diagnose(
     if let Some(why) = not_cold.as_ref().filter(|_| !is_remote) {
         notes.push(format!("storage was not measured: the files cannot be dropped from memory ({why})"));
     }
-    let places: Vec<_> =
-        PLACES.iter().filter(|(place, ..)| *place != BatchSource::Cold || not_cold.is_none()).collect();
+    let sources: Vec<_> =
+        SOURCES.iter().filter(|(source, ..)| *source != BatchSource::Cold || not_cold.is_none()).collect();
     // Looks before the rounds are part of the time.
     let left = settings.time_budget.saturating_sub(Duration::from_secs_f64(begin.elapsed()));
     let mut plan = Plan::new(seed).rounds(settings.rounds).warmup(1).min_rounds(1).time_budget(left);
-    for (place, name, ..) in &places {
+    for (source, name, ..) in &sources {
         let (feed, consumer) = (&feed, &consumer);
         plan = plan.add_with_turn(*name, move |turn| {
             let _turn = labelled(Kind::Turn, || (*name).to_owned()).with(turn.round as u64, 0);
-            repeated(feed, *place, turn.round, &mut |batch| consumer.borrow_mut().run(batch))
+            repeated(feed, *source, turn.round, &mut |batch| consumer.borrow_mut().run(batch))
         });
     }
     let outcome = plan.run(|p| {
@@ -118,14 +118,14 @@ pub fn diagnose(
     let seconds = |index: usize| -> Vec<f64> {
         rounds.iter().map(|&r| outcome.variants[index].runs[r].value.image).collect()
     };
-    let times: Vec<Vec<f64>> = (0..places.len()).map(seconds).collect();
-    let computed: Vec<Vec<f64>> = (0..places.len())
+    let times: Vec<Vec<f64>> = (0..sources.len()).map(seconds).collect();
+    let computed: Vec<Vec<f64>> = (0..sources.len())
         .map(|i| rounds.iter().map(|&r| outcome.variants[i].runs[r].value.utilisation).collect())
         .collect();
     let copy = measure_copy(&LimitSettings::default());
     let estimator = IntervalEstimator::seeded(seed);
     let delivered = sample.delivered_bytes(crop);
-    let mut names: Vec<_> = places.iter().map(|(_, name, stage, about)| (*name, *stage, *about)).collect();
+    let mut names: Vec<_> = sources.iter().map(|(_, name, stage, about)| (*name, *stage, *about)).collect();
     for (_, stage, about) in names.iter_mut().filter(|(_, stage, _)| is_remote && *stage == "decoding") {
         (*stage, *about) = FETCHING;
     }
@@ -174,7 +174,7 @@ struct Turn {
 
 fn repeated(
     feed: &Feed<'_>,
-    place: BatchSource,
+    source: BatchSource,
     round: usize,
     step: &mut crate::feed::Step<'_>,
 ) -> Result<Turn> {
@@ -182,7 +182,7 @@ fn repeated(
     let mut passes: Vec<Pass> = Vec::new();
     while passes.is_empty() || (turn.elapsed() < TURN_LIMITS.0 && passes.len() < TURN_LIMITS.1) {
         let epoch = round * TURN_LIMITS.1 + passes.len();
-        passes.push(feed.pass(place, RunLength::Once, epoch as u64, step)?);
+        passes.push(feed.pass(source, RunLength::Once, epoch as u64, step)?);
     }
     let seconds: f64 = passes.iter().map(|pass| pass.seconds).sum();
     let images: usize = passes.iter().map(|pass| pass.images).sum();
@@ -210,7 +210,7 @@ fn run(
     Run { name, us_per_image, images_per_s, share_of_copy: images_per_s.map(share), rounds_us }
 }
 
-/// Differences between neighbours, within rounds; the last place is a stage of its own where there is a model.
+/// Differences between neighbours, within rounds; the last source is a stage of its own where there is a model.
 fn stages(
     names: &[(&'static str, &'static str, &'static str)],
     times: &[Vec<f64>],
@@ -314,7 +314,7 @@ impl Diagnosis {
     /// The stage to do something about, of [`remedy`]: the one that binds. Where that is the model and loading does not hide
     /// behind it, it is the largest of the others. `None` where none stands out.
     pub fn worth_a_remedy(&self) -> Option<&'static str> {
-        // From the slowest place, which the stages are of.
+        // From the slowest source, which the stages are of.
         let utilisation = self.utilisation.last().map(|(_, figure)| figure.value);
         worth_a_remedy(&self.stages, self.binds, utilisation)
     }

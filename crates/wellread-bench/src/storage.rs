@@ -213,7 +213,7 @@ fn write(
     let mut items = Vec::with_capacity(images.len());
     let clock = Stopwatch::start();
     let writing = span(Kind::WriteSet).with(images.len() as u64, 0);
-    let mut writer = (format.create)(&target, &options)?;
+    let mut writer = format.writer(&target, &options)?;
     let mut item = Stopwatch::start();
     for (row, image) in images.iter().enumerate() {
         let _image = span(Kind::WriteImage).with(row as u64, 0);

@@ -45,7 +45,7 @@ impl Store for TestStore {
         "test"
     }
     fn hints(&self) -> Hints<'_> {
-        Hints { pages: self.pages, ..self.inner.hints() }
+        Hints { page_cache: self.pages, ..self.inner.hints() }
     }
     fn files(&self) -> Result<Vec<PathBuf>> {
         Ok(self.path_of.map_or(vec![], |path_of| (0..self.len()).map(path_of).collect()))

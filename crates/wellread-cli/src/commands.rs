@@ -38,10 +38,11 @@ pub mod trace;
 mod unreadable;
 pub mod verify;
 pub mod view;
+mod without_checksums;
 pub mod write_options;
 
 pub use sites::SiteArgs;
-pub use size::parse_size;
+pub use size::{parse_crop, parse_size};
 
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::ffi::OsStr;
@@ -102,31 +103,41 @@ impl OpenArgs {
 
     /// Opens `path`, and says what the set lacks.
     pub fn open(&self, path: &Path, ui: Ui) -> Outcome<Box<dyn Store>> {
-        let store = self.open_to_describe(path, ui)?;
-        for what in store.hints().lacks {
-            ui.hint(format!("note: {}: missing: {what}", path.display()));
-        }
-        Ok(store)
+        self.open_with_notes(path, left_out::notes, ui)
     }
 
-    /// Opens `path`, for who says what the set lacks as part of its answer.
+    /// Opens `path`, for who says what the set lacks as part of its answer. An answer about cells has no sites.
     pub fn open_to_describe(&self, path: &Path, ui: Ui) -> Outcome<Box<dyn Store>> {
+        let are_cells = self.cells.cells.is_some();
+        self.open_with_notes(
+            path,
+            |images| if are_cells { left_out::notes_of_sites(images) } else { vec![] },
+            ui,
+        )
+    }
+
+    /// Opens `path`, and says by `notes` of the images what they lack.
+    fn open_with_notes(
+        &self,
+        path: &Path,
+        notes: impl Fn(&dyn Store) -> Vec<String>,
+        ui: Ui,
+    ) -> Outcome<Box<dyn Store>> {
         if let Some(name) = &self.read_as {
             known_format(name)?;
         }
         let options = self.options();
-        let store = wellread_store::open(path, &options)?;
-        note_unmatched_names(&*store, &options, ui);
-        if !self.skip_null {
-            return Ok(self.cells.of(store, Some(ui))?);
+        let mut images = wellread_store::open(path, &options)?;
+        note_unmatched_names(&*images, &options, ui);
+        let notes = notes(&*images);
+        if self.skip_null {
+            let subset = wellread_store::subset::Subset::without_nulls(images)?;
+            left_out::note_nulls(subset.left_out(), ui);
+            images = Box::new(subset);
         }
-        let subset = wellread_store::subset::Subset::without_nulls(store)?;
-        if subset.left_out() > 0 {
-            let rows = wellread_store::words::counted(subset.left_out(), "row");
-            let were = if subset.left_out() == 1 { "was" } else { "were" };
-            ui.hint(format!("note: {rows} without an image {were} left out"));
-        }
-        Ok(self.cells.of(Box::new(subset), Some(ui))?)
+        let store = self.cells.of(images, Some(ui))?;
+        left_out::say(&notes, path, ui);
+        Ok(store)
     }
 }
 
@@ -370,8 +381,6 @@ mod tests {
 
     #[test]
     fn parsers_accept_what_they_document() {
-        assert_eq!(parse_size("100x200"), Ok((100, 200)));
-        assert_eq!(parse_size("100,200"), Ok((100, 200)));
         assert_eq!(
             (parse_share("5%"), parse_share(" 0.05 "), parse_share("0")),
             (Ok(0.05), Ok(0.05), Ok(0.0))
@@ -380,7 +389,6 @@ mod tests {
         assert_eq!([parse_jobs("1"), parse_jobs(" 1024 "), parse_threads("0")], [Ok(1), Ok(1024), Ok(0)]);
         assert!(parse_jobs("0").unwrap_err().contains("leave the option out for one per processor"));
         assert!(["1025", "-1", "two", ""].iter().all(|text| parse_jobs(text).is_err()));
-        assert!(parse_size("100").is_err() && parse_size("0x5").is_err());
         assert_eq!(parse_tczyx("1,2,3,4,5"), Ok([1, 2, 3, 4, 5]));
         assert!(parse_tczyx("1,2,3").is_err() && parse_tczyx("1,1,1,0,1").is_err());
     }

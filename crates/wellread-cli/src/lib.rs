@@ -2,6 +2,16 @@
 //!
 //! A library, so that its parts have tests and documentation; the program is in `main.rs`.
 //!
+//! Imports go one way, from above to below:
+//!
+//! | layer | module | what it holds |
+//! |---|---|---|
+//! | the program | `out_of_memory`, `closed_stdout` | of `main.rs`: what it says when memory is refused; whether stdout was closed from the start |
+//! | entry | `interrupted` | requests to end, such as Ctrl-C: nothing half-written stays but what can be gone on with |
+//! | subcommands | `commands` | a file per subcommand: its arguments, and a `run` |
+//! | printing | `text_table` | tables for a terminal |
+//! | | `output` | progress, hints, JSON, text |
+//!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a comparison found a regression, 130 interrupted.
 
 mod commands;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wellread_bench::WrongUsage;
+use wellread_compare::UsageError;
 use wellread_measure::to_stderr;
 
 /// Why a command did not succeed.
@@ -37,7 +38,8 @@ impl From<anyhow::Error> for Failure {
     /// A wrong choice is one whatever command meets it, and whoever adds where.
     fn from(error: anyhow::Error) -> Self {
         let store = error.downcast_ref::<wellread_store::Error>();
-        if error.is::<WrongUsage>() || store.is_some_and(wellread_store::Error::is_choice) {
+        let is_usage = error.is::<WrongUsage>() || error.is::<UsageError>();
+        if is_usage || store.is_some_and(wellread_store::Error::is_choice) {
             Self::Usage(format!("{error:#}"))
         } else {
             Self::Failed(format!("{error:#}"))

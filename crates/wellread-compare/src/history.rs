@@ -5,7 +5,7 @@
 //! [`wellread_measure::steady`].
 
 use crate::series;
-use crate::{Results, judge, provenance, verdict};
+use crate::{Results, UsageError, judge, provenance, verdict};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -138,7 +138,7 @@ pub struct Change {
 /// The record of a run.
 ///
 /// # Errors
-/// Results without any figure.
+/// Results without any figure; a [`UsageError`] where they have none of those asked for.
 pub fn record(results: &Results, label: &str, options: &judge::Options) -> Result<Record> {
     let mut rows = Vec::new();
     let asked = |name: &str| options.tables.is_empty() || options.tables.iter().any(|table| table == name);
@@ -171,7 +171,7 @@ pub fn record(results: &Results, label: &str, options: &judge::Options) -> Resul
     if rows.is_empty() && !options.quantities.is_empty() {
         let wanted = options.quantities.join(" or ");
         let there = series::names(results.tables.iter().filter(|table| asked(table.name())));
-        bail!("{}: holds no {wanted} to keep; there are {there}", results.label);
+        bail!(UsageError(format!("{}: holds no {wanted} to keep; there are {there}", results.label)));
     }
     ensure!(!rows.is_empty(), "{}: holds no figure to keep", results.label);
     Ok(Record {

@@ -3,10 +3,13 @@
 use crate::Results;
 use crate::alike;
 use crate::provenance::{self, Weight};
+use crate::results::UsageError;
 use crate::series::{self, Measured, Pair, by_run};
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use std::collections::BTreeMap;
-use wellread_measure::compare::{MIN_SAMPLES, NoiseFloor, corrected, smallest_detectable_among, verdict};
+use wellread_measure::compare::{
+    DEFAULT_THRESHOLD, MIN_SAMPLES, NoiseFloor, corrected, is_alike, smallest_detectable_among, verdict,
+};
 use wellread_measure::hypothesis::{TestResult, holm, yuen, yuen_paired};
 use wellread_measure::intervals::{Interval, Method, Pairing};
 use wellread_measure::nested;
@@ -41,7 +44,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            threshold: 0.05,
+            threshold: DEFAULT_THRESHOLD,
             quantities: vec![],
             tables: vec![],
             seed: 0,
@@ -55,7 +58,7 @@ impl Default for Options {
 /// Compares B, the candidate, with A, the baseline.
 ///
 /// # Errors
-/// Nothing in common. A table or quantity asked for that is not there. Unlike nodes of a cluster, unless
+/// Nothing in common. A [`UsageError`] of a table or quantity asked for that is not there. Unlike nodes of a cluster, unless
 /// [`Options::same_conditions`].
 pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison> {
     let renamed = alike::under_one_name(a, b);
@@ -89,13 +92,14 @@ pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison
     }
     for wanted in &options.tables {
         if !a.tables.iter().chain(&b.tables).any(|table| table.name() == wanted) {
-            bail!("no result has a table {wanted:?}; there are {}", alike::names(a, b));
+            let there = alike::names(a, b);
+            bail!(UsageError(format!("no result has a table {wanted:?}; there are {there}")));
         }
     }
     let asked =
         |table: &&Table| options.tables.is_empty() || options.tables.iter().any(|t| t == table.name());
     let unmatched = |table: &Table| UnmatchedRow { table: table.name().to_owned(), name: String::new() };
-    let mut in_common = false;
+    let (mut in_common, mut is_known) = (false, options.quantities.is_empty());
     for table in a.tables.iter().filter(asked) {
         let Some(other) = b.tables.iter().find(|other| other.name() == table.name()) else {
             out.only_in_a.push(unmatched(table));
@@ -103,6 +107,7 @@ pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison
         };
         in_common = true;
         let quantities = series::quantities(table, other, &options.quantities)?;
+        is_known |= !quantities.is_empty();
         compare_table(table, other, &quantities, a, b, options, &mut out);
     }
     let alone = |table: &&Table| !a.tables.iter().any(|other| other.name() == table.name());
@@ -119,7 +124,8 @@ pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison
                 series::names(a.tables.iter().filter(asked))
             ),
         };
-        bail!("nothing to compare: {why} ({} and {})", a.label, b.label);
+        let why = format!("nothing to compare: {why} ({} and {})", a.label, b.label);
+        return Err(if is_known { Error::msg(why) } else { UsageError(why).into() });
     }
     out.regressions = out.rows.iter().filter(|row| row.regression).count();
     Ok(out)
@@ -379,11 +385,10 @@ fn reason_for_unclear(ratio: Option<&Interval>, floor: Option<f64>, threshold: f
 
 /// From the verdict and the interval to the word.
 fn row_verdict(verdict: Verdict, ratio: Option<&Interval>, threshold: f64) -> RowVerdict {
-    let margin = threshold.ln_1p();
     match (verdict, ratio) {
         (Verdict::Faster, _) => RowVerdict::Faster,
         (Verdict::Slower, _) => RowVerdict::Slower,
-        (Verdict::NoDifference, Some(ratio)) if ratio.low.ln() >= -margin && ratio.high.ln() <= margin => {
+        (Verdict::NoDifference, Some(ratio)) if is_alike(ratio.low, ratio.high, threshold) => {
             RowVerdict::Same
         }
         _ => RowVerdict::Unclear,

@@ -20,21 +20,22 @@
 //! "within these runs only" and no verdict. This holds unless [`Options::same_conditions`] says that the runs stand for more. Two
 //! revisions are measured in turns, a process each, and compared in pairs.
 //!
-//! | module | what it holds |
-//! |---|---|
-//! | [`results`] | [`Results`] from Parquet, CSV and JSON as the suite, `infer` and `tasks` write them |
-//! | `alike` | two files of one table each under one name, where their columns fit |
-//! | [`sides`] | several results as one side, their processes counted |
-//! | [`provenance`] | [`Difference`]: data, machine, versions, configuration, seed |
-//! | [`coverage`] | [`Difference`]: rows, rounds and steps that one side alone has |
-//! | [`series`] | one configuration's samples of one quantity |
-//! | [`verdict`] | [`Comparison`], [`Row`], [`RowVerdict`] |
-//! | [`judge`] | [`compare`], [`Options`] |
-//! | [`text`] | for a terminal and as Markdown |
-//! | [`history`] | one record per run, changes over many |
-//! | [`figure`] | the history as a figure |
-//! | [`revisions`] | two commits built and measured in turns |
-//! | [`rounds`] | runs measured in turns: noise floors by row |
+//! Imports go one way, from above to below:
+//!
+//! | layer | module | what it holds |
+//! |---|---|---|
+//! | results as text | [`text`] | for a terminal and as Markdown |
+//! | | [`history`], [`figure`] | one record per run, changes over many; these as a figure |
+//! | sides | [`revisions`] | two commits built and measured in turns |
+//! | | [`sides`] | several results as one side, their processes counted |
+//! | | [`rounds`] | runs measured in turns: noise floors by row |
+//! | the rule | [`judge`] | [`compare`], [`Options`] |
+//! | | [`verdict`] | [`Comparison`], [`Row`], [`RowVerdict`] |
+//! | | [`coverage`] | [`Difference`]: rows, rounds and steps that one side alone has |
+//! | | `alike` | two files of one table each under one name, where their columns fit |
+//! | results | [`provenance`] | [`Difference`]: data, machine, versions, configuration, seed |
+//! | | [`series`] | one configuration's samples of one quantity |
+//! | | [`results`] | [`Results`] from Parquet, CSV and JSON as the suite, `infer` and `tasks` write them |
 
 mod alike;
 pub mod coverage;
@@ -52,6 +53,6 @@ pub mod verdict;
 
 pub use judge::{Options, compare};
 pub use provenance::Difference;
-pub use results::Results;
+pub use results::{Results, UsageError};
 pub use rounds::{append, condensed};
 pub use verdict::{Comparison, Row, RowVerdict};

@@ -5,7 +5,7 @@
 //!  Table of B ─┴─────────────────────────────────────────────────────────────────▶ Pair: one or both of these
 //! ```
 
-use crate::results::PROCESS;
+use crate::results::{PROCESS, UsageError};
 use anyhow::{Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use wellread_measure::intervals::Interval;
@@ -92,7 +92,7 @@ pub fn keys(a: &Table, b: &Table) -> Vec<String> {
 /// The quantities of two tables that are compared: those asked for, or the headline.
 ///
 /// # Errors
-/// A quantity asked for that no number of the table is.
+/// A [`UsageError`] of a quantity asked for that cannot be judged.
 pub fn quantities(a: &Table, b: &Table, wanted: &[String]) -> Result<Vec<Quantity>> {
     let of_b: BTreeSet<String> = columns::quantities(b).into_iter().map(|q| q.column).collect();
     let both: Vec<Quantity> =
@@ -106,11 +106,11 @@ pub fn quantities(a: &Table, b: &Table, wanted: &[String]) -> Result<Vec<Quantit
         return Ok(headline.or_else(|| both.iter().find(judged)).cloned().into_iter().collect());
     }
     if let Some(neither) = both.iter().find(|q| wanted.contains(&q.column) && q.better == Better::Neither) {
-        bail!(
+        bail!(UsageError(format!(
             "{} of {} is neither better when less nor when more; it cannot be judged",
             neither.column,
             a.name()
-        );
+        )));
     }
     Ok(both.into_iter().filter(|q| wanted.contains(&q.column)).collect())
 }

@@ -1,7 +1,7 @@
 //! One side of a comparison: results of one process or of many, read as one.
 //!
 //! ```text
-//!  A1, A2, A3 ──results──▶ Results each ──▶ same pixels? ──▶ rows numbered by process ──▶ one Results
+//!  A1, A2, A3 ──results──▶ Results each ──▶ each run once? ──▶ same pixels? ──▶ rows numbered by process ──▶ one Results
 //! ```
 //!
 //! A folder of `bench --processes N` has a row of each process for a configuration, a folder without is one process, whose rows
@@ -9,7 +9,7 @@
 
 use crate::Results;
 use crate::provenance::{self, Weight};
-use crate::results::{PROCESS, TASKS};
+use crate::results::{PROCESS, TASKS, UsageError};
 use crate::rounds::append;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -20,11 +20,12 @@ use wellread_report::{Cell, Table, columns};
 /// Reads a side: a file or folder, or several that were measured alike, whose processes are counted together.
 ///
 /// # Errors
-/// As [`Results::open`]; results of other pixels than the first.
+/// As [`Results::open`], and results of other pixels than the first. A [`UsageError`] where a run is given twice, or a copy of it.
 pub fn open(paths: &[&Path]) -> Result<Results> {
+    let read = paths.iter().map(|path| Results::open(path)).collect::<Result<Vec<_>>>()?;
+    each_once(paths, &read)?;
     let mut side: Option<Results> = None;
-    for path in paths {
-        let other = Results::open(path)?;
+    for (path, other) in paths.iter().zip(read) {
         match &mut side {
             None => side = Some(numbered(other, 0)),
             Some(first) => {
@@ -44,6 +45,21 @@ pub fn open(paths: &[&Path]) -> Result<Results> {
         }
     }
     side.context("no results are named")
+}
+
+/// Checks that each run is given once: a run that is given twice counts as two processes, and is one.
+fn each_once(paths: &[&Path], read: &[Results]) -> Result<()> {
+    for (second, results) in read.iter().enumerate() {
+        if let Some(first) = read[..second].iter().position(|other| other.is_same_run(results)) {
+            bail!(UsageError(format!(
+                "{} and {} are the same run, and stand on one side of the comparison. A run given twice is no further process; name \
+                 each result once",
+                paths[first].display(),
+                paths[second].display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Adds the processes of `other`.

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use wellread_store::process::ProcessOwned;
-use wellread_store::spool::LocalFile;
+use wellread_store::spool::LocalCopy;
 use wellread_store::{Error, FILE_TOO_LARGE_HINT, Result};
 
 /// A database and its idle connections.
@@ -28,7 +28,7 @@ impl Database {
     ///
     /// # Errors
     /// A file that is corrupt, of a newer DuckDB, or locked by a process that writes to it.
-    pub fn open(path: &Path, local: &LocalFile) -> Result<Self> {
+    pub fn open(path: &Path, local: &LocalCopy) -> Result<Self> {
         library::load(path)?;
         let config = config(true).and_then(|c| c.access_mode(AccessMode::ReadOnly));
         // Names such as `md:x` or `:memory:` mean something else to DuckDB; whole paths do not.

@@ -5,15 +5,15 @@ use crate::connection::{Borrowed, failed};
 use crate::direct::{Blocks, HEADERS};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wellread_store::direct::{Tested, little_endian, read_at};
+use wellread_store::direct::{TestedVersion, little_endian, read_at};
 use wellread_store::place::{self, File};
-use wellread_store::spool::LocalFile;
+use wellread_store::spool::LocalCopy;
 use wellread_store::{Error, Result};
 
 /// The newest release whose files were read here as DuckDB reads them, as the file's main header names it.
-static RELEASE: Tested = Tested::new("was written by DuckDB", "2.0");
+static RELEASE: TestedVersion = TestedVersion::new("was written by DuckDB", "2.0");
 /// The newest storage version of such files, as the two headers of the database number it.
-static STORAGE: Tested = Tested::new("has DuckDB's storage version", "69");
+static STORAGE: TestedVersion = TestedVersion::new("has DuckDB's storage version", "69");
 /// Where the main header has the release, and how much room for it.
 const RELEASE_AT: u64 = 52;
 const RELEASE_BYTES: usize = 32;
@@ -21,7 +21,7 @@ const RELEASE_BYTES: usize = 32;
 const STORAGE_AT: [u64; 2] = [4096 + 56, 8192 + 56];
 
 /// Opens the file of the set at `path`, with a clear word about what DuckDB would say less clearly.
-pub(crate) fn check_file(path: &Path, local: &LocalFile) -> Result<File> {
+pub(crate) fn check_file(path: &Path, local: &LocalCopy) -> Result<File> {
     let (file, length) = place::open(local.path()).map_err(|e| Error::io(path, "cannot open", &e))?;
     if length == 0 {
         return Err(Error::new(path, "the file is empty"));
@@ -33,12 +33,12 @@ pub(crate) fn check_file(path: &Path, local: &LocalFile) -> Result<File> {
 ///
 /// # Errors
 /// A database elsewhere that cannot be fetched, or beside which changes lie that are not in it.
-pub(crate) fn local(path: &Path) -> Result<LocalFile> {
+pub(crate) fn local(path: &Path) -> Result<LocalCopy> {
     if place::is_remote(path) && has_log(path) {
         return Err(Error::new(path, "a log lies beside it (.wal) with changes that are not in it")
             .hint("open the database once for writing, so that its log is merged (CHECKPOINT), and put it there again"));
     }
-    LocalFile::of(path, "DuckDB")
+    LocalCopy::of(path, "DuckDB")
 }
 
 /// Where DuckDB keeps the log of a database.

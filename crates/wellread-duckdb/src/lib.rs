@@ -20,6 +20,21 @@
 //!
 //! [DuckDB](https://duckdb.org/docs/)'s library is loaded when it is first needed (`library`), of release 2.0 or newer. Files of
 //! older releases are read, files of newer ones refused.
+//!
+//! Imports go one way, from above to below:
+//!
+//! | layer | module | what it holds |
+//! |---|---|---|
+//! | entry | `fuzzing` | what the fuzz target calls |
+//! | sets | `table` | rows as a table of images, by blocks or by queries |
+//! | | `sink` | tables and Parquet files, written |
+//! | files | `file` | a database's file, opened and checked before DuckDB is asked |
+//! | | `held` | what a database holds that is going to be replaced |
+//! | ways to read | `direct` | blocks of the file, read past DuckDB |
+//! | | `table_ref` | which table of a database holds the images |
+//! | queries | `connection` | databases open for reading, a connection per thread |
+//! | | `types`, `sql` | Arrow's types as DuckDB's; names and columns in queries |
+//! | the library | `library` | DuckDB's library: found, loaded, its functions by name |
 
 mod connection;
 mod direct;
@@ -49,6 +64,7 @@ pub static FORMAT: Format = Format {
     is_folder: false,
     holds_images: |_| true,
     parts: &[],
+    inner_folders: &[],
     foreign_entry: |_| Ok(None),
     keeps_features: true,
     features_beside: false,

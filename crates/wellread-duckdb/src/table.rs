@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
 use wellread_store::direct::{Plans, rest_by_library};
 use wellread_store::place::File;
-use wellread_store::spool::LocalFile;
+use wellread_store::spool::LocalCopy;
 use wellread_store::stamp::{Stamp, unless_written};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
@@ -52,7 +52,7 @@ pub struct DuckTable {
     file: Arc<File>,
     stamp: Option<Stamp>,
     /// The file, or a copy of it, which goes last.
-    local: LocalFile,
+    local: LocalCopy,
 }
 
 impl DuckTable {
@@ -84,7 +84,7 @@ impl DuckTable {
     /// # Errors
     /// A file that is missing or that DuckDB cannot read.
     pub fn open_parquet(path: &Path) -> Result<Self> {
-        let local = LocalFile::of(path, "DuckDB")?;
+        let local = LocalCopy::of(path, "DuckDB")?;
         let file = Arc::new(check_file(path, &local)?);
         let database = Database::in_memory(path)?;
         let connection = database.connection(path)?;
@@ -103,7 +103,7 @@ impl DuckTable {
 
     fn of(
         path: &Path,
-        local: LocalFile,
+        local: LocalCopy,
         file: Arc<File>,
         database: Database,
         source: Source,

@@ -13,26 +13,27 @@
 //! Every framework runs in a process of its own, candle and ONNX Runtime too ([`serve`]). So each has the same
 //! processors, its memory is its own, and a crash ends that process alone. All processes speak one protocol.
 //!
-//! | module | what it holds |
-//! |---|---|
-//! | [`config`] | [`Config`], what can be asked for, with upstream's defaults |
-//! | [`embed`] | features of every image of a set by a model, as a table: `wellread embed` |
-//! | `launch` | the process of a framework |
-//! | [`backend`] | the [`Backend`](backend::Backend) trait, one file per framework, the list of them |
-//! | `check_config` | whether there is what a [`Config`] asks for |
-//! | [`models`] | what is run: an architecture with its files, or a user's ONNX file |
-//! | [`protocol`], `shared` | requests and answers; images and logits in shared memory |
-//! | [`serve`] | the worker's side of it for backends in Rust |
-//! | [`runner`] | a framework's process, asked |
-//! | [`source`] | images: synthetic, or any set of images with the model's preprocessing |
-//! | [`measure`] | warm-up and rounds of one configuration |
-//! | [`check`] | outputs compared |
-//! | `record` | from what was measured to a row |
-//! | [`statistics`] | from nanoseconds to the columns of a row |
-//! | [`results`] | [`Row`], [`Record`], [`Run`] |
-//! | [`result_files`] | the CSV and JSON files |
-//! | [`report`] | the same as table, sentences and `report.html` |
-//! | [`suite`] | all of it in order |
+//! Imports go one way, from above to below:
+//!
+//! | layer | module | what it holds |
+//! |---|---|---|
+//! | report | [`report`] | results as table, sentences and `report.html` |
+//! | runs | [`suite`] | the benchmark, in order |
+//! | | [`embed`] | features of every image of a set by a model, as a table: `wellread embed` |
+//! | steps | `check_config` | whether there is what a [`Config`] asks for |
+//! | | [`measure`] | warm-up and rounds of one configuration |
+//! | | [`check`] | outputs compared |
+//! | | `record`, [`statistics`] | from what was measured to a row; from nanoseconds to its columns |
+//! | | [`result_files`] | the CSV and JSON files |
+//! | processes | [`runner`] | a framework's process, asked |
+//! | | [`serve`] | the worker's side of it for backends in Rust |
+//! | frameworks | [`backend`] | the [`Backend`](backend::Backend) trait, one file per framework, the list of them |
+//! | base | [`models`] | what is run: an architecture with its files, or a user's ONNX file |
+//! | | `launch` | the process of a framework |
+//! | | [`results`] | [`Row`], [`Record`], [`Run`] |
+//! | | [`source`] | images: synthetic, or any set of images with the model's preprocessing |
+//! | | [`protocol`], `shared` | requests and answers; images and logits in shared memory |
+//! | | [`config`] | [`Config`], what can be asked for, with upstream's defaults |
 //!
 //! A new framework is a file with a [`Backend`](backend::Backend) and a line in [`backend::BACKENDS`].
 

@@ -8,7 +8,7 @@
 mod noise;
 mod ranking;
 
-pub use ranking::{NEEDED, Place, Ranking, rankings};
+pub use ranking::{NEEDED, Ranking, RankingVerdict, rankings};
 
 use crate::results::{Record, Row, Run, Status};
 use crate::source;

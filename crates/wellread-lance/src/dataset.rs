@@ -5,6 +5,8 @@
 //! files. [`crate::fragment`] reads them, [`crate::writer`] writes them.
 
 use crate::place_store::store_of;
+use crate::rows::DatasetRows;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use lance_core::datatypes::Schema;
 use lance_core::{Error, Result};
 use lance_file::reader::{CachedFileMetadata, FileReader};
@@ -18,6 +20,7 @@ use lance_table::io::commit::{CommitHandler, ConditionalPutCommitHandler, Manife
 use lance_table::io::deletion::read_deletion_file;
 use lance_table::io::manifest::read_manifest;
 use object_store::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 
 /// The folder of data files.
@@ -25,6 +28,48 @@ pub(crate) const DATA: &str = "data";
 
 /// How the error of a dataset ends that lies in a bucket and has files elsewhere.
 pub(crate) const OUTSIDE: &str = "which is read of a dataset in a local folder alone";
+
+/// Fragments whose deleted rows are read at once.
+const FRAGMENTS_AT_ONCE: usize = 64;
+
+/// The latest version of a dataset, whose manifest is not read yet.
+pub(crate) struct Latest {
+    store: Arc<ObjectStore>,
+    registry: Arc<ObjectStoreRegistry>,
+    base: Path,
+    location: ManifestLocation,
+}
+
+impl Latest {
+    /// That of the dataset in a folder.
+    ///
+    /// # Errors
+    /// No version there.
+    pub async fn of(folder: &str) -> Result<Self> {
+        let registry = Arc::new(ObjectStoreRegistry::default());
+        let (store, base) = store_of(&registry, folder).await?;
+        let location = ConditionalPutCommitHandler.resolve_latest_location(&base, &store).await?;
+        Ok(Self { store, registry, base, location })
+    }
+
+    /// Name of the manifest's file, and its bytes, where they are known.
+    pub fn manifest_file(&self) -> Option<(&str, u64)> {
+        self.location.path.filename().zip(self.location.size)
+    }
+
+    /// The version, by its manifest.
+    ///
+    /// # Errors
+    /// A manifest that is damaged, or that needs what this release of Lance does not know.
+    pub async fn read(self) -> Result<Dataset> {
+        let Self { store, registry, base, location } = self;
+        let mut manifest = read_manifest(&store, &location.path, location.size).await?;
+        ensure_can_read_manifest(&manifest)?;
+        let reader = store.open(&location.path).await?;
+        populate_manifest_schema_dictionaries(&mut manifest, reader.as_ref()).await?;
+        Ok(Dataset { store, registry, base, manifest, location })
+    }
+}
 
 /// A version of a dataset.
 pub(crate) struct Dataset {
@@ -39,16 +84,26 @@ impl Dataset {
     /// The latest version of the dataset in a folder.
     ///
     /// # Errors
-    /// No version there; a manifest that is damaged, or that needs what this release of Lance does not know.
+    /// As [`Latest::of`] and [`Latest::read`].
     pub async fn open(folder: &str) -> Result<Self> {
-        let registry = Arc::new(ObjectStoreRegistry::default());
-        let (store, base) = store_of(&registry, folder).await?;
-        let location = ConditionalPutCommitHandler.resolve_latest_location(&base, &store).await?;
-        let mut manifest = read_manifest(&store, &location.path, location.size).await?;
-        ensure_can_read_manifest(&manifest)?;
-        let reader = store.open(&location.path).await?;
-        populate_manifest_schema_dictionaries(&mut manifest, reader.as_ref()).await?;
-        Ok(Self { store, registry, base, manifest, location })
+        Latest::of(folder).await?.read().await
+    }
+
+    /// The rows of all fragments.
+    ///
+    /// # Errors
+    /// Files that tell of them and cannot be read.
+    pub async fn rows(&self) -> Result<DatasetRows> {
+        let of_fragments = stream::iter(self.manifest.fragments.iter()).map(|fragment| async move {
+            let deleted = self.deleted_rows(fragment).await?;
+            Ok::<_, Error>((self.physical_rows(fragment).await?, deleted))
+        });
+        let mut of_fragments = pin!(of_fragments.buffered(FRAGMENTS_AT_ONCE));
+        let mut rows = DatasetRows::default();
+        while let Some((physical, deleted)) = of_fragments.try_next().await? {
+            rows.push(physical, deleted);
+        }
+        Ok(rows)
     }
 
     /// Columns, with the numbers by which data files name them.
@@ -70,7 +125,7 @@ impl Dataset {
     ///
     /// # Errors
     /// A fragment without files; a file that cannot be read.
-    pub async fn physical_rows(&self, fragment: &Fragment) -> Result<usize> {
+    async fn physical_rows(&self, fragment: &Fragment) -> Result<usize> {
         // Writers that did not yet note their version noted wrong numbers of rows.
         if self.manifest.writer_version.is_some()
             && let Some(rows) = fragment.physical_rows
@@ -91,7 +146,7 @@ impl Dataset {
     ///
     /// # Errors
     /// A deletion file that cannot be read.
-    pub async fn deleted_rows(&self, fragment: &Fragment) -> Result<Vec<u32>> {
+    async fn deleted_rows(&self, fragment: &Fragment) -> Result<Vec<u32>> {
         let Some(deletions) = &fragment.deletion_file else { return Ok(vec![]) };
         let base = self.root(deletions.base_id)?.0;
         let rows = read_deletion_file(fragment.id, deletions, &base, &self.store).await?;

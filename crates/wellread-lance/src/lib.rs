@@ -50,6 +50,7 @@ pub static FORMAT: Format = Format {
     is_folder: true,
     holds_images: dataset_folder::holds_tables,
     parts: &[],
+    inner_folders: &[dataset_folder::VERSIONS, dataset::DATA],
     foreign_entry: dataset_folder::foreign,
     keeps_features: true,
     features_beside: false,

@@ -165,7 +165,7 @@ impl Folder {
             match entry.kind()? {
                 Kind::File => files.push(key),
                 Kind::Folder => folders.push(key),
-                Kind::Link | Kind::Other => {}
+                Kind::Symlink | Kind::Other => {}
             }
         }
         files.sort();

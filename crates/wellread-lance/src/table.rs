@@ -9,7 +9,7 @@ mod plan;
 mod ranges;
 
 use crate::bridge::import_schema;
-use crate::dataset::{self, DATA, Dataset};
+use crate::dataset::{self, DATA, Dataset, Latest};
 use crate::direct::{self, CheckedPages, Direct, Input};
 use crate::rows::DatasetRows;
 use crate::runtime::wait;
@@ -24,10 +24,10 @@ use plan::{DataFile, Fragment, FragmentPlan, Plan};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use wellread_image::ome_arrow::{self, field};
-use wellread_store::ahead::FileTails;
-use wellread_store::direct::{Plans, Stop, Tested, UNREADABLE, handed_on, rest_by_library};
+use wellread_store::ahead::HeldBytes;
+use wellread_store::direct::{Plans, Stop, TestedVersion, UNREADABLE, handed_on, rest_by_library};
 use wellread_store::guard::guarded;
-use wellread_store::place::Wanted;
+use wellread_store::place::WantedRanges;
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
@@ -39,9 +39,9 @@ pub(crate) const NAME: &str = "lance";
 const FRAGMENTS_ASKED: usize = 16;
 
 /// The newest release whose datasets were read here as Lance reads them, as their manifest names it.
-static RELEASE: Tested = Tested::new("was written by Lance", "14.0");
+static RELEASE: TestedVersion = TestedVersion::new("was written by Lance", "14.0");
 /// The newest format of their data files.
-static FORMAT: Tested = Tested::new("has data files of Lance's format", "2.2");
+static FORMAT: TestedVersion = TestedVersion::new("has data files of Lance's format", "2.2");
 
 /// A Lance dataset, open for reading.
 pub(crate) struct LanceTable {
@@ -60,7 +60,7 @@ pub(crate) struct LanceTable {
     /// Whether a release wrote it whose pages were followed here as Lance follows them.
     is_followed: bool,
     /// The ends of its first data files, where these are remote: metadata are read from there in many small parts.
-    _tails: FileTails,
+    _ends: [HeldBytes; 2],
 }
 
 impl LanceTable {
@@ -72,7 +72,10 @@ impl LanceTable {
         let address = folder.to_str().ok_or_else(|| {
             Error::new(path, "Lance cannot open a path that is not valid UTF-8").hint("rename the folder")
         })?;
-        let dataset = wait(path, "cannot open the dataset", Dataset::open(address))?;
+        let what = "cannot open the dataset";
+        let latest = wait(path, what, Latest::of(address))?;
+        let early_ends = ends::with_manifest(&folder, latest.manifest_file());
+        let dataset = wait(path, what, latest.read())?;
         let schema = schema_of(path, dataset.schema())?;
         let fragments = dataset.manifest().fragments.to_vec();
         // Written over by `overlays`, which no release of Lance writes unless it is asked to.
@@ -84,14 +87,7 @@ impl LanceTable {
             .hint("rewrite its fragments with Lance: dataset.optimize.compact_files()"));
         }
         let ends = ends::ends_ahead(&folder, &fragments);
-        let rows = wait(path, "cannot read the fragments", async {
-            let mut rows = DatasetRows::default();
-            for fragment in &fragments {
-                let deleted = dataset.deleted_rows(fragment).await?;
-                rows.push(dataset.physical_rows(fragment).await?, deleted);
-            }
-            Ok(rows)
-        })?;
+        let rows = wait(path, "cannot read the fragments", dataset.rows())?;
         let fragments =
             fragments.into_iter().map(|lance| Fragment { lance, files: OnceLock::new() }).collect();
         let is_followed = is_of_tested_release(path, dataset.manifest());
@@ -107,7 +103,7 @@ impl LanceTable {
             plans,
             is_tested,
             is_followed,
-            _tails: ends,
+            _ends: [early_ends, ends],
         })
     }
 
@@ -341,11 +337,15 @@ impl ImageTable for LanceTable {
         handed_on(done, read)
     }
 
-    fn heads(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], columns: &Columns, wanted: &mut WantedRanges) {
         self.heads_of(rows, columns, wanted);
     }
 
-    fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) -> Result<()> {
+    fn first_look(&self, index: &Columns, pieces: &Columns, wanted: &mut WantedRanges) {
+        self.first_look_of(index, pieces, wanted);
+    }
+
+    fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut WantedRanges) -> Result<()> {
         self.ranges_of(rows, columns, wanted)
     }
 }

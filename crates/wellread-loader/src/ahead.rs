@@ -4,18 +4,18 @@
 //! ```text
 //!  batches   delivered │ being read │ asked for: pixels │ asked for: heads │ later
 //!                      └──────────── window ────────────┘
-//!            tickets dropped ◀─ note_read()  wait_turn() ─▶ the thread that asks
+//!             guards dropped ◀─ note_read()  wait_turn() ─▶ the thread that asks
 //! ```
 //!
 //! Only sets in places that gain by it have one ([`wellread_store::ahead`]). Bytes are bounded by the place; the window bounds how
 //! many requests are thought of.
 
 use crate::dataset::Dataset;
-use crate::plan::Inner;
+use crate::plan::LoaderShared;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use wellread_store::place::Ticket;
+use wellread_store::place::PrefetchGuard;
 use wellread_trace::{Kind, span};
 
 /// Rows that are asked for ahead, about: with the usual bound on requests, four round trips of them.
@@ -37,30 +37,30 @@ pub(crate) struct Lookahead {
     /// Batches, from the one that is delivered next on.
     window: usize,
     /// The number of these that are made whether there is room or not, since somebody may be waiting for them.
-    near: usize,
+    unconditional_batches: usize,
     /// Batches beyond the one whose pixels are asked for next: of the first one, and of the others.
-    heads: [usize; 2],
+    head_batches: [usize; 2],
     state: Mutex<State>,
-    moved: Condvar,
+    progressed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// Batches that were read.
-    past: usize,
+    batches_read: usize,
     /// Batches that were asked for.
     asked: usize,
     /// Whether nobody asks any more.
     ended: bool,
     stopped: bool,
     /// By batch, in order.
-    held: VecDeque<(usize, Vec<Ticket>)>,
+    held: VecDeque<(usize, Vec<PrefetchGuard>)>,
 }
 
 impl Lookahead {
     /// The requests ahead of the reader of a loader's batches; `None` where all of its sets lie on this machine.
-    pub(crate) fn of(loader: &Inner) -> Option<Self> {
-        let Inner { plan, dataset, targets, .. } = loader;
+    pub(crate) fn of(loader: &LoaderShared) -> Option<Self> {
+        let LoaderShared { plan, dataset, targets, .. } = loader;
         let is_remote = dataset.is_remote() || targets.as_ref().is_some_and(Dataset::is_remote);
         let most = plan.ahead.filter(|_| is_remote)?;
         Some(Self::new(most, plan.largest, plan.read_ahead.prefetch.max(plan.read_ahead.joined)))
@@ -72,16 +72,16 @@ impl Lookahead {
         Self {
             most,
             window: batches(ROWS).max(2) + prefetch,
-            near: prefetch + 1,
-            heads: [FIRST_HEAD_ROWS / rows.max(1), batches(HEAD_ROWS)],
+            unconditional_batches: prefetch + 1,
+            head_batches: [FIRST_HEAD_ROWS / rows.max(1), batches(HEAD_ROWS)],
             state: Mutex::default(),
-            moved: Condvar::new(),
+            progressed: Condvar::new(),
         }
     }
 
     /// Up to which batch heads are asked for before the pixels of `batch`.
     pub(crate) fn last_head(&self, batch: usize) -> usize {
-        let [first, others] = self.heads;
+        let [first, others] = self.head_batches;
         batch + if batch == 0 { first.saturating_sub(1) } else { others }
     }
 
@@ -92,13 +92,13 @@ impl Lookahead {
     /// Waits until it is a batch's turn to be asked for, and there is room; false once nobody wants the batches any more.
     pub(crate) fn wait_turn(&self, batch: usize, is_full: impl Fn() -> bool) -> bool {
         let mut state = self.lock();
-        while !state.stopped && batch >= state.past + self.window {
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        while !state.stopped && batch >= state.batches_read + self.window {
+            state = self.progressed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        while !state.stopped && batch >= state.past + self.near && is_full() {
+        while !state.stopped && batch >= state.batches_read + self.unconditional_batches && is_full() {
             // Room comes when batches are read, and also when the requested bytes turn out fewer.
             (state, _) =
-                self.moved.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner);
+                self.progressed.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner);
         }
         !state.stopped
     }
@@ -106,13 +106,13 @@ impl Lookahead {
     /// Notes that a batch was asked for.
     pub(crate) fn note_asked(&self, batch: usize) {
         self.lock().asked = batch + 1;
-        self.moved.notify_all();
+        self.progressed.notify_all();
     }
 
     /// Notes that nothing more is going to be asked for.
     pub(crate) fn end(&self) {
         self.lock().ended = true;
-        self.moved.notify_all();
+        self.progressed.notify_all();
     }
 
     /// Waits until a batch was asked for, so that its reader does not ask as well.
@@ -124,34 +124,34 @@ impl Lookahead {
         }
         let _wait = span(Kind::WaitRequest);
         while is_to_come(&state) {
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.progressed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Whether a batch was read already, so that nothing is to be asked for.
     pub(crate) fn is_read(&self, batch: usize) -> bool {
-        batch < self.lock().past
+        batch < self.lock().batches_read
     }
 
     /// Keeps what was asked for until its batch was read.
-    pub(crate) fn hold(&self, batch: usize, tickets: Vec<Ticket>) {
+    pub(crate) fn hold(&self, batch: usize, guards: Vec<PrefetchGuard>) {
         let mut state = self.lock();
-        // Tickets are dropped here without the lock.
-        if !state.stopped && batch >= state.past && !tickets.is_empty() {
+        // Guards are dropped here without the lock.
+        if !state.stopped && batch >= state.batches_read && !guards.is_empty() {
             let at = state.held.partition_point(|(held, _)| *held <= batch);
-            state.held.insert(at, (batch, tickets));
+            state.held.insert(at, (batch, guards));
         }
     }
 
     /// Lets go what was asked for up to a batch that was read, and lets more be asked for.
     pub(crate) fn note_read(&self, batch: usize) {
         let mut state = self.lock();
-        state.past = state.past.max(batch + 1);
+        state.batches_read = state.batches_read.max(batch + 1);
         let read = state.held.partition_point(|(held, _)| *held <= batch);
         let gone: Vec<_> = state.held.drain(..read).collect();
         drop(state);
         drop(gone);
-        self.moved.notify_all();
+        self.progressed.notify_all();
     }
 
     /// Gives all up.
@@ -160,9 +160,9 @@ impl Lookahead {
         state.stopped = true;
         let gone = std::mem::take(&mut state.held);
         drop(state);
-        self.moved.notify_all();
-        for mut ticket in gone.into_iter().flat_map(|(_, tickets)| tickets) {
-            ticket.give_up();
+        self.progressed.notify_all();
+        for mut guard in gone.into_iter().flat_map(|(_, guards)| guards) {
+            guard.give_up();
         }
     }
 }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::recorded::is_seen;
     use std::sync::Arc;
-    use wellread_store::place::TicketContent;
+    use wellread_store::place::Prefetched;
 
     /// Is there as long as it is held.
     #[derive(Debug)]
@@ -180,11 +180,11 @@ mod tests {
         _is: Arc<()>,
     }
 
-    impl TicketContent for There {
+    impl Prefetched for There {
         fn give_up(&mut self) {}
     }
 
-    fn ticket(of: &Arc<()>) -> Vec<Ticket> {
+    fn guard(of: &Arc<()>) -> Vec<PrefetchGuard> {
         vec![Box::new(There { _is: Arc::clone(of) })]
     }
 
@@ -197,11 +197,11 @@ mod tests {
             "two batches, and the one that is read ahead"
         );
         for batch in [1, 0, 2] {
-            ahead.hold(batch, ticket(&held));
+            ahead.hold(batch, guard(&held));
         }
         ahead.note_read(1);
         assert_eq!((Arc::strong_count(&held), ahead.is_read(1), ahead.is_read(2)), (2, true, false));
-        ahead.hold(1, ticket(&held));
+        ahead.hold(1, guard(&held));
         assert_eq!(Arc::strong_count(&held), 2, "what comes late is not kept");
         assert!(ahead.wait_turn(4, || false));
         assert!(ahead.wait_turn(3, || true), "near enough to be waited for, whether there is room or not");

@@ -185,16 +185,21 @@ impl CompiledTransform {
     ///
     /// # Errors
     /// Channels go by name, and the row lacks one of them.
-    pub(crate) fn is_moved(&self, set: &Dataset, row: usize) -> Result<bool> {
-        self.row_channels.as_ref().map_or(Ok(false), |channels| channels.is_moved(set, row))
+    pub(crate) fn has_other_channel_order(&self, set: &Dataset, row: usize) -> Result<bool> {
+        self.row_channels.as_ref().map_or(Ok(false), |channels| channels.has_other_channel_order(set, row))
     }
 
     /// The stored channel of each output channel of a row of this set.
     ///
     /// # Errors
-    /// As [`Self::is_moved`].
-    pub(crate) fn channels_of(&self, set: &Dataset, row: usize, is_moved: bool) -> Result<Cow<'_, [usize]>> {
-        match self.row_channels.as_ref().filter(|_| is_moved) {
+    /// As [`Self::has_other_channel_order`].
+    pub(crate) fn channels_of(
+        &self,
+        set: &Dataset,
+        row: usize,
+        has_other_channel_order: bool,
+    ) -> Result<Cow<'_, [usize]>> {
+        match self.row_channels.as_ref().filter(|_| has_other_channel_order) {
             Some(channels) => Ok(Cow::Owned(channels.find(set, row)?)),
             None => Ok(Cow::Borrowed(self.channels.as_slice())),
         }
@@ -203,12 +208,17 @@ impl CompiledTransform {
     /// The runs of channels of a row of this set.
     ///
     /// # Errors
-    /// As [`Self::is_moved`].
-    pub(crate) fn runs_of(&self, set: &Dataset, row: usize, is_moved: bool) -> Result<Cow<'_, [ChannelRun]>> {
-        if !is_moved {
+    /// As [`Self::has_other_channel_order`].
+    pub(crate) fn runs_of(
+        &self,
+        set: &Dataset,
+        row: usize,
+        has_other_channel_order: bool,
+    ) -> Result<Cow<'_, [ChannelRun]>> {
+        if !has_other_channel_order {
             return Ok(Cow::Borrowed(self.runs.as_slice()));
         }
-        let channels = self.channels_of(set, row, is_moved)?;
+        let channels = self.channels_of(set, row, has_other_channel_order)?;
         Ok(Cow::Owned(runs_of(&channels)))
     }
 

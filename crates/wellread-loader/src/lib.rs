@@ -31,7 +31,7 @@
 //!  targets · stats · row_channels · row_fields · postprocess · resample
 //!  dataset · transform · batch · sink · state
 //!  order · kernels · pool · percentiles
-//!  cache · dtype · traffic · skip · memory · draw · math · orientation · simd · recorded
+//!  cache · dtype · traffic · skip · memory · draw · math · orientation · simd · reader_faults · recorded
 //! ```
 //!
 //! | module | what it holds |

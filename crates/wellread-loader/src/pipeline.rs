@@ -1,12 +1,11 @@
-//! The iterator over an epoch: it owns the threads that fill the [ring](crate::ring) and helps them where it would wait,
-//! or reads each batch itself.
+//! The iterator over an epoch: it owns the threads that fill the [ring](crate::ring) and helps them, or reads each batch itself.
 
 use crate::batch::Batch;
 use crate::item::ItemContext;
-use crate::order::{Deal, Steps};
-use crate::plan::Inner;
+use crate::order::{NodeSharding, RankBatches};
+use crate::plan::LoaderShared;
 use crate::pool::{BatchBuffer, Fill};
-use crate::ring::{Filled, Shared};
+use crate::ring::{EpochShared, Filled};
 use crate::skip::{Failed, OnError, Skipped};
 use crate::state::LoaderState;
 use std::collections::VecDeque;
@@ -20,11 +19,11 @@ use wellread_trace::{Kind, span};
 
 /// The batches of one epoch, in order.
 ///
-/// A batch with a row that cannot be read comes as an error at its place. The iteration can go on, with the
-/// batch after it. With [`OnError::Skip`](crate::OnError::Skip) it comes without that row. Dropping the iterator
-/// stops its threads, in the middle of a read if need be, and waits for them.
+/// A batch with a row that cannot be read comes as an error at its place. The iteration can go on, with the batch after it. With
+/// [`OnError::Skip`](crate::OnError::Skip) it comes without that row. Dropping the iterator stops its threads, in the
+/// middle of a read if need be, and waits for them.
 pub struct Batches {
-    shared: Arc<Shared>,
+    shared: Arc<EpochShared>,
     /// The caller's own, where it reads: without workers, and while it waits for them.
     context: Option<ItemContext>,
     /// Without workers, batches that were read together with an earlier one.
@@ -46,7 +45,7 @@ pub struct Batches {
 const MAX_CONSECUTIVE_FAILED: usize = 1000;
 
 impl Batches {
-    fn of(shared: Shared) -> Self {
+    fn of(shared: EpochShared) -> Self {
         Self {
             shared: Arc::new(shared),
             context: None,
@@ -61,9 +60,14 @@ impl Batches {
         }
     }
 
-    /// These batches of an epoch, which is dealt so ([`crate::plan::Plan::deals`]).
-    pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps, deals: Vec<Deal>) -> Self {
-        let mut this = Self::of(Shared::new(loader, epoch, steps, deals));
+    /// These batches of an epoch, which is sharded so ([`crate::plan::Plan::shardings`]).
+    pub(crate) fn new(
+        loader: Arc<LoaderShared>,
+        epoch: u64,
+        rank_batches: RankBatches,
+        shardings: Vec<NodeSharding>,
+    ) -> Self {
+        let mut this = Self::of(EpochShared::new(loader, epoch, rank_batches, shardings));
         let workers = this.workers();
         if workers == 0 || this.shared.loader.plan.read_ahead.consumer_reads {
             this.context = Some(this.shared.loader.take_context());
@@ -77,9 +81,9 @@ impl Batches {
     }
 
     /// An iteration that cannot begin.
-    pub(crate) fn start_failed(loader: Arc<Inner>, epoch: u64, error: Error) -> Self {
-        let (steps, deals) = (loader.plan.steps(0), loader.plan.deals(&[], 0));
-        let mut this = Self::of(Shared::new(loader, epoch, steps, deals));
+    pub(crate) fn start_failed(loader: Arc<LoaderShared>, epoch: u64, error: Error) -> Self {
+        let (rank_batches, shardings) = (loader.plan.rank_batches(0), loader.plan.shardings(&[], 0));
+        let mut this = Self::of(EpochShared::new(loader, epoch, rank_batches, shardings));
         this.start_error = Some(error);
         this
     }
@@ -96,7 +100,7 @@ impl Batches {
 
     /// Index of the batch delivered next; [`crate::Loader::iter_at`] goes on from there.
     pub fn position(&self) -> usize {
-        self.shared.steps.before() + self.next
+        self.shared.rank_batches.before() + self.next
     }
 
     /// Batches that are still to come; where rows are skipped, at most.
@@ -104,20 +108,19 @@ impl Batches {
         if self.ended { 0 } else { self.shared.batches - self.next }
     }
 
-    /// The epoch, and the number of images of its order that all ranks together are past. [`Self::state`] is
-    /// made of these ([`Loader::state_since`](crate::Loader::state_since)); a program that asks at every batch and
-    /// saves few states needs no more.
+    /// The epoch, and the number of images of its order that all ranks together are past. [`Self::state`] is made of
+    /// these ([`Loader::state_since`](crate::Loader::state_since)). A program that saves few states needs no more at every batch.
     pub fn progress(&self) -> (u64, usize) {
-        (self.shared.epoch, self.shared.steps.after(self.past))
+        (self.shared.epoch, self.shared.rank_batches.after(self.past))
     }
 
     /// Where the iteration is, to be saved: after the batch delivered last, whatever has been read ahead. A batch that
     /// is an error was not delivered. [`Loader::resume`](crate::Loader::resume) goes on from there. Ranks that have
     /// delivered equally many batches have the same state.
     pub fn state(&self) -> LoaderState {
-        let Inner { plan, dataset, .. } = &*self.shared.loader;
+        let LoaderShared { plan, dataset, .. } = &*self.shared.loader;
         let (epoch, position) = self.progress();
-        LoaderState::new(&plan.identity(dataset.store()), epoch, position, self.shared.deals.clone())
+        LoaderState::new(&plan.identity(dataset.store()), epoch, position, self.shared.shardings.clone())
     }
 
     /// The rows that were left out of the batches delivered so far.
@@ -148,8 +151,7 @@ impl Batches {
         }
     }
 
-    /// Reads a run of batches in one go. `None` where that fails: which batch is at fault shows when each is read by
-    /// itself.
+    /// Reads a run of batches in one go. `None` where that fails: which batch is at fault shows when each is read alone.
     fn read_joined(&mut self, run: std::ops::Range<usize>) -> Option<Vec<BatchBuffer>> {
         let Self { shared, context, .. } = self;
         let context = context.as_mut().expect("kept while there are no workers");
@@ -161,7 +163,7 @@ impl Batches {
         let arrays = &shared.loader.plan.layout;
         let complete = buffers.len() == run.len();
         let parts = buffers.iter_mut().zip(run).map(|(buffer, batch)| {
-            let positions = shared.steps.positions(batch);
+            let positions = shared.rank_batches.positions(batch);
             let images = positions.len();
             buffer.fill(positions, 0..images, arrays)
         });
@@ -207,9 +209,9 @@ impl Batches {
     /// Batch `index` of what was read, without the images that failed; `None` where none is left.
     fn batch(&mut self, index: usize, filled: Filled) -> Option<Batch> {
         let Filled { mut buffer, failed } = filled;
-        let Inner { plan, pool, .. } = &*self.shared.loader;
+        let LoaderShared { plan, pool, .. } = &*self.shared.loader;
         // Rows, each of which becomes some images.
-        let images = self.shared.steps.positions(index).len();
+        let images = self.shared.rank_batches.positions(index).len();
         let left = images - failed.len();
         if !failed.is_empty() {
             let failed_rows: Vec<usize> = failed.iter().map(|(i, _)| buffer.rows[*i]).collect();
@@ -225,7 +227,7 @@ impl Batches {
         }
         (self.consecutive_failed, self.delivered) = (0, true);
         let views = plan.images.arrays.len();
-        let which = (self.shared.steps.number(index), self.shared.epoch);
+        let which = (self.shared.rank_batches.number(index), self.shared.epoch);
         let (pool, arrays) = (Arc::clone(pool), Arc::clone(&plan.layout));
         Some(Batch::new(buffer, pool, arrays, views, [left, plan.crops], which))
     }
@@ -233,7 +235,7 @@ impl Batches {
     /// The error for a batch of which no image is left, where other ranks wait for this one's.
     fn fewer_batches_error(&self, index: usize) -> Error {
         let path = self.shared.loader.dataset.store().path();
-        let (number, world) = (self.shared.steps.number(index), self.shared.steps.world);
+        let (number, world) = (self.shared.rank_batches.number(index), self.shared.rank_batches.world);
         let cause = format_args!(
             "no image of batch {number} can be read, so this rank would have fewer batches than the other \
              {} and leave them waiting; {}",
@@ -245,15 +247,14 @@ impl Batches {
 
     /// Whether so much failed that it is no matter of single rows.
     fn nothing_is_readable(&self) -> bool {
-        let nothing = self.next == self.shared.batches && self.shared.steps.first == 0 && !self.delivered;
-        self.consecutive_failed >= MAX_CONSECUTIVE_FAILED
-            || nothing && !self.shared.can_read_for_other_turns()
+        let none = self.next == self.shared.batches && self.shared.rank_batches.first == 0 && !self.delivered;
+        self.consecutive_failed >= MAX_CONSECUTIVE_FAILED || none && !self.shared.can_read_for_other_turns()
     }
 }
 
 /// Stops an iteration from another thread: [`Batches::stopper`].
 #[derive(Clone)]
-pub struct Stopper(Arc<Shared>);
+pub struct Stopper(Arc<EpochShared>);
 
 impl Stopper {
     /// Ends what is being read at the next block, and the iteration with it: its next batch is an error.
@@ -327,7 +328,7 @@ impl Batches {
                         self.past = self.next;
                         return Poll::Ready(Some(Ok(batch)));
                     }
-                    if self.shared.steps.world > 1 {
+                    if self.shared.rank_batches.world > 1 {
                         self.ended = true;
                         return Poll::Ready(Some(Err(self.fewer_batches_error(index))));
                     }
@@ -393,7 +394,7 @@ impl Drop for Batches {
 impl fmt::Debug for Batches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (epoch, position, threads) = (self.epoch(), self.position(), counted(self.workers(), "thread"));
-        let batches = self.shared.steps.before() + self.shared.batches;
+        let batches = self.shared.rank_batches.before() + self.shared.batches;
         write!(f, "Batches(epoch {epoch}, batch {position} of {batches}, {threads})")
     }
 }

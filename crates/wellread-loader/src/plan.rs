@@ -1,8 +1,8 @@
-//! The state of a loader's epochs: [`Plan`], chosen once for all of them, and [`Inner`], each process's own.
+//! The state of a loader's epochs: [`Plan`], chosen once for all of them, and [`LoaderShared`], each process's own.
 //!
 //! ```text
-//!   LoaderBuilder ──▶ Plan ──┬──▶ Inner of the process ──▶ ring, pipeline: the epochs' batches
-//!                            └──▶ Inner of a forked one
+//!   LoaderBuilder ──▶ Plan ──┬──▶ LoaderShared of the process ──▶ ring, pipeline: the epochs' batches
+//!                            └──▶ LoaderShared of a forked one
 //! ```
 
 use crate::budget::{MemoryUse, ReadAhead, WorkingMemory};
@@ -10,7 +10,7 @@ use crate::compiled_transform::ArrayPlan;
 use crate::dataset::{Dataset, sampled};
 use crate::draw::{Digest, key};
 use crate::item::{ItemContext, Reference};
-use crate::order::{Deal, RowOrder, Steps, Uneven, follow};
+use crate::order::{NodeSharding, RankBatches, RowOrder, Uneven, extended};
 use crate::pool::{ArrayLayout, BatchMemory, BufferPool};
 use crate::skip::OnError;
 use crate::state::Identity;
@@ -40,7 +40,7 @@ pub(crate) struct Plan {
     pub(crate) order: RowOrder,
     pub(crate) seed: u64,
     /// The batches of an epoch, counted in rows; each row becomes `crops` images.
-    pub(crate) steps: Steps,
+    pub(crate) rank_batches: RankBatches,
     /// Nodes that have a part of the set each; `None` where ranks divide the whole.
     pub(crate) nodes: Option<usize>,
     pub(crate) crops: usize,
@@ -70,20 +70,20 @@ impl Plan {
     }
 
     /// The batches of an epoch from a position on.
-    pub(crate) fn steps(&self, first: usize) -> Steps {
-        Steps { first, ..self.steps }
+    pub(crate) fn rank_batches(&self, first: usize) -> RankBatches {
+        RankBatches { first, ..self.rank_batches }
     }
 
-    /// The deals of an epoch that goes on at a position, after the deals `before` (none, if it begins here or never had
+    /// The shardings of an epoch that goes on at a position, after the shardings `before` (none, if it begins here or never had
     /// one). It is empty where ranks divide the whole.
-    pub(crate) fn deals(&self, before: &[Deal], first: usize) -> Vec<Deal> {
+    pub(crate) fn shardings(&self, before: &[NodeSharding], first: usize) -> Vec<NodeSharding> {
         let Some(nodes) = self.nodes else { return vec![] };
-        let Steps { world, batch_size: batch, uneven, .. } = self.steps;
-        let from = |first| Deal { first, world, nodes, batch, pad: uneven == Uneven::Pad };
+        let RankBatches { world, batch_size: batch, uneven, .. } = self.rank_batches;
+        let from = |first| NodeSharding { first, world, nodes, batch, pad: uneven == Uneven::Pad };
         let whole = [from(0)];
         let before = if before.is_empty() { &whole[..] } else { before };
-        // At its end there is nothing to deal.
-        if first >= self.order.len() { before.to_vec() } else { follow(before, from(first)) }
+        // At its end nothing is left to shard.
+        if first >= self.order.len() { before.to_vec() } else { extended(before, from(first)) }
     }
 
     /// The values that a saved state must agree with: the number of rows and some of their names, the order,
@@ -116,7 +116,7 @@ impl Plan {
 }
 
 /// The state that the epochs and threads of one process share.
-pub(crate) struct Inner {
+pub(crate) struct LoaderShared {
     pub(crate) plan: Arc<Plan>,
     pub(crate) dataset: Dataset,
     /// The set of targets, where there are any.
@@ -134,23 +134,23 @@ pub(crate) struct Inner {
     pub(crate) process: u32,
 }
 
-impl Inner {
+impl LoaderShared {
     pub(crate) fn new(plan: Arc<Plan>, dataset: Dataset, targets: Option<Dataset>) -> Self {
         // Besides the batches ahead, the consumer holds one or two.
         let keep = plan
             .memory
             .as_ref()
-            .map_or(plan.read_ahead.prefetch.min(plan.steps.len()) + 2, |memory| memory.batches);
+            .map_or(plan.read_ahead.prefetch.min(plan.rank_batches.len()) + 2, |memory| memory.batches);
         let working = plan.memory.as_ref().map(WorkingMemory::new);
         if let Some(memory) = &plan.memory {
             // A set that was opened anew has a cache of its own.
             let for_targets = targets.as_ref().map_or(0, |targets| {
                 let hints = targets.store().hints();
-                let pages = hints.page_cache().min(memory.pages / 2);
+                let pages = hints.page_cache_bytes().min(memory.page_cache_bytes / 2);
                 hints.limit_page_cache(pages);
                 pages
             });
-            dataset.store().hints().limit_page_cache(memory.pages - for_targets);
+            dataset.store().hints().limit_page_cache(memory.page_cache_bytes - for_targets);
         }
         let pool =
             Arc::new(BufferPool::new(plan.bytes, plan.largest * plan.crops, keep, plan.source.clone()));

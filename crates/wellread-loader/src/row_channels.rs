@@ -12,6 +12,7 @@ use crate::transform::Transform;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use wellread_store::row_location::path_of_set;
 use wellread_store::surface::option;
 use wellread_store::{Error, Result};
 
@@ -20,7 +21,7 @@ const UNKNOWN: u8 = 0;
 /// Its channels stand where they do in the first image.
 const SAME: u8 = 1;
 /// They stand elsewhere.
-const MOVED: u8 = 2;
+const OTHER: u8 = 2;
 
 /// Why channels that illumination fields go by may not stand elsewhere.
 const NO_NAMES: &str = "names that repeat or are missing do not tell the illumination field of a channel";
@@ -86,7 +87,7 @@ impl RowChannels {
         let mut rows: Vec<(u64, usize)> = joint.map(|(hints, row)| (hints.position(), row)).collect();
         rows.sort_unstable();
         for (_, row) in rows {
-            if self.is_moved(&self.dataset, row).is_err_and(|error| error.may_pass()) {
+            if self.has_other_channel_order(&self.dataset, row).is_err_and(|error| error.may_pass()) {
                 return;
             }
         }
@@ -102,25 +103,25 @@ impl RowChannels {
     ///
     /// # Errors
     /// No such row; one without a channel of each name. Channels that may not stand elsewhere and do.
-    pub(crate) fn is_moved(&self, set: &Dataset, row: usize) -> Result<bool> {
+    pub(crate) fn has_other_channel_order(&self, set: &Dataset, row: usize) -> Result<bool> {
         let known = self.known.get(row);
         match known.map_or(UNKNOWN, |known| known.load(Ordering::Relaxed)) {
             SAME => Ok(false),
-            MOVED => Ok(true),
+            OTHER => Ok(true),
             _ => {
-                let is_moved = match self.fixed {
+                let has_other_channel_order = match self.fixed {
                     None => self.find(set, row)? != self.channels,
                     Some(why) => self.check_fixed(set, row, why).map(|()| false)?,
                 };
                 if let Some(known) = known {
-                    known.store(if is_moved { MOVED } else { SAME }, Ordering::Relaxed);
+                    known.store(if has_other_channel_order { OTHER } else { SAME }, Ordering::Relaxed);
                 }
-                Ok(is_moved)
+                Ok(has_other_channel_order)
             }
         }
     }
 
-    /// The numbers of the channels in a row of `set`, which is as [`Self::is_moved`] takes it.
+    /// The numbers of the channels in a row of `set`, which is as [`Self::has_other_channel_order`] takes it.
     ///
     /// # Errors
     /// No such row; one without a channel of each name.
@@ -149,7 +150,7 @@ impl RowChannels {
         let cause = format_args!(
             "the channels are {there:?}, and channels {numbers:?} of the first image are {names:?}; {why}"
         );
-        Err(Error::new(set.store().path(), cause).row(row).choice().hint(format_args!(
+        Err(Error::new(path_of_set(set.store()), cause).row(row).choice().hint(format_args!(
             "give each channel a name of its own and write {{channel}} into the path, or load these rows by a loader of \
              their own ({})",
             option("rows")
@@ -164,14 +165,12 @@ fn refusal(set: &Dataset, row: usize, name: &str, is_twice: bool, there: &[Strin
     let part = parts.iter().find(|part| part.contains(row));
     let of = part.map_or_else(String::new, |part| format!(" of {}", part.name));
     let has = if is_twice { "two channels" } else { "no channel" };
-    Error::new(store.path(), format_args!("the image{of} has {has} {name:?}: its channels are {there:?}"))
-        .row(row)
-        .choice()
-        .hint(format_args!(
-            "take channels that all images have, load these rows by a loader of their own ({}), or give numbers of channels. \
-             Statistics and illumination by the names of channels need them, too",
-            option("rows")
-        ))
+    let cause = format_args!("the image{of} has {has} {name:?}: its channels are {there:?}");
+    Error::new(path_of_set(store), cause).row(row).choice().hint(format_args!(
+        "take channels that all images have, load these rows by a loader of their own ({}), or give numbers of channels. \
+         Statistics and illumination by the names of channels need them, too",
+        option("rows")
+    ))
 }
 
 fn names_of(dataset: &Dataset, row: usize) -> Result<Vec<String>> {
@@ -194,7 +193,7 @@ impl Dataset {
         let first = self.first_channels()?;
         let Some(there) = first else { return Ok(transform) };
         let placed = transform.with_statistics_of(&there);
-        placed.map_err(|error| error.at(self.store().path(), None).choice())
+        placed.map_err(|error| error.at(&path_of_set(self.store()), None).choice())
     }
 
     /// The names of the channels of the first row that can be read. The error of one that cannot is reported when its turn comes.

@@ -23,7 +23,7 @@ use wellread_trace::{Kind, span};
 const TRACED_BYTES: usize = 4 << 10;
 
 /// No mask has told yet whether a pixel is left in.
-pub(crate) const NOT_TOLD: u8 = 2;
+pub(crate) const MASK_UNSET: u8 = 2;
 
 /// In what form pixels are put down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) enum PixelDestination {
     /// In the intermediate buffer, turned and scaled, from float `start` on.
     Turned { start: usize },
     /// In the intermediate buffer, as floats, neither turned nor scaled.
-    Straight { start: usize },
+    Untransformed { start: usize },
     /// In the intermediate buffer, turned, as stored, from float `start` on.
     Stored { start: usize },
     /// In the intermediate buffer, as the maximum over depth, as stored.
@@ -56,7 +56,7 @@ pub(crate) struct Target {
     /// Where pixels go within each plane.
     pub(crate) orientation: Orientation,
     /// The float of the intermediate buffer from which on bytes tell the pixels that a mask left in, where they are told.
-    pub(crate) own: Option<usize>,
+    pub(crate) mask_start: Option<usize>,
     /// Pixels still to come.
     pub(crate) missing: usize,
 }
@@ -136,7 +136,7 @@ impl FusedSink<'_, '_> {
             PixelDestination::Turned { start } => {
                 (bytes_of(self.intermediate), start * 4, Output::F32, orientation)
             }
-            PixelDestination::Straight { start } => {
+            PixelDestination::Untransformed { start } => {
                 (bytes_of(self.intermediate), start * 4, Output::F32, straight)
             }
             PixelDestination::Stored { start } => {
@@ -175,7 +175,7 @@ impl FusedSink<'_, '_> {
                             let affine = self.affine[affine + channel];
                             convert_patch(self.level, &patch, to.at(at[0], at[1]), affine, output, plane);
                         }
-                        PixelDestination::Straight { .. } => {
+                        PixelDestination::Untransformed { .. } => {
                             let to = to.at(at[0], at[1]);
                             convert_patch(self.level, &patch, to, Affine::IDENTITY, output, plane);
                         }
@@ -217,7 +217,7 @@ impl PixelSink for FusedSink<'_, '_> {
 
     fn mark_unmasked(&mut self, request: usize, unmasked: &Block<'_>) {
         for target in &self.targets[self.serves[request].clone()] {
-            if let Some(start) = target.own {
+            if let Some(start) = target.mask_start {
                 mark_target(target, unmasked, bytes_of(&mut self.intermediate[start..]));
             }
         }
@@ -246,7 +246,7 @@ fn mark_target(target: &Target, unmasked: &Block<'_>, marked: &mut [u8]) {
             let source = &unmasked.data[first..first + shared.size[4]];
             let first = (to + y - start[3]) * width + shared.start[4] - start[4];
             for (marked, own) in marked[first..first + shared.size[4]].iter_mut().zip(source) {
-                *marked = if *marked == NOT_TOLD { *own } else { *marked | *own };
+                *marked = if *marked == MASK_UNSET { *own } else { *marked | *own };
             }
         }
     }

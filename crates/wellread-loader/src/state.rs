@@ -5,7 +5,7 @@
 //! goes on from the same image. Where nodes have parts of their own, the order is a function of the ranks, nodes and
 //! batch size as well. These then stand in the record, for each time that they changed within the epoch.
 
-use crate::order::{Deal, are_possible};
+use crate::order::{NodeSharding, are_possible};
 use serde::{Deserialize, Serialize};
 use wellread_store::words::counted;
 use wellread_store::{Error, Result};
@@ -25,9 +25,9 @@ pub struct LoaderState {
     /// Fingerprints, in hexadecimal.
     rows: String,
     order: String,
-    /// To whom the epoch was dealt, where nodes have parts of their own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    deals: Vec<Deal>,
+    /// How the epoch was sharded, where nodes have parts of their own.
+    #[serde(default, rename = "deals", skip_serializing_if = "Vec::is_empty")]
+    shardings: Vec<NodeSharding>,
 }
 
 /// The values that a state must agree with.
@@ -42,10 +42,15 @@ pub(crate) struct Identity {
 impl LoaderState {
     /// Raised when the record changes, and when what a seed means does.
     const VERSION: u32 = 1;
-    /// Longer texts are no states; a state has less than 250 bytes, and less than 150 for each deal.
+    /// Longer texts are no states; a state has less than 250 bytes, and less than 150 for each sharding.
     const MAX_STATE_BYTES: usize = 4096;
 
-    pub(crate) fn new(identity: &Identity, epoch: u64, position: usize, deals: Vec<Deal>) -> Self {
+    pub(crate) fn new(
+        identity: &Identity,
+        epoch: u64,
+        position: usize,
+        shardings: Vec<NodeSharding>,
+    ) -> Self {
         Self {
             version: Self::VERSION,
             seed: identity.seed,
@@ -54,13 +59,13 @@ impl LoaderState {
             images: identity.images as u64,
             rows: format!("{:016x}", identity.rows),
             order: format!("{:016x}", identity.order),
-            deals,
+            shardings,
         }
     }
 
-    /// To whom the epoch was dealt: see [`crate::plan::Plan::deals`].
-    pub(crate) fn deals(&self) -> &[Deal] {
-        &self.deals
+    /// How the epoch was sharded: see [`crate::plan::Plan::shardings`].
+    pub(crate) fn shardings(&self) -> &[NodeSharding] {
+        &self.shardings
     }
 
     /// The epoch.
@@ -147,7 +152,7 @@ impl LoaderState {
             );
         }
         match usize::try_from(self.position) {
-            Ok(position) if !self.deals.is_empty() && !are_possible(&self.deals, position) => error(
+            Ok(position) if !self.shardings.is_empty() && !are_possible(&self.shardings, position) => error(
                 &"the loader's state names ranks and nodes that cannot have been",
                 "the record is damaged; begin the epoch anew",
             ),
@@ -182,9 +187,9 @@ mod tests {
 
     #[test]
     fn deals_survive_json_and_damaged_ones_are_refused() {
-        let deal = Deal { first: 0, world: 4, nodes: 2, batch: usize::MAX, pad: true };
-        let deals = (0..16).map(|i| Deal { first: i * 7, ..deal }).collect();
-        let state = LoaderState::new(&identity(), u64::MAX - 1, 999, deals);
+        let sharding = NodeSharding { first: 0, world: 4, nodes: 2, batch: usize::MAX, pad: true };
+        let shardings = (0..16).map(|i| NodeSharding { first: i * 7, ..sharding }).collect();
+        let state = LoaderState::new(&identity(), u64::MAX - 1, 999, shardings);
         let text = state.to_json();
         assert!(text.len() < 250 + 16 * 150, "{text}");
         let back = LoaderState::from_json(&text).unwrap();

@@ -14,6 +14,7 @@ use std::ptr;
 use std::sync::Arc;
 use wellread_image::Shape;
 use wellread_store::cells::{self, ByNumbers};
+use wellread_store::row_location::path_of_set;
 use wellread_store::surface::option_as;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result, Store};
@@ -182,6 +183,8 @@ impl fmt::Display for Pairing {
 pub(crate) enum Pairs {
     /// The same row.
     Order,
+    /// The same row, which has the very name of the image.
+    SameNames,
     /// One for each row of the images.
     Names(Vec<Option<usize>>),
 }
@@ -213,8 +216,11 @@ impl Pairs {
                 .choice()
                 .hint(format_args!("give one target for each {thing}")));
         }
-        if chosen == Some(Pairing::Order) || chosen.is_none() && ptr::addr_eq(own, other) {
+        if chosen == Some(Pairing::Order) {
             return Ok(Self::Order);
+        }
+        if chosen.is_none() && ptr::addr_eq(own, other) {
+            return Ok(Self::SameNames);
         }
         if chosen.is_none() && are_as_many {
             let mut agree = true;
@@ -225,7 +231,7 @@ impl Pairs {
                 }
             }
             if agree {
-                return Ok(Self::Order);
+                return Ok(Self::SameNames);
             }
         }
         let found = cells::pair(own, other, &[]).map_err(|error| {
@@ -287,7 +293,7 @@ impl Pairs {
     pub(crate) const fn pairing(&self) -> Pairing {
         match self {
             Self::Order => Pairing::Order,
-            Self::Names(_) => Pairing::Names,
+            Self::SameNames | Self::Names(_) => Pairing::Names,
         }
     }
 
@@ -297,10 +303,12 @@ impl Pairs {
     /// An image that has none.
     pub(crate) fn row(&self, images: &Dataset, row: usize) -> Result<usize> {
         match self {
-            Self::Order => Ok(row),
+            Self::Order | Self::SameNames => Ok(row),
             Self::Names(found) => found.get(row).copied().flatten().ok_or_else(|| {
                 let thing = images.store().hints().thing();
-                Error::new(images.store().path(), format_args!("the {thing} has no target")).row(row).choice()
+                Error::new(path_of_set(images.store()), format_args!("the {thing} has no target"))
+                    .row(row)
+                    .choice()
             }),
         }
     }

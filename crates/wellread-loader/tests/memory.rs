@@ -199,7 +199,7 @@ fn caches_count() {
         let (_, expected, _) = run(&builder());
         let (peak, sums, loader) = run(&builder().memory(8 << 20));
         let memory = loader.memory().unwrap();
-        assert_eq!(memory.caches, 1 << 20);
+        assert_eq!(memory.cache_bytes, 1 << 20);
         assert!(peak <= (8 << 20) + SLACK, "{cache}: {peak}: {memory}");
         assert!(sums == expected);
     }

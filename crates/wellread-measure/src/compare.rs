@@ -26,6 +26,14 @@ use crate::normal::student_quantile;
 /// (see [`crate::intervals`]).
 pub const MIN_SAMPLES: usize = 6;
 
+/// Largest difference of what is called the same, unless another is asked for.
+pub const DEFAULT_THRESHOLD: f64 = 0.05;
+
+/// Whether a ratio is known to be about 1: its whole interval lies from `1 / (1 + threshold)` to `1 + threshold`.
+pub fn is_alike(low: f64, high: f64, threshold: f64) -> bool {
+    low >= 1.0 / (1.0 + threshold) && high <= 1.0 + threshold
+}
+
 /// The word for a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -34,7 +42,7 @@ pub enum Verdict {
     Faster,
     /// The candidate needs more, beyond interval and noise.
     Slower,
-    /// No difference that stands out of interval and noise.
+    /// No difference that stands out of interval and noise. Whether there is none, [`is_alike`] tells.
     NoDifference,
     /// Not enough samples to say anything.
     TooFewData,
@@ -200,6 +208,9 @@ mod tests {
         assert_eq!(corrected(Verdict::Faster, f64::NAN, 0.05), Verdict::NoDifference);
         assert_eq!(corrected(Verdict::TooFewData, 0.9, 0.05), Verdict::TooFewData);
         assert_eq!(format!("{:>14}", Verdict::NoDifference), " no difference");
+        let alike = [(0.96, 1.04), (0.95, 1.0), (1.0, 1.06), (1.78, 3.85), (f64::NAN, 1.0)];
+        let alike = alike.map(|(low, high)| is_alike(low, high, DEFAULT_THRESHOLD));
+        assert_eq!(alike, [true, false, false, false, false]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::errors::{Activity, abandonable};
 use crate::opened::Opened;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, StringArray};
 use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::ffi;
@@ -16,9 +16,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 use std::collections::HashSet;
 use std::ffi::CStr;
+use std::sync::Arc;
 use wellread::store::suggested;
 use wellread::store::table::{MemoryTable, RecordBatches, TableStore};
-use wellread::store::with_columns::{JoinedColumns, joined, left_out};
+use wellread::store::with_columns::{JoinedColumns, OtherOrder, joined_beside, left_out};
 use wellread::{Error, OpenOptions};
 
 /// Values of a column: bytes and the name of NumPy's type, which values there are, or texts.
@@ -189,6 +190,7 @@ pub(crate) fn import(
     py: Python<'_>,
     capsule: &Bound<'_, PyCapsule>,
     column: Option<String>,
+    skip_null: bool,
 ) -> PyResult<wellread::Dataset> {
     let stream = taken(capsule)?;
     // The maker of the stream may take long, and cannot be told to stop.
@@ -196,7 +198,10 @@ pub(crate) fn import(
         let (schema, batches) = crate::stream::read(stream).map_err(|why| Error::new("arrow", why))?;
         let table = MemoryTable::new("arrow", schema, batches);
         let options = OpenOptions { column, ..OpenOptions::default() };
-        wellread::Dataset::from_fn(move || Ok(Box::new(TableStore::open(Box::new(table.clone()), &options)?)))
+        let set = wellread::Dataset::from_fn(move || {
+            Ok(Box::new(TableStore::open(Box::new(table.clone()), &options)?))
+        })?;
+        if skip_null { set.without_nulls() } else { Ok(set) }
     })
 }
 
@@ -209,25 +214,40 @@ pub(crate) fn some_batches(stream: FFI_ArrowArrayStream) -> Result<Vec<RecordBat
     Ok(batches)
 }
 
-/// A set with the columns of a table in memory beside its images. Also the names of the columns that are left out and
-/// what they hold. Two doubts come last: a name in the table whose folders are not those of its image, or a column that
-/// has another order.
-pub(crate) type WithTable<D> = (D, Vec<(String, &'static str)>, [Option<String>; 2]);
+/// Texts as an Arrow array.
+pub(crate) fn texts(values: Vec<String>) -> ArrayRef {
+    Arc::new(StringArray::from(values))
+}
 
-/// A set with the columns of a table in memory beside its images, which are told by the columns `on`, or by their order.
+/// A set with the columns of a table in memory beside its images. Also the names of the columns that are left out and
+/// what they hold. Doubts come last.
+pub(crate) type WithTable<D> = (D, Vec<(String, &'static str)>, Doubts);
+
+/// A name in the table whose folders are not those of its image, a column that has another order, and whether the index has one.
+pub(crate) type Doubts = (Option<String>, Option<String>, bool);
+
+/// A set with the columns of a table in memory beside its images, which are told by the columns `on`, or by their order. `index` has
+/// the texts of a frame's index that is none of its columns.
 pub(crate) fn with_columns(
     py: Python<'_>,
     dataset: &Opened,
     capsule: &Bound<'_, PyCapsule>,
+    index: Option<Vec<String>>,
     on: Vec<String>,
     nulls: bool,
 ) -> PyResult<WithTable<wellread::Dataset>> {
     let stream = taken(capsule)?;
     dataset.run_interruptible(py, Activity::Choosing, move |dataset, _| {
         let batches = some_batches(stream)?;
+        let index = index.map(texts);
         let JoinedColumns { columns, other_folder, other_order } =
-            joined(dataset.store(), &batches, &on, nulls)?;
+            joined_beside(dataset.store(), &batches, index.as_ref(), &on, nulls)?;
         let left_out = left_out(&batches).into_iter().map(|column| (column.name, column.why)).collect();
-        Ok((dataset.with_columns(columns)?, left_out, [other_folder, other_order]))
+        let (column, of_index) = match other_order {
+            Some(OtherOrder::Column(column)) => (Some(column), false),
+            Some(OtherOrder::Index) => (None, true),
+            None => (None, false),
+        };
+        Ok((dataset.with_columns(columns)?, left_out, (other_folder, column, of_index)))
     })
 }

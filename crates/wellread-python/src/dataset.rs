@@ -1,6 +1,6 @@
 //! [`Dataset`]: a set of images, as Python sees it.
 
-use crate::arrow::taken;
+use crate::arrow::{WithTable, taken, with_columns};
 use crate::batch::Batch;
 use crate::cells::Table;
 use crate::choices::{CellChoice, grouping};
@@ -97,9 +97,14 @@ impl Dataset {
 
     /// The images of an Arrow stream in memory.
     #[staticmethod]
-    #[pyo3(signature = (stream, column=None))]
-    fn from_arrow(py: Python<'_>, stream: &Bound<'_, PyCapsule>, column: Option<String>) -> PyResult<Self> {
-        crate::arrow::import(py, stream, column).map(Self::new)
+    #[pyo3(signature = (stream, column=None, skip_null=false))]
+    fn from_arrow(
+        py: Python<'_>,
+        stream: &Bound<'_, PyCapsule>,
+        column: Option<String>,
+        skip_null: bool,
+    ) -> PyResult<Self> {
+        crate::arrow::import(py, stream, column, skip_null).map(Self::new)
     }
 
     /// The cells of a table or of label images, cut out of these images; masks may be label images that are open.
@@ -127,15 +132,17 @@ impl Dataset {
     }
 
     /// The same images with the columns of an Arrow stream beside them. Also the names of the columns that are left
-    /// out and what they hold. The doubts about its rows come last.
+    /// out and what they hold. The doubts about its rows come last. `index` has the texts of an index that is no column.
+    #[pyo3(signature = (stream, on, nulls, index=None))]
     fn with_columns(
         &self,
         py: Python<'_>,
         stream: &Bound<'_, PyCapsule>,
         on: Vec<String>,
         nulls: bool,
-    ) -> PyResult<crate::arrow::WithTable<Self>> {
-        let (beside, left_out, doubts) = crate::arrow::with_columns(py, &self.opened, stream, on, nulls)?;
+        index: Option<Vec<String>>,
+    ) -> PyResult<WithTable<Self>> {
+        let (beside, left_out, doubts) = with_columns(py, &self.opened, stream, index, on, nulls)?;
         Ok((Self::new(beside), left_out, doubts))
     }
 
@@ -180,7 +187,7 @@ impl Dataset {
 
     /// Whether rows are cut out of images, also those of some of its parts.
     fn are_cut(&self) -> bool {
-        self.opened.original().store().hints().are_cut
+        self.opened.original().store().hints().are_crops
     }
 
     /// All rows as an Arrow stream, in a capsule.
@@ -344,9 +351,9 @@ impl Dataset {
         Ok(dict)
     }
 
-    /// The bytes of the first image, where the cache is too small to keep it.
-    fn first_beyond_cache(&self, py: Python<'_>) -> PyResult<Option<usize>> {
-        self.opened.with(py, Activity::Opening, |dataset| Ok(dataset.first_beyond_cache()))
+    /// A sentence that the cache, called `option` there, is too small for the first image; `None` where it keeps it.
+    fn first_beyond_cache(&self, py: Python<'_>, option: String) -> PyResult<Option<String>> {
+        self.opened.with(py, Activity::Opening, move |dataset| Ok(dataset.first_beyond_cache(&option)))
     }
 
     /// The content and the counts of the cache, and of the one on disk for a set behind a network.

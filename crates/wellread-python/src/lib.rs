@@ -5,14 +5,20 @@
 //!                                 (wellread)                          └ memory goes back to the pool with the last view
 //! ```
 //!
-//! | module | what it holds |
-//! |---|---|
-//! | `dataset`, `opened`, `cells` | a set, opened anew in forked processes; cells cut out of it |
-//! | `loader`, `choices` | epochs of batches; the options of a loader, out of a dictionary |
-//! | `batch`, `pixels`, `dlpack`, `lent` | images in memory as other libraries see them; memory that Python lends |
-//! | `arrow`, `stream` | columns beside images, and sets as streams; streams as producers write them |
-//! | `reading`, `whole_set`, `writing` | rows read; the work of one process of several on a set; sets written by several |
-//! | `formats`, `trace`, `errors` | what this build reads; timelines; errors as exceptions |
+//! Imports go one way, from above to below:
+//!
+//! | layer | module | what it holds |
+//! |---|---|---|
+//! | work | `loader` | epochs of batches |
+//! | | `whole_set`, `writing` | the work of one process of several on a set; sets written by several |
+//! | sets | `dataset`, `cells` | a set; cells cut out of it |
+//! | parts | `opened`, `reading` | sets opened anew in forked processes; rows read |
+//! | | `choices` | the options of a loader, out of a dictionary |
+//! | | `arrow` | columns beside images, and sets as streams |
+//! | | `batch`, `dlpack` | images in memory as other libraries see them |
+//! | base | `pixels`, `lent` | memory of images that arrays of other libraries share; memory that Python lends |
+//! | | `stream` | streams as producers write them |
+//! | | `formats`, `trace`, `errors` | what this build reads; timelines; errors as exceptions |
 //!
 //! The Python side checks types, names arguments in its errors and gives defaults. Here values are taken as they are
 //! and what the loader refuses is raised. Nothing here calls Python while threads wait for it. The interpreter is
@@ -66,6 +72,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(whole_set::marks, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::check_marks, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::remember, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::are_in_other_order, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::row_group, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::checksums, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::check_read, module)?)?;

@@ -3,8 +3,7 @@
 use crate::pixels::{AlignedVec, Pixels};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use wellread::store::store::RowsAhead;
-use wellread::store::{Block, CopySink, PixelSink, Request, RowInfo, Scratch};
+use wellread::store::{Block, CopySink, PixelSink, Request, RowInfo, Scratch, each_row};
 use wellread::{DType, Error, Output, Region, Result};
 
 /// Images of more bytes are read in a thread of their own, so that Ctrl-C is answered meanwhile. A thread costs more than
@@ -54,18 +53,15 @@ pub(crate) fn are_alike(
     stop: &AtomicBool,
 ) -> Result<bool> {
     let store = dataset.store();
-    let mut ahead =
-        each_file.then(|| RowsAhead::of_heads(store, rows.len(), move |number| rows.get(number).copied()));
+    let infos: Box<dyn Iterator<Item = Result<RowInfo>>> = if each_file {
+        Box::new(each_row::looked_into(store, rows.len(), |number| rows[number]))
+    } else {
+        Box::new(rows.iter().map(|&row| dataset.row_info(row)))
+    };
     let mut first = None;
-    for (number, &row) in rows.iter().enumerate() {
+    for info in infos {
         go_on(stop, store.path())?;
-        if let Some(ahead) = &mut ahead {
-            ahead.before(number);
-        }
-        let info = dataset.row_info(row)?;
-        if each_file {
-            store.hints().look_into(row)?;
-        }
+        let info = info?;
         if *first.get_or_insert(info) != info {
             return Ok(false);
         }

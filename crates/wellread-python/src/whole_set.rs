@@ -7,6 +7,7 @@
 //!
 //! Processes exchange text (JSON), which any build of the same version reads.
 
+use crate::arrow::texts;
 use crate::dataset::Dataset;
 use crate::errors::{Activity, detached, exception};
 use pyo3::exceptions::PyValueError;
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use wellread::loader::dataset::Marks;
+use wellread::loader::dataset::RowDigests;
 use wellread::loader::stats::{ChannelOrder, Group, PartialStats, RowNames, Stats, group_of, grouped};
 use wellread::store::checksum::{self, ImageChecksum, SentRow, has_unique_names};
 use wellread::store::convert::{one_pixel_type, pixel_types};
@@ -38,13 +39,15 @@ fn read<T: DeserializeOwned>(text: &str) -> PyResult<T> {
 /// The marks of a set, as text for a process that opens it again: they tell it from another one at its path.
 #[pyfunction]
 pub(crate) fn marks(py: Python<'_>, dataset: PyRef<'_, Dataset>) -> PyResult<String> {
-    dataset.opened().with(py, Activity::Opening, |dataset| text(dataset.store().path(), dataset.marks()))
+    dataset
+        .opened()
+        .with(py, Activity::Opening, |dataset| text(dataset.store().path(), dataset.row_digests()))
 }
 
 /// Raises an error where a set that was opened again has other rows than a text of `marks` tells.
 #[pyfunction]
 pub(crate) fn check_marks(py: Python<'_>, dataset: PyRef<'_, Dataset>, marks: &str) -> PyResult<()> {
-    let marks: Marks = read(marks)?;
+    let marks: RowDigests = read(marks)?;
     dataset.opened().with(py, Activity::Opening, move |dataset| marks.check(dataset))
 }
 
@@ -54,6 +57,19 @@ pub(crate) fn remember(py: Python<'_>, dataset: PyRef<'_, Dataset>) -> PyResult<
     dataset.opened().with(py, Activity::Opening, |dataset| {
         dataset.remember();
         Ok(())
+    })
+}
+
+/// Whether these texts name each image of a set once, in another order than the set's.
+#[pyfunction]
+pub(crate) fn are_in_other_order(
+    py: Python<'_>,
+    dataset: PyRef<'_, Dataset>,
+    names: Vec<String>,
+) -> PyResult<bool> {
+    let names = texts(names);
+    dataset.opened().with(py, Activity::Choosing, move |dataset| {
+        Ok(wellread::store::with_columns::are_in_other_order(dataset.store(), &names))
     })
 }
 

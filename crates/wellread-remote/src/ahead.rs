@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Session::fetch ─ ranges joined, cut, without what is asked for already ─▶ pieces ─ queue ─▶ room for its bytes ─▶ the link's turn ─▶ GET
-//!       │ Ticket: keeps its pieces; dropped, what is on its way is given up                                         │
+//!       │ PrefetchGuard: keeps its pieces; dropped, what is on its way is given up                                  │
 //!       ▼                                                                                                           ▼
 //!  Reader::read_exact_at ─▶ Pieces: a piece with these bytes? ─ here: copied · on its way: waited for ◀─────────────┘
 //!                                                             └ still in the queue: the reader asks by itself
@@ -34,14 +34,14 @@ use std::sync::{Arc, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wellread_store::place::{
-    FetchAhead, FileRanges, HEAD, PIECE, TAIL, Ticket, TicketContent, is_read_whole, requests, strides,
+    FetchAhead, FileRanges, HEAD, PIECE, PrefetchGuard, Prefetched, TAIL, is_read_whole, requests, strides,
     window,
 };
 
 /// Bytes of a session at least: a piece, and the next one.
 const MIN_SESSION_BYTES: u64 = 2 * PIECE;
 
-/// Bytes of an object that is kept after its ticket is dropped, at most: metadata, which are read several times while a set is opened.
+/// Bytes of an object that is kept after its guard is dropped, at most: metadata, which are read several times while a set is opened.
 const MAX_SMALL_OBJECT: u64 = 16 << 10;
 
 /// Bytes of a range at most: of a longer one the rest is asked for when it is read.
@@ -82,7 +82,7 @@ struct Kept {
     pieces: Vec<Arc<Piece>>,
 }
 
-impl TicketContent for Kept {
+impl Prefetched for Kept {
     fn give_up(&mut self) {
         if self.link.is_own() {
             self.pieces.drain(..).for_each(Piece::give_up);
@@ -223,7 +223,7 @@ impl Session {
 }
 
 impl FetchAhead for Session {
-    fn fetch(&mut self, files: &[FileRanges<'_>], batches: usize) -> io::Result<Ticket> {
+    fn fetch(&mut self, files: &[FileRanges<'_>], batches: usize) -> io::Result<PrefetchGuard> {
         let mut kept = Kept { link: self.link, pieces: vec![] };
         if !self.link.is_own() {
             return Ok(Box::new(kept));

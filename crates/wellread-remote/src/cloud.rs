@@ -7,7 +7,9 @@ use crate::ahead::Session;
 use crate::failure::{NOT_FOUND, advice_on_name};
 use crate::heads::Head;
 use crate::link::{Link, link};
+use crate::listings::Names;
 use crate::look::{self, Found, is_refused};
+use crate::look_ahead;
 use crate::object::{Connect, Object};
 use crate::probe;
 use crate::reader::Reader;
@@ -21,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_store::parted::LIST;
 use wellread_store::place::{
-    self, Entry, FetchAhead, File, FileRange, Kind, LinkAbout, Listing, Metadata, Place, Writer, ending,
+    self, Entry, FetchAhead, File, FileRange, Kind, LinkAbout, Listing, Metadata, Place, Writer, shutdown,
 };
 use wellread_store::threads;
 
@@ -73,13 +75,7 @@ impl Place for Cloud {
     fn list(&self, folder: &Path) -> io::Result<Listing> {
         let (link, object) = (link()?, self.object(folder)?);
         let Some(names) = look::names(link, &object)? else { return Err(not_found(link, &object)) };
-        let mut entries = Vec::with_capacity(names.len());
-        for (name, named) in &*names {
-            let kinds = [(named.is_folder, Kind::Folder), (named.is_object, Kind::File)];
-            let kinds = kinds.into_iter().filter(|(is_one, _)| *is_one);
-            entries.extend(kinds.map(|(_, kind)| Ok(Entry::new(name.into(), kind))));
-        }
-        Ok(Box::new(entries.into_iter()))
+        Ok(entries(&names))
     }
 
     fn tells_names(&self) -> bool {
@@ -89,13 +85,25 @@ impl Place for Cloud {
     fn list_ahead(&self, folders: &[PathBuf]) {
         let Ok(link) = link() else { return };
         let objects = folders.iter().filter_map(|folder| self.object(folder).ok());
-        look::list_all(link, objects.collect());
+        look_ahead::list_all(link, objects.collect());
     }
 
     fn list_all_ahead(&self, folder: &Path) {
         let (Ok(link), Ok(object)) = (link(), self.object(folder)) else { return };
         // A failed listing fails again when its folders are looked into.
         let _ = look::list_below(link, &object);
+    }
+
+    fn look_ahead(&self, path: &Path, folders: &[PathBuf]) {
+        let (Ok(link), Ok(object)) = (link(), self.object(path)) else { return };
+        let inside = folders.iter().filter_map(|folder| self.object(folder).ok());
+        look_ahead::find_ahead(link, &object, inside.collect());
+    }
+
+    fn listed(&self, folder: &Path) -> Option<Listing> {
+        let (link, object) = (link().ok()?, self.object(folder).ok()?);
+        let names = link.listings.names(&object.address.bucket_name(), &object.address.to_string())?;
+        Some(entries(&names))
     }
 
     fn open(&self, path: &Path) -> io::Result<(File, u64)> {
@@ -153,7 +161,7 @@ impl Place for Cloud {
     }
 
     fn finish_before_end(&self, work: &mut dyn FnMut()) -> io::Result<()> {
-        ending::awaited(&COMPLETING, work)
+        shutdown::run_awaited(&COMPLETING, work)
     }
 
     fn create(&self, path: &Path) -> io::Result<Writer> {
@@ -182,7 +190,7 @@ impl Place for Cloud {
         let _completing = COMPLETING.begin();
         let refused = match known(link, &from) {
             Ok(Some(head)) => {
-                ending::check()?;
+                shutdown::check()?;
                 copy(link, &from, &to, head.length)?;
                 return remove(link, &from);
             }
@@ -202,7 +210,7 @@ impl Place for Cloud {
         // An object that is written over cannot be restored.
         let is_new = below(link, &to)?.is_empty();
         // Nothing is replaced yet: a set that is there stays whole.
-        ending::check()?;
+        shutdown::check()?;
         // A listed part that is not there yet is reported as missing. Without the list, the parts that are there would
         // be the set.
         let is_list = |object: &Object| object.address.key.filename() == Some(LIST);
@@ -213,14 +221,14 @@ impl Place for Cloud {
         depths.sort_unstable_by_key(|&depth| std::cmp::Reverse(depth));
         depths.dedup();
         // The threads below do not know what this one does. Objects that go through this machine ask, too.
-        let is_awaited = ending::is_awaited();
+        let is_awaited = shutdown::is_awaited();
         let copied = depths.iter().try_for_each(|&level| {
             let level: Vec<_> = moved.iter().filter(|(from, ..)| depth(from) == level).collect();
             threads::for_each(AT_ONCE, &level, |(from, to, length)| {
-                ending::awaited_as(is_awaited, || {
+                shutdown::run_as_awaited(is_awaited, || {
                     // Half of a set is removed again, unless the other half of it is that of another.
                     if is_new {
-                        ending::check()?;
+                        shutdown::check()?;
                     }
                     copy(link, from, to, *length)
                 })
@@ -255,6 +263,17 @@ impl Place for Cloud {
         let all: Vec<_> = below(link, &object)?.into_iter().map(|(key, _)| object.with_key(key)).collect();
         threads::for_each(AT_ONCE, &all, |object| remove(link, object))
     }
+}
+
+/// Names in a folder as entries of a listing.
+fn entries(names: &Names) -> Listing {
+    let mut entries = Vec::with_capacity(names.len());
+    for (name, named) in names {
+        let kinds = [(named.is_folder, Kind::Folder), (named.is_object, Kind::File)];
+        let kinds = kinds.into_iter().filter(|(is_one, _)| *is_one);
+        entries.extend(kinds.map(|(_, kind)| Ok(Entry::new(name.into(), kind))));
+    }
+    Box::new(entries.into_iter())
 }
 
 /// Whether a listing of not long ago says that nothing is there, and nothing else tells otherwise.

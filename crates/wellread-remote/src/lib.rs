@@ -22,7 +22,8 @@
 //! | `s3`, `gcs`, `azure`, `http` | a scheme each |
 //! | `cloud`, `bucket`, `address` | object stores as a place; a bucket as this process talks to it; an address in its parts |
 //! | `credentials`, `aws_files`, `environment`, `settings` | who the caller is; what is set outside of the program, and by it |
-//! | `look`, `listings`, `heads` | what lies at an address and in folders; what is known of these, and of objects |
+//! | `look`, `look_ahead` | what lies at an address and in folders; many looks at once |
+//! | `listings`, `heads` | what is known of folders, and of objects |
 //! | `index_page`, `odd_keys` | names in pages of web servers; keys that no address names |
 //! | `reader`, `object`, `ranges` | an open object; requests for one; parts of what they fetched |
 //! | `ahead`, `pieces`, `byte_limit`, `disk_cache` | bytes asked for ahead, and kept; their bound; those kept on disk |
@@ -70,6 +71,7 @@ mod index_page;
 mod link;
 mod listings;
 mod look;
+mod look_ahead;
 mod object;
 mod odd_keys;
 mod pace;

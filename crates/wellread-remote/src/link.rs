@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use wellread_store::place::{self, ending};
+use wellread_store::place::{self, shutdown};
 use wellread_store::{guard, process};
 
 /// Threads that wait for sockets and decrypt.
@@ -166,7 +166,7 @@ impl Link {
         work: impl Future<Output = io::Result<T>> + Send + 'static,
     ) -> io::Result<T> {
         let given_up = || io::Error::other("given up, since nobody wants it any more");
-        if ending::is_over(self.limits.abort) {
+        if shutdown::has_timed_out(self.limits.abort) {
             return Err(given_up());
         }
         let (send, receive) = mpsc::sync_channel(1);
@@ -177,7 +177,7 @@ impl Link {
         let answer = wait_for(&receive, self.limits.abort);
         place::count_waited(asked.elapsed());
         if matches!(answer, Some(Ok(_))) {
-            ending::note_answer();
+            shutdown::note_answer();
         }
         answer.unwrap_or_else(|| {
             task.abort();
@@ -221,7 +221,7 @@ impl Link {
 fn wait_for<T>(receive: &mpsc::Receiver<io::Result<T>>, patience: Duration) -> Option<io::Result<T>> {
     let ended = || Err(io::Error::other("the request ended in a panic"));
     let stop = place::stop();
-    if stop.is_none() && !ending::is_begun() {
+    if stop.is_none() && !shutdown::is_begun() {
         return Some(receive.recv().unwrap_or_else(|_| ended()));
     }
     let is_stopped = || stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
@@ -229,7 +229,9 @@ fn wait_for<T>(receive: &mpsc::Receiver<io::Result<T>>, patience: Duration) -> O
         match receive.recv_timeout(POLL_INTERVAL) {
             Ok(result) => return Some(result),
             Err(RecvTimeoutError::Disconnected) => return Some(ended()),
-            Err(RecvTimeoutError::Timeout) if is_stopped() || ending::is_over(patience) => return None,
+            Err(RecvTimeoutError::Timeout) if is_stopped() || shutdown::has_timed_out(patience) => {
+                return None;
+            }
             Err(RecvTimeoutError::Timeout) => {}
         }
     }

@@ -5,7 +5,6 @@
 //!         └ a name as folders have it ─▶ HEAD and LIST at once    most are folders, whose listing is wanted next
 //!         └ another one ───────────────▶ both ends, then LIST     most are objects, whose ends are wanted next
 //!  names  listed not long ago? ── yes ─▶ no request; else LIST
-//!  list_all                     LIST of many folders at once
 //!  list_below                   LIST of a folder and all below it, a thousand objects a request
 //! ```
 //!
@@ -16,7 +15,7 @@ use crate::heads::{self, Head, MAX_KNOWN, Version};
 use crate::link::Link;
 use crate::listings::{self, Names};
 use crate::object::Object;
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::{Either, select};
 use object_store::list::PaginatedListOptions;
 use object_store::path::Path as Key;
 use object_store::{Extensions, ListResult, ObjectMeta};
@@ -28,13 +27,13 @@ use std::sync::Arc;
 
 /// When a listing was asked for, for its names and for the facts of its objects.
 #[derive(Clone, Copy)]
-struct Asked {
+pub(crate) struct Asked {
     names: listings::Asked,
     head: heads::Asked,
 }
 
 /// To be called before a listing is asked for.
-fn ask(link: &Link, object: &Object) -> Asked {
+pub(crate) fn ask(link: &Link, object: &Object) -> Asked {
     Asked { names: link.listings.ask(&object.address.bucket_name()), head: link.heads.ask() }
 }
 
@@ -106,23 +105,29 @@ fn is_unknown(why: &io::Error) -> bool {
 fn object_and_folder(link: &'static Link, object: &Object) -> io::Result<Option<Found>> {
     let asked = ask(link, object);
     let head = object.head_request(link, object.bucket(link)?);
-    match link.wait(tell(head, list_request(object, link)?))? {
+    let answer = link.wait(tell(head, list_request(object, link)?))?;
+    Ok(keep_found(link, object, answer, asked))
+}
+
+/// Keeps what both requests said.
+pub(crate) fn keep_found(link: &Link, object: &Object, answer: Answer, asked: Asked) -> Option<Found> {
+    match answer {
         Answer::Object(head) => {
             link.heads.learn(object.address.to_string(), head.clone(), asked.head);
-            Ok(Some(Found::Object(head)))
+            Some(Found::Object(head))
         }
-        Answer::Inside(listed) => Ok(keep(link, object, &listed, true, asked).map(|_| Found::Folder)),
+        Answer::Inside(listed) => keep(link, object, &listed, true, asked).map(|_| Found::Folder),
     }
 }
 
 /// The answer to one of both requests.
-enum Answer {
+pub(crate) enum Answer {
     Object(Head),
     Inside(ListResult),
 }
 
 /// The object, if there is one: then the listing is not waited for.
-async fn tell(
+pub(crate) async fn tell(
     head: impl Future<Output = io::Result<Head>> + Send,
     listing: impl Future<Output = io::Result<ListResult>> + Send,
 ) -> io::Result<Answer> {
@@ -160,36 +165,6 @@ fn listed(link: &'static Link, object: &Object) -> io::Result<Option<Arc<Names>>
     Ok(keep(link, object, &listed, object.address.is_bucket(), asked))
 }
 
-/// Lists folders, those of which nothing is known, all at once. A failed listing fails again where the folder is
-/// looked at.
-pub(crate) fn list_all(link: &'static Link, objects: Vec<Object>) {
-    let is_new = |object: &Object| {
-        let (bucket, name) = (object.address.bucket_name(), object.address.to_string());
-        link.listings.names(&bucket, &name).is_none() && !link.listings.is_no_folder(&bucket, &name)
-    };
-    let mut new = vec![];
-    for object in objects.into_iter().filter(is_new) {
-        let asked = ask(link, &object);
-        if let Ok(request) = list_request(&object, link) {
-            new.push((object, asked, request));
-        }
-    }
-    if new.is_empty() {
-        return;
-    }
-    let (mut of, mut requests) = (vec![], vec![]);
-    for (object, asked, request) in new {
-        of.push((object, asked));
-        requests.push(request);
-    }
-    let answers = link.wait(async move { Ok(join_all(requests).await) });
-    for ((object, asked), answer) in of.into_iter().zip(answers.into_iter().flatten()) {
-        if let Ok(listed) = answer {
-            keep(link, &object, &listed, object.address.is_bucket(), asked);
-        }
-    }
-}
-
 /// Lists a folder and all below it, and keeps the names in each of its folders.
 pub(crate) fn list_below(link: &'static Link, object: &Object) -> io::Result<()> {
     let asked = ask(link, object);
@@ -211,7 +186,7 @@ pub(crate) fn below(link: &'static Link, object: &Object, most: usize) -> io::Re
 }
 
 /// The request for all pages of a listing, until `most` objects are there. A page that fails is asked for again, and not those before it.
-fn pages(
+pub(crate) fn pages(
     link: &'static Link,
     object: &Object,
     delimiter: Option<&'static str>,
@@ -282,7 +257,7 @@ fn parent(key: &Key) -> Key {
 }
 
 /// The request for what lies directly in a folder, of the whole bucket where no key is given.
-fn list_request(
+pub(crate) fn list_request(
     object: &Object,
     link: &'static Link,
 ) -> io::Result<impl Future<Output = io::Result<ListResult>> + Send + use<>> {
@@ -290,7 +265,7 @@ fn list_request(
 }
 
 /// Keeps what a listing said; `None` where nothing lies there.
-fn keep(
+pub(crate) fn keep(
     link: &Link,
     object: &Object,
     listed: &ListResult,

@@ -2,7 +2,7 @@
 //! until somebody does.
 //!
 //! An [`Upload`](crate::writer::Upload) throws its parts away when it is dropped. A process that ends on a signal drops nothing, so it
-//! calls [`ending::close`](wellread_store::place::ending::close) and [`abandon`]. One that is killed leaves them to the bucket's rule for
+//! calls [`shutdown::begin`](wellread_store::place::shutdown::begin) and [`abandon`]. One that is killed leaves them to the bucket's rule for
 //! incomplete uploads. So does one whose request to begin an upload got no answer: nobody knows the upload's name, and it has no parts.
 
 use crate::link::Link;
@@ -11,7 +11,7 @@ use object_store::multipart::MultipartStore;
 use object_store::path::Path as Key;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wellread_store::place::ending::InProgress;
+use wellread_store::place::shutdown::InProgress;
 
 /// The values needed to remove an upload.
 #[derive(Clone)]

@@ -22,7 +22,7 @@ use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
-use wellread_store::place::{self, ending};
+use wellread_store::place::{self, shutdown};
 
 /// Bytes of a part. S3 has 10,000 of them, so an object has 156 GiB at most.
 pub(crate) const PART: usize = 16 << 20;
@@ -98,7 +98,7 @@ impl Upload {
 
     /// An object of which a part is lost is never completed.
     fn check(&self) -> io::Result<()> {
-        ending::check()?;
+        shutdown::check()?;
         if self.broken { Err(io::Error::other("an earlier part could not be written")) } else { Ok(()) }
     }
 
@@ -149,7 +149,7 @@ impl Upload {
         let (id, before) = (id?, before.map_err(|e| e.kind()));
         let key = self.object.address.key.clone();
         // The end waits for this one, and must not throw it away.
-        if !ending::is_awaited() {
+        if !shutdown::is_awaited() {
             uploads::note(uploads::UnfinishedUpload { store: store.clone(), key, id: id.clone() });
         }
         Ok(MultipartUpload { id, store, running: VecDeque::new(), done: vec![], next: 1, before })

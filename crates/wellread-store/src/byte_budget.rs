@@ -1,6 +1,6 @@
 //! Bytes of pixels that may wait at once: who brings more waits until others are done.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use wellread_trace::{Kind, span};
 
 /// Counts bytes that wait. One image may always, however large it is.
@@ -35,27 +35,9 @@ impl ByteBudget {
         self.freed.notify_one();
     }
 
-    /// As [`Self::take`], until the returned value is dropped.
-    pub(crate) fn hold(self: &Arc<Self>, bytes: u64) -> HeldBytes {
-        self.take(bytes);
-        HeldBytes { budget: Arc::clone(self), bytes }
-    }
-
     /// Forgets what waits: nobody is left who would give it back.
     pub(crate) fn clear(&self) {
         *self.used() = 0;
         self.freed.notify_all();
-    }
-}
-
-/// Bytes that count until this is dropped.
-pub(crate) struct HeldBytes {
-    budget: Arc<ByteBudget>,
-    bytes: u64,
-}
-
-impl Drop for HeldBytes {
-    fn drop(&mut self) {
-        self.budget.give(self.bytes);
     }
 }

@@ -1,7 +1,7 @@
 //! Pictures of any colours as red, green and blue: a grey one is all three alike, transparency is left out. A model of
 //! photographs needs it for a folder in which grey pictures lie among coloured ones, as in ImageNet.
 
-use crate::place::Wanted;
+use crate::place::WantedRanges;
 use crate::{
     Block, Hints, PixelSink, Request, Result, RowInfo, Scratch, Store, check_request, default_answers,
     delegate_store,
@@ -114,7 +114,7 @@ impl Store for Colors {
         Hints { is_last_mask: inner.is_last_mask && has_colors(), ..inner }
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         self.0.ranges(&self.inner_requests(requests)?.0, wanted)
     }
 

@@ -110,7 +110,7 @@ macro_rules! delegate_store {
             &$self,
             rows: &[usize],
             extent: $crate::ReadExtent,
-            wanted: &mut $crate::place::Wanted,
+            wanted: &mut $crate::place::WantedRanges,
         ) {
             $inner.heads(rows, extent, wanted);
         }
@@ -119,7 +119,7 @@ macro_rules! delegate_store {
         fn ranges(
             &$self,
             requests: &[$crate::Request],
-            wanted: &mut $crate::place::Wanted,
+            wanted: &mut $crate::place::WantedRanges,
         ) -> $crate::Result<()> {
             $inner.ranges(requests, wanted)
         }
@@ -195,10 +195,10 @@ macro_rules! default_answers {
         }
     };
     (@heads) => {
-        fn heads(&self, _: &[usize], _: $crate::ReadExtent, _: &mut $crate::place::Wanted) {}
+        fn heads(&self, _: &[usize], _: $crate::ReadExtent, _: &mut $crate::place::WantedRanges) {}
     };
     (@ranges) => {
-        fn ranges(&self, _: &[$crate::Request], _: &mut $crate::place::Wanted) -> $crate::Result<()> {
+        fn ranges(&self, _: &[$crate::Request], _: &mut $crate::place::WantedRanges) -> $crate::Result<()> {
             Ok(())
         }
     };

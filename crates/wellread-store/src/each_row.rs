@@ -12,6 +12,22 @@ pub fn infos<S: Store + ?Sized>(store: &S, count: usize) -> impl Iterator<Item =
     })
 }
 
+/// Shape and pixel type of each of `count` rows, `row(i)` each, all files of which are looked into. The error of a row is that of its
+/// first file that cannot be opened or is unlike the others.
+pub fn looked_into<'a, S: Store + ?Sized>(
+    store: &'a S,
+    count: usize,
+    row: impl Fn(usize) -> usize + Copy + 'a,
+) -> impl Iterator<Item = Result<RowInfo>> {
+    let mut ahead = RowsAhead::of_heads(store, count, move |at| Some(row(at)));
+    (0..count).map(move |at| {
+        ahead.before(at);
+        let info = store.row_info(row(at))?;
+        store.hints().look_into(row(at))?;
+        Ok(info)
+    })
+}
+
 /// The name of each row.
 pub fn names<S: Store + ?Sized>(store: &S) -> impl Iterator<Item = Result<String>> {
     let mut ahead = RowsAhead::of_first_heads(store, store.len());

@@ -26,7 +26,7 @@ pub struct Entry {
     pub path: PathBuf,
     /// Whether it is a folder itself; links to folders are not.
     pub is_folder: bool,
-    /// Its kind, as the listing says; a link is [`Kind::Link`].
+    /// Its kind, as the listing says; a symbolic link is [`Kind::Symlink`].
     pub kind: Kind,
 }
 
@@ -118,7 +118,7 @@ fn foreign_within(
             EntryRole::Yes => {}
             EntryRole::No if place::is_folder(path) => {}
             EntryRole::No => return Ok(Some(entry.name)),
-            EntryRole::OfOthers if *kind == Kind::Link => {}
+            EntryRole::OfOthers if *kind == Kind::Symlink => {}
             EntryRole::OfOthers => return Ok(Some(format!("{name}{UNMARKED}"))),
         }
     }

@@ -61,6 +61,7 @@ pub(crate) use unlike::refuse_unlike;
 use values::{decimal_at, plain_values, too_long};
 
 use crate::hints::{LeftOut, Renamed};
+use crate::row_location::path_of_set;
 use crate::suggested::question;
 use crate::surface::option_as;
 use crate::words::{counted, first_few};
@@ -222,7 +223,7 @@ pub fn no_column(source: &dyn Store, name: &str, there: &[String]) -> Error {
     let (error, it_has) = if are_sets {
         (Error::new("", format_args!("these sets have no column {name:?}")), "they have")
     } else {
-        (Error::new(source.path(), format_args!("has no column {name:?}")), "it has")
+        (Error::new(path_of_set(source), format_args!("has no column {name:?}")), "it has")
     };
     let error = error.choice();
     if there.is_empty() {
@@ -259,7 +260,9 @@ fn values_of(
     value: ValueText,
 ) -> Result<impl Iterator<Item = Vec<Option<String>>>> {
     if columns.is_empty() {
-        return Err(Error::new(source.path(), "no column was given to group by").hint("give at least one"));
+        return Err(
+            Error::new(path_of_set(source), "no column was given to group by").hint("give at least one")
+        );
     }
     let there = source.hints().feature_names();
     if let Some(name) = columns.iter().find(|name| !there.contains(name)) {
@@ -267,7 +270,7 @@ fn values_of(
         if let Some(LeftOut { why, .. }) = others.iter().find(|other| other.name == *name) {
             let cause = format_args!("the column {name:?} has {why}, which make no groups");
             let hint = "name a column of text, numbers or times";
-            return Err(Error::new(source.path(), cause).choice().hint(hint));
+            return Err(Error::new(path_of_set(source), cause).choice().hint(hint));
         }
         return Err(no_column(source, name, &there));
     }
@@ -276,7 +279,7 @@ fn values_of(
     let rows = table.as_ref().map_or(0, RecordBatch::num_rows);
     if rows != source.len() {
         let (rows, images) = (counted(rows, "row"), counted(source.len(), "image"));
-        return Err(Error::new(source.path(), format_args!("columns of {rows} beside {images}")));
+        return Err(Error::new(path_of_set(source), format_args!("columns of {rows} beside {images}")));
     }
     Ok((0..rows).map(move |row| columns.iter().map(|column| value(column, row)).collect::<Vec<_>>()))
 }

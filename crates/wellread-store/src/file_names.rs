@@ -7,7 +7,11 @@ use std::path::Path;
 /// Longest name in bytes; leaves room for a row number and endings within the 255 bytes that file systems allow.
 const MAX: usize = 200;
 /// Digits of a row number in a file name, at least.
+#[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 const DIGITS: usize = 6;
+
+/// Name of the file that says what the images of a folder are called.
+pub(crate) const INDEX: &str = "wellread-names.json";
 
 /// How the names of TIFF files end.
 pub(crate) const TIFF: &[&str] = &["tif", "tiff"];
@@ -97,12 +101,14 @@ fn clean(name: &str) -> String {
 }
 
 /// A file name that sorts by its row: `000012-NAME`.
+#[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 pub(crate) fn numbered(row: usize, safe: &str) -> String {
     format!("{row:0DIGITS$}-{safe}")
 }
 
 /// Whether a file of this name, without ending, was written for an image called `name`. It has its row in front,
 /// or, by earlier releases, a number behind. Those kept the names of devices.
+#[cfg(feature = "tiff")]
 pub(crate) fn is_made_of(stem: &str, name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let is_made = |safe: &str| {
@@ -155,6 +161,7 @@ mod tests {
         assert_eq!(safe(&format!("x{}", "µ".repeat(300))).len(), 199);
     }
 
+    #[cfg(feature = "tiff")]
     #[test]
     fn what_a_file_was_written_for() {
         assert_eq!(numbered(12, "a"), "000012-a");

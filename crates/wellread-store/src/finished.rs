@@ -7,7 +7,8 @@
 //!
 //! How output lies beside its place is [`crate::staged`]'s affair, and known here as an [`Output`].
 
-use crate::Result;
+use crate::process::ProcessOwned;
+use crate::{Error, Result};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
@@ -44,11 +45,12 @@ impl<O: Output, C: FnOnce(O) -> Result<()> + Send> Pending for WithCommit<O, C> 
 
 /// Output that is whole and not yet at its place, so that it can be read before anybody takes it for done.
 ///
-/// Dropped without [`Finished::commit`], it goes as a [`Staged`](crate::staged::Staged) does: a resumable one is kept.
+/// Dropped without [`Finished::commit`], it goes as a [`Staged`](crate::staged::Staged) does: a resumable one is kept. It is of the
+/// process that wrote it: a forked one leaves it alone.
 #[must_use = "it is not at its place before `commit`"]
 pub struct Finished {
     path: PathBuf,
-    pending: Box<dyn Pending>,
+    pending: ProcessOwned<Box<dyn Pending>>,
 }
 
 impl Finished {
@@ -58,7 +60,8 @@ impl Finished {
         path: PathBuf,
         commit: impl FnOnce(O) -> Result<()> + Send + 'static,
     ) -> Self {
-        Self { path, pending: Box::new(WithCommit { output, commit }) }
+        let pending: Box<dyn Pending> = Box::new(WithCommit { output, commit });
+        Self { path, pending: ProcessOwned::new(pending) }
     }
 
     /// Where a reader finds it now.
@@ -69,20 +72,27 @@ impl Finished {
     /// Moves it to its place.
     ///
     /// # Errors
-    /// As [`Staged::commit`](crate::staged::Staged::commit).
+    /// As [`Staged::commit`](crate::staged::Staged::commit); another process wrote it.
     pub fn commit(self) -> Result<()> {
-        self.pending.commit()
+        let Self { path, pending } = self;
+        let Some(pending) = pending.take() else {
+            return Err(Error::new(path, "was written by another process, from which this one was forked")
+                .hint("complete it in that process"));
+        };
+        pending.commit()
     }
 
     /// Strikes out image `row` and all after it, so that a later run goes on with those before it once this is dropped. False, and
     /// nothing is changed, where that cannot be.
     pub fn keep_before(&self, row: usize) -> bool {
-        self.pending.output().keep_before(row)
+        self.pending.is_own() && self.pending.output().keep_before(row)
     }
 
     /// Removes it, also where it could be gone on with.
     pub fn discard(self) {
-        self.pending.output().remove();
+        if self.pending.is_own() {
+            self.pending.output().remove();
+        }
     }
 }
 

@@ -102,14 +102,14 @@ fn folders_in(folder: &Path, ends: &impl Fn(&Path, &str, bool) -> bool, inside: 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FolderEntry {
     /// Sorts first: a folder that lies there goes before a link to it, whichever was listed first.
-    pub is_link: bool,
+    pub is_symlink: bool,
     /// Its path, relative to wherever the listing began.
     pub path: PathBuf,
 }
 
 impl Ord for FolderEntry {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.is_link.cmp(&other.is_link).then_with(|| compare_paths(&self.path, &other.path))
+        self.is_symlink.cmp(&other.is_symlink).then_with(|| compare_paths(&self.path, &other.path))
     }
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn images_listed(
 ) -> Result<Found> {
     let mut found = Found::default();
     let mut visited = Visited::above(root);
-    let mut waiting = BTreeSet::from([FolderEntry { is_link: false, path: PathBuf::new() }]);
+    let mut waiting = BTreeSet::from([FolderEntry { is_symlink: false, path: PathBuf::new() }]);
     while let Some(FolderEntry { path: below, .. }) = waiting.pop_first() {
         let folder = if below.as_os_str().is_empty() { root.to_owned() } else { root.join(&below) };
         let first = visited.is_first(&folder);
@@ -217,16 +217,16 @@ pub(crate) fn images_listed(
                 continue;
             }
             let kind = entry.kind().map_err(cannot)?;
-            let (is_link, whole) = (kind == Kind::Link, folder.join(&name));
-            let is_dir = kind == Kind::Folder || is_link && place::is_folder(&whole);
+            let (is_symlink, whole) = (kind == Kind::Symlink, folder.join(&name));
+            let is_dir = kind == Kind::Folder || is_symlink && place::is_folder(&whole);
             let path = below.join(&name);
             match sort(&whole, &text, is_dir) {
-                Sort::Image => found.images.push(FolderEntry { is_link, path }),
+                Sort::Image => found.images.push(FolderEntry { is_symlink, path }),
                 Sort::Other(format) => {
                     found.other.get_or_insert((path, format));
                 }
                 Sort::Below if is_dir => {
-                    waiting.insert(FolderEntry { is_link, path });
+                    waiting.insert(FolderEntry { is_symlink, path });
                 }
                 Sort::Below | Sort::Skip => {}
             }
@@ -265,7 +265,7 @@ pub(crate) fn has_image(root: &Path, levels: usize, sort: impl Fn(&Path, &str, b
             let path = folder.join(&name);
             let is_dir = match entry.kind() {
                 Ok(Kind::Folder) => true,
-                Ok(Kind::Link) => place::is_folder(&path),
+                Ok(Kind::Symlink) => place::is_folder(&path),
                 Ok(Kind::File | Kind::Other) | Err(_) => false,
             };
             match sort(&path, &text, is_dir) {
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn folders_that_lie_there_come_before_links() {
-        let found = |is_link, name: &str| FolderEntry { is_link, path: name.into() };
+        let found = |is_symlink, name: &str| FolderEntry { is_symlink, path: name.into() };
         let mut all = [found(true, "a"), found(false, "c"), found(false, "b")];
         all.sort();
         assert_eq!(all, [found(false, "b"), found(false, "c"), found(true, "a")]);

@@ -12,6 +12,7 @@
 
 use crate::probe::Probe;
 use crate::surface::option_as;
+use crate::write::owned;
 use crate::{Error, Result, Store, StoreWriter, WriteOptions, suggested};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -128,6 +129,9 @@ pub struct Format {
     pub holds_images: fn(&Path) -> bool,
     /// Names of files in a folder of this format that have none of the endings.
     pub parts: &'static [&'static str],
+    /// Names of folders in a folder of this format that its reader looks into first. Where each look is a round trip, they are listed
+    /// together with it if its name ends in [`Self::set_ending`].
+    pub inner_folders: &'static [&'static str],
     /// An entry in a folder of this format, at any depth, that is no part of a set as the format writes it. It is given
     /// by its path in the folder. A folder with such an entry is not replaced. Asked only of folders that `recognise` knows.
     pub foreign_entry: fn(&Path) -> Result<Option<String>>,
@@ -179,11 +183,19 @@ pub struct Format {
     pub recognise: fn(&Probe) -> bool,
     /// Opens for reading.
     pub open: fn(&Path, &OpenOptions) -> Result<Box<dyn Store>>,
-    /// Creates for writing.
+    /// Creates for writing; [`Format::writer`] is for users.
     pub create: fn(&Path, &WriteOptions) -> Result<Box<dyn StoreWriter>>,
 }
 
 impl Format {
+    /// Creates a set for writing, in this process: a forked one neither goes on with it nor removes it.
+    ///
+    /// # Errors
+    /// A target that exists and may not be replaced, or options that the format cannot follow.
+    pub fn writer(&self, path: &Path, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
+        Ok(owned(path, (self.create)(path, options)?))
+    }
+
     /// Whether columns of plain values are kept with the images, in their table or in a file beside them.
     pub fn keeps_columns(&self) -> bool {
         self.keeps_features || self.features_beside
@@ -221,6 +233,7 @@ impl Format {
 }
 
 /// The name of a format and the endings of its files: all that it needs of itself to list a folder.
+#[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Naming {
     /// [`Format::name`].
@@ -229,6 +242,7 @@ pub(crate) struct Naming {
     pub endings: &'static [&'static str],
 }
 
+#[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 impl Naming {
     /// Whether a name has one of the format's endings, in capital or small letters.
     pub fn has_ending(&self, name: &str) -> bool {
@@ -289,6 +303,7 @@ pub fn absent_formats() -> Vec<Absent> {
 }
 
 /// Whether a file or folder of this name in a folder makes it look like a set of some format.
+#[cfg(feature = "image-folder")]
 pub(crate) fn is_name_of_a_format(name: &str) -> bool {
     let is_known = |f: &&Format| f.has_ending(name) || f.parts.contains(&name);
     formats().iter().any(is_known) || absent_format_of(name).is_some()
@@ -299,36 +314,42 @@ pub fn absent_format_of(name: &str) -> Option<Absent> {
     absent_formats().into_iter().find(|absent| has_ending(name, absent.endings))
 }
 
+/// The format of this build whose images `path` holds by its ending.
+pub fn format_by_ending(path: &Path) -> Option<&'static Format> {
+    let name = path.file_name()?.to_string_lossy();
+    formats().iter().copied().find(|format| format.has_ending(&name) && (format.holds_images)(path))
+}
+
 /// The format, other than `own`, whose images `path` holds by its ending; also one that this build does not have.
+#[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 pub(crate) fn foreign_format(path: &Path, own: &Naming) -> Option<&'static str> {
     let name = path.file_name()?.to_string_lossy();
     if own.has_ending(&name) {
         return None;
     }
-    let format = formats().iter().find(|f| f.has_ending(&name) && (f.holds_images)(path)).map(|f| f.name);
+    let format = format_by_ending(path).map(|format| format.name);
     format.or_else(|| absent_format_of(&name).map(|absent| absent.name))
 }
 
 /// The error of a folder that holds images of two formats, of which one alone would be read.
-pub(crate) fn mixed_folder(folder: &Path, own: (&Path, &Naming), other: (&Path, &str)) -> Error {
+pub(crate) fn mixed_folder(folder: &Path, own: (&Path, &str), other: (&Path, &str)) -> Error {
     let ((own, format), (other, foreign)) = (own, other);
     Error::new(
         folder,
         format_args!(
-            "the folder mixes image formats: {} is {}, {} is {foreign}",
+            "the folder mixes image formats: {} is {format}, {} is {foreign}",
             own.display(),
-            format.name,
             other.display()
         ),
     )
     .hint(format_args!(
-        "give the folder of one of them, keep one format in a folder, or read all {0} images below it, and only these: {1}",
-        format.name,
-        option_as("read_as", format.name)
+        "give the folder of one of them, keep one format in a folder, or read all {format} images below it, and only these: {}",
+        option_as("read_as", format)
     ))
 }
 
 /// The error of several images for a target whose ending is that of one, in a format that writes them into a folder, too.
+#[cfg(any(feature = "ome-zarr", feature = "image-folder"))]
 pub(crate) fn holds_one(target: &Path, ending: &str, format: &str) -> Error {
     let stem = target.file_stem().unwrap_or_default().to_string_lossy();
     let option = option_as("format", format);

@@ -30,7 +30,7 @@ pub struct Hints<'a> {
     /// cost, more where a read has a price of its own (a query). Loaders join the requests of several batches up to that.
     pub rows_per_read: usize,
     /// The decoded pixels that the store keeps for later reads, where it keeps some.
-    pub pages: Option<&'a dyn PageCache>,
+    pub page_cache: Option<&'a dyn PageCache>,
     /// The columns beside the images, where there may be some.
     pub columns: Option<&'a dyn FeatureTable>,
     /// How the images are made of several files each, where they are.
@@ -39,55 +39,80 @@ pub struct Hints<'a> {
     pub parts: Option<&'a dyn PartTable>,
     /// The things that a set lacks whose metadata name its images, such as fields of a plate: a sentence
     /// each.
-    pub lacks: &'a [String],
+    pub missing_parts: &'a [String],
+    /// How much opening the set left out, as was asked for.
+    pub left_out: LeftOutCounts,
     /// Whether the last channel of each image is no intensity but a mask of 0 and 1. Cells have it that are cut out with
     /// [`crate::cells::Mask::Channel`].
     pub is_last_mask: bool,
     /// Whether images are parts of larger ones, as cells are: [`RowHints::cut`] tells which.
-    pub are_cut: bool,
+    pub are_crops: bool,
 }
 
 impl Default for Hints<'_> {
     fn default() -> Self {
         Self {
             rows_per_read: 1,
-            pages: None,
+            page_cache: None,
             columns: None,
             sites: None,
             parts: None,
-            lacks: &[],
+            missing_parts: &[],
+            left_out: LeftOutCounts::default(),
             is_last_mask: false,
-            are_cut: false,
+            are_crops: false,
+        }
+    }
+}
+
+/// How much opening a set left out, as was asked for: [`Hints::left_out`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOutCounts {
+    /// Images that lack files, and fields that a plate lacks.
+    pub images: usize,
+    /// Files whose names do not fit the layout.
+    pub files: usize,
+    /// Cells that cannot be cut out, and cells at the border.
+    pub cells: usize,
+}
+
+impl LeftOutCounts {
+    /// These, and those of another set.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self {
+            images: self.images + other.images,
+            files: self.files + other.files,
+            cells: self.cells + other.cells,
         }
     }
 }
 
 /// A row in a word: a cell where rows are cut out of images, else an image.
-pub(crate) const fn thing(are_cut: bool) -> &'static str {
-    if are_cut { "cell" } else { "image" }
+pub(crate) const fn thing(are_crops: bool) -> &'static str {
+    if are_crops { "cell" } else { "image" }
 }
 
 impl Hints<'_> {
     /// A row in a word, for counts of them: an image, or a cell.
     pub const fn thing(self) -> &'static str {
-        thing(self.are_cut)
+        thing(self.are_crops)
     }
 
     /// Bytes of decoded pixels that the store itself keeps at most for later reads.
-    pub fn page_cache(self) -> usize {
-        self.pages.map_or(0, PageCache::max_bytes)
+    pub fn page_cache_bytes(self) -> usize {
+        self.page_cache.map_or(0, PageCache::max_bytes)
     }
 
     /// Makes the store keep no more than `bytes` of decoded pixels from now on, for all who read it.
     pub fn limit_page_cache(self, bytes: usize) {
-        if let Some(pages) = self.pages {
+        if let Some(pages) = self.page_cache {
             pages.keep_at_most(bytes);
         }
     }
 
     /// Forgets the decoded pixels that are kept now, as if the store were opened anew; later reads keep them again.
     pub fn forget_pages(self) {
-        if let Some(pages) = self.pages {
+        if let Some(pages) = self.page_cache {
             pages.forget_all();
         }
     }
@@ -121,7 +146,7 @@ impl Hints<'_> {
 
 /// Decoded pixels that a store keeps for later reads.
 pub trait PageCache: Send + Sync {
-    /// Bytes that are kept at most: see [`Hints::page_cache`].
+    /// Bytes that are kept at most: see [`Hints::page_cache_bytes`].
     fn max_bytes(&self) -> usize;
 
     /// Keeps no more from now on: see [`Hints::limit_page_cache`].
@@ -220,8 +245,12 @@ pub struct SiteSummary {
     pub planes_missing: usize,
     /// Images that were left out since they are not all there.
     pub left_out: usize,
+    /// The names of the first few of them.
+    pub left_out_first: Vec<String>,
     /// Files that were left out since no pattern fits their names.
     pub unmatched: usize,
+    /// The first few of them, by their paths in the folder.
+    pub unmatched_first: Vec<String>,
     /// Images of a folder that is opened by the table in it, `load_data.csv`, which does not name them.
     pub unnamed: usize,
     /// The first few of them, by their paths in the folder.
@@ -229,7 +258,7 @@ pub struct SiteSummary {
 }
 
 impl SiteSummary {
-    /// Most images of [`Self::unnamed_first`].
+    /// Most images or files of [`Self::left_out_first`], [`Self::unmatched_first`] and [`Self::unnamed_first`].
     pub const NAMED: usize = 3;
 
     /// In a sentence, which images of the folder its table does not name; `None` where it names all.

@@ -9,7 +9,7 @@
 //! Each file behind a network is a request, whose answer takes tens of milliseconds. So many images are written at once there,
 //! however few jobs there are: the threads wait most of the time.
 
-use crate::byte_budget::{ByteBudget, HeldBytes};
+use crate::byte_budget::ByteBudget;
 use crate::journal::Journal;
 use crate::staged::Staged;
 use crate::surface::option;
@@ -71,6 +71,26 @@ struct Job {
     pixels: Vec<u8>,
     /// After them: it counts them until they are dropped, also where its thread panics.
     _held: HeldBytes,
+}
+
+/// Bytes of an image that waits: they count until this is dropped.
+struct HeldBytes {
+    budget: Arc<ByteBudget>,
+    bytes: u64,
+}
+
+impl HeldBytes {
+    /// Counts so many, once there is room for them.
+    fn of(budget: &Arc<ByteBudget>, bytes: u64) -> Self {
+        budget.take(bytes);
+        Self { budget: Arc::clone(budget), bytes }
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        self.budget.give(self.bytes);
+    }
 }
 
 impl<W: WriteImage> ImageWriters<W> {
@@ -171,7 +191,7 @@ impl Threads {
         if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
-        let held = self.budget.hold(image.pixels.len() as u64);
+        let held = HeldBytes::of(&self.budget, image.pixels.len() as u64);
         let pixels = try_alloc::copied(image.pixels).map_err(|cause| {
             Error::new(target, cause)
                 .row(row)

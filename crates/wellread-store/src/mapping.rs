@@ -16,8 +16,10 @@
 
 #[cfg(unix)]
 mod guard;
+#[cfg(feature = "tiff")]
 mod kept;
 
+#[cfg(feature = "tiff")]
 pub(crate) use kept::KeptMap;
 
 use crate::{Error, Result};

@@ -21,8 +21,7 @@ use std::collections::HashMap;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Name of the index in its folder.
-pub(crate) const FILE: &str = "wellread-names.json";
+pub(crate) use crate::file_names::INDEX as FILE;
 
 /// Version of the form of the index.
 const VERSION: u32 = 1;

@@ -18,6 +18,7 @@
 //! waited for: in a forked process its holder may not be there.
 
 use crate::fd_table;
+#[cfg(feature = "tiff")]
 use crate::mapping::{KeptMap, Mapping};
 use crate::place::File;
 use std::collections::HashMap;
@@ -98,21 +99,23 @@ impl Drop for BudgetSlot {
 pub(crate) struct OpenFile {
     pub file: File,
     pub length: u64,
-    /// There where it is kept.
-    place: Option<BudgetSlot>,
-    map: KeptMap,
+    /// There where it is kept, as is the map.
+    _place: Option<BudgetSlot>,
+    #[cfg(feature = "tiff")]
+    map: Option<KeptMap>,
 }
 
+#[cfg(feature = "tiff")]
 impl OpenFile {
     /// The whole file, where it is mapped. See [`crate::mapping`] for what to do before and after reading.
     pub fn map(&self) -> Option<&Mapping> {
-        self.map.get()
+        self.map.as_ref()?.get()
     }
 
     /// As [`Self::map`], for a part of the file that takes `bytes` to read. It maps a file that is kept once as many were read so
     /// as it has.
     pub fn map_for_part(&self, bytes: u64) -> Option<&Mapping> {
-        self.place.as_ref().and_then(|_| self.map.get_for_part(&self.file, self.length, bytes))
+        self.map.as_ref()?.get_for_part(&self.file, self.length, bytes)
     }
 }
 
@@ -181,8 +184,14 @@ impl<K: Eq + Hash> OpenFiles<K> {
         }
         let (file, length) = open()?;
         let place = budget.take();
-        let (is_kept, file) =
-            (place.is_some(), Arc::new(OpenFile { file, length, place, map: KeptMap::default() }));
+        let is_kept = place.is_some();
+        let file = Arc::new(OpenFile {
+            file,
+            length,
+            _place: place,
+            #[cfg(feature = "tiff")]
+            map: is_kept.then(KeptMap::default),
+        });
         if !is_kept {
             budget.miss();
         } else if let Ok(mut files) = part.try_write() {

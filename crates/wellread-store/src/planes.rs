@@ -4,7 +4,7 @@
 //! Only each image's shape is read when the view is made.
 
 use crate::each_row;
-use crate::place::Wanted;
+use crate::place::WantedRanges;
 use crate::{
     Block, EachImage, FeatureTable, Hints, PixelSink, ReadExtent, Request, Result, RowHints, RowInfo,
     Scratch, Store, check_request, default_answers, delegate_columns, delegate_store,
@@ -162,7 +162,7 @@ impl Store for PlaneStore {
     }
 
     /// Only some planes of an image are read.
-    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut WantedRanges) {
         for &row in rows {
             let Ok(image) = self.image(row) else { continue };
             let [t, c, z, ..] = self.shapes[image].shape.0;
@@ -171,7 +171,7 @@ impl Store for PlaneStore {
         }
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         let inner = requests.iter().map(|request| self.image_request(request));
         self.inner.ranges(&inner.collect::<Result<Vec<_>>>()?, wanted)
     }

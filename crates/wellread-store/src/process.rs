@@ -74,6 +74,15 @@ impl<T> ProcessOwned<T> {
         self.process == id()
     }
 
+    /// The value to change, where this process made it.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        if !self.is_own() {
+            return None;
+        }
+        let value: &mut T = &mut self.value;
+        Some(value)
+    }
+
     /// The value, where this process made it; else it is forgotten.
     pub fn take(mut self) -> Option<T> {
         if !self.is_own() {

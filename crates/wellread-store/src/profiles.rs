@@ -8,27 +8,27 @@
 //!
 //! [`join`] looks each image's name up in the table, whose image columns have file names; or the values of columns that both have.
 
+mod folder_spread;
 mod index;
 mod matching;
 mod name_rows;
 mod names;
 mod near;
-mod places;
 mod rows;
-mod spread;
+mod site_keys;
 
+use crate::counted_names::CountedNames;
 use crate::features::{joint_key, key_at, key_in_words, taken};
-use crate::found::Found;
 use crate::parquet::{PlainColumns, PlainNames, plain_names, read_plain_columns};
 use crate::surface::option;
 use crate::{Error, LeftOut, Renamed, Result, Store, suggested, text_columns};
 use arrow_array::{Array, ArrayRef, RecordBatch};
+pub(crate) use folder_spread::FolderSpread;
 use index::{is_pandas_index, without_pandas_index};
 pub(crate) use matching::{some_keys, some_values};
 pub(crate) use name_rows::Profiles;
 pub(crate) use names::{files_of_sites, folders_of, parts};
 pub(crate) use rows::{RowsOfImages, rows_of_images};
-pub(crate) use spread::Spread;
 use std::path::Path;
 
 /// How many images a join found profiles for.
@@ -39,9 +39,9 @@ pub struct Joined {
     /// All images.
     pub images: usize,
     /// Images without a profile, by their names: they get nulls.
-    pub images_alone: Found,
+    pub images_alone: CountedNames,
     /// Profiles of no image, by their names or the values of the columns that both have.
-    pub profiles_alone: Found,
+    pub profiles_alone: CountedNames,
     /// Feature columns that were added.
     pub columns: usize,
     /// The profiles' columns that were not: see [`crate::Hints::columns_left_out`].
@@ -179,8 +179,8 @@ fn alone(
     found: &[Option<u64>],
     by_columns: bool,
     key_columns: &[ArrayRef],
-) -> [Found; 2] {
-    let (mut images, mut profiles) = (Found::default(), Found::default());
+) -> [CountedNames; 2] {
+    let (mut images, mut profiles) = (CountedNames::default(), CountedNames::default());
     let mut is_used = vec![false; key_columns.first().map_or(0, Array::len)];
     for (image, row) in found.iter().enumerate() {
         match row {

@@ -42,6 +42,7 @@ impl Format {
             is_folder: false,
             holds_images: |_| true,
             parts: &[],
+            inner_folders: &[],
             foreign_entry: first_entry,
             keeps_features: false,
             features_beside: false,

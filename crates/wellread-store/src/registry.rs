@@ -11,7 +11,8 @@
 //! to be missing ([`Absent`]) where they are not.
 
 pub use crate::format::{
-    Absent, Format, OpenOptions, Registration, absent_format_of, absent_formats, format_named, formats,
+    Absent, Format, OpenOptions, Registration, absent_format_of, absent_formats, format_by_ending,
+    format_named, formats,
 };
 pub use crate::probe::Probe;
 
@@ -220,6 +221,26 @@ fn by_content(probe: &Probe) -> Option<String> {
     })
 }
 
+/// The format of a path. A folder is asked of the formats first whose ending it has: others would list folders that are no folders of
+/// images.
+fn format_of(probe: &Probe) -> Option<&'static Format> {
+    let name = probe.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let is_called_so = |format: &Format| probe.is_dir && format.is_folder && format.has_ending(&name);
+    let (first, others): (Vec<_>, Vec<_>) = formats().iter().copied().partition(|f| is_called_so(f));
+    first.into_iter().chain(others).find(|f| (f.recognise)(probe))
+}
+
+/// Looks at a path, and into the folders that a set of its format has, all at once, where each look is a round trip. The format is told
+/// by the ending, unless the options name another.
+pub(crate) fn look_ahead(path: &Path, options: &OpenOptions) {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let is_meant = |format: &Format| options.format.as_deref().is_none_or(|named| named == format.name);
+    let mut all = formats().iter().filter(|f| !f.inner_folders.is_empty() && name.ends_with(f.set_ending));
+    if let Some(format) = all.find(|f| is_meant(f)) {
+        place::look_ahead(path, format.inner_folders);
+    }
+}
+
 /// The format that `path` is in, by its content.
 ///
 /// # Errors
@@ -227,7 +248,7 @@ fn by_content(probe: &Probe) -> Option<String> {
 pub fn recognise(path: &Path) -> Result<&'static Format> {
     refuse_address(path, false)?;
     let probe = Probe::new(path)?;
-    if let Some(format) = formats().iter().find(|f| (f.recognise)(&probe)) {
+    if let Some(format) = format_of(&probe) {
         return Ok(format);
     }
     let known: Vec<_> = formats().iter().map(|f| f.name).collect();
@@ -302,7 +323,7 @@ pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> R
         return Err(Error::new(path, format_args!("{} cannot be resumed: {why}", format.name))
             .hint("leave WriteOptions::resume out"));
     }
-    let Some(columns) = &options.features else { return (format.create)(path.as_ref(), options) };
+    let Some(columns) = &options.features else { return format.writer(path.as_ref(), options) };
     let wrong = |e| Error::new(&path, e);
     let (mut columns, _) = features::renamed(columns, &format.own_columns).map_err(wrong)?;
     if !format.keeps_durations && features::has_durations(&columns) {
@@ -311,5 +332,5 @@ pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> R
     if !format.keeps_seconds {
         columns = features::without_seconds(&columns).map_err(wrong)?;
     }
-    (format.create)(path.as_ref(), &WriteOptions { features: Some(columns), ..options.clone() })
+    format.writer(path.as_ref(), &WriteOptions { features: Some(columns), ..options.clone() })
 }

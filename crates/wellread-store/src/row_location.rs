@@ -1,17 +1,38 @@
-//! Where rows lie, in errors about them: their files, or the sets that they are of.
+//! Where rows lie, in errors about them: their files, or the sets that they are of. And the names of sets in errors about all of a set.
 //!
 //! ```text
 //!  row 30, row 0 ─▶ files, where rows have some ──────▶ cls/b/7.png: row 30: the image …, but row 0 (big/a.tif) …
-//!                 └▶ else sets, where they are of two ─▶ .: row 30: the image of cls …, but row 0 of big …
+//!                 └▶ else sets, where they are of two ─▶ cls and 1 more: row 30: the image of cls …, but row 0 of big …
 //! ```
 
-use crate::Store;
 use crate::hints::RowHints;
-use std::path::PathBuf;
+use crate::words::first_and_more;
+use crate::{Store, place};
+use std::path::{Path, PathBuf};
 
 /// The file of a row, or the path of the set where its format does not have a file for each row or a few.
 pub fn path_of_row(store: &dyn Store, row: usize) -> PathBuf {
-    file(store, row).unwrap_or_else(|| store.path().to_owned())
+    file(store, row).unwrap_or_else(|| path_of_set(store))
+}
+
+/// The path of a set, in an error about all of it or about a row of it. Sets that were put together, and files that were given one by
+/// one, may have no folder in common but the working one. The first then stands for all: `a.tif and 1 more`.
+pub fn path_of_set(store: &dyn Store) -> PathBuf {
+    let path = store.path();
+    if path != Path::new(".") {
+        return path.to_owned();
+    }
+    let parts: Vec<String> = store.hints().set_parts().into_iter().map(|part| part.name).collect();
+    if !parts.is_empty() {
+        return PathBuf::from(first_and_more(&parts, 1, [", ", " and"]));
+    }
+    let files = store.files().unwrap_or_default();
+    // Where the working folder itself was given, its files lie below it.
+    if files.first().is_none_or(|first| first.starts_with(path)) {
+        return path.to_owned();
+    }
+    let names: Vec<String> = files.iter().map(|file| place::shown(file).display().to_string()).collect();
+    PathBuf::from(first_and_more(&names, 1, [", ", " and"]))
 }
 
 fn file(store: &dyn Store, row: usize) -> Option<PathBuf> {
@@ -45,7 +66,7 @@ impl UnlikeRows {
                 Some(file) => format!("row {other} ({})", file.display()),
                 None => format!("row {other}{}", of(its_part)),
             },
-            path: own.unwrap_or_else(|| store.path().to_owned()),
+            path: own.unwrap_or_else(|| path_of_set(store)),
         }
     }
 }

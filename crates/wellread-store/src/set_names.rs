@@ -121,6 +121,7 @@ impl SetNames {
 
     /// The files of the set, in the order of rows, as they are called when it is finished. Also the folder below that
     /// of the set being written which will be the set, where it is another one.
+    #[cfg(feature = "ome-zarr")]
     pub fn files(&self) -> (Option<&'static str>, Vec<String>) {
         match self.first_numbered {
             None => (None, self.rows.iter().map(|row| self.plain(row)).collect()),

@@ -28,13 +28,13 @@ const LEFT_FREE: u64 = 64 << 20;
 
 /// A file of this machine. It is one that lies here as it is, or a copy of one that lies in another place, which goes when this is dropped.
 #[derive(Debug)]
-pub struct LocalFile {
+pub struct LocalCopy {
     path: PathBuf,
     /// Where the copy is.
     copy: Option<ScratchFolder>,
 }
 
-impl LocalFile {
+impl LocalCopy {
     /// The file at `path` for the library that is called `who`.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.duckdb");
         // Not even whether it is there is asked.
-        let file = LocalFile::of(&path, "DuckDB").unwrap();
+        let file = LocalCopy::of(&path, "DuckDB").unwrap();
         assert!(file.path() == path && !file.is_copy());
     }
 

@@ -7,7 +7,7 @@
 
 use crate::ahead::Fetching;
 use crate::hints::{Hints, RowHints};
-use crate::place::{Ticket, Wanted};
+use crate::place::{PrefetchGuard, WantedRanges};
 pub use crate::request::{Request, RowInfo};
 use crate::{Error, Result, StoreLayout};
 use std::any::Any;
@@ -187,14 +187,14 @@ pub trait Store: Send + Sync {
     /// Adds what has to be read before [`Self::ranges`] can tell where the pixels of some rows lie, such as the headers of their
     /// files. It adds what is known without reading. `extent` says how much of each image is going to be read. For remote places;
     /// formats that say nothing are read all the same, more slowly.
-    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted);
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut WantedRanges);
 
     /// Adds the bytes of files that [`Self::read`] is going to read for these requests. The index of their positions is
     /// read, if it was not yet.
     ///
     /// # Errors
     /// The index of their positions cannot be read; requests out of range may be errors, too.
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()>;
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()>;
 
     /// Reads rows `rows` in storage order, calling `each(row, info, pixels)` with the whole image in C order.
     fn scan(&self, rows: std::ops::Range<usize>, each: &mut EachImage<'_>) -> Result<()>;
@@ -286,7 +286,7 @@ pub struct RowsAhead<'a, S: ?Sized> {
     are_heads: bool,
     /// Those whose heads, and whose pixels, are asked for next.
     next: [usize; 2],
-    held: Vec<(usize, Vec<Ticket>)>,
+    held: Vec<(usize, Vec<PrefetchGuard>)>,
 }
 
 impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
@@ -328,7 +328,7 @@ impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
         for (stage, distance) in [2 * ROWS_AHEAD, ROWS_AHEAD].into_iter().take(stages).enumerate() {
             next[stage] = next[stage].max(at);
             while next[stage] < (*end).min(at + distance) && (next[stage] == at || !fetching.is_full()) {
-                let mut wanted = Wanted::default();
+                let mut wanted = WantedRanges::default();
                 let after = (*end).min(next[stage] + together);
                 let rows: Vec<usize> = (next[stage]..after).filter_map(&**row).collect();
                 if stage == 0 {
@@ -376,7 +376,7 @@ pub fn read_region<S: Store + ?Sized>(
     out.resize(wanted, 0);
     let mut sink = CopySink::new(vec![(*region, info.dtype, out.as_mut_slice())]);
     // All of its pieces at once, where the set is remote.
-    let mut wanted = Wanted::default();
+    let mut wanted = WantedRanges::default();
     let mut fetching = fetching_of(store);
     let _held = fetching.as_mut().map(|fetching| {
         let _ = store.ranges(&[request], &mut wanted);

@@ -1,7 +1,7 @@
 //! Some rows of a set, as a set: for tables with null images, and for sets that are brought into another's order.
 
 use crate::each_row;
-use crate::place::Wanted;
+use crate::place::WantedRanges;
 use crate::store::{ROWS_AHEAD, scan_ahead};
 use crate::{
     EachImage, FeatureTable, Hints, PartTable, PixelSink, ReadExtent, Request, Result, RowHints, RowInfo,
@@ -127,12 +127,12 @@ impl Store for Subset {
         Ok(())
     }
 
-    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut WantedRanges) {
         let inner: Vec<usize> = rows.iter().filter_map(|&row| self.row(row).ok()).collect();
         self.inner.heads(&inner, extent, wanted);
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         let inner = requests.iter().map(|request| self.inner_request(request));
         self.inner.ranges(&inner.collect::<Result<Vec<_>>>()?, wanted)
     }

@@ -47,6 +47,7 @@ impl<T> TextCache<T> {
     ///
     /// # Errors
     /// The error of `make`: failures are not kept.
+    #[cfg(any(feature = "ome-zarr", test))]
     pub fn get<E>(&self, text: &[u8], make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         match self.known(text) {
             Some(value) => Ok(value),

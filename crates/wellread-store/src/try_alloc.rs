@@ -31,6 +31,7 @@ pub(crate) fn reserve(buffer: &mut Vec<u8>, length: usize) -> Result<(), String>
 ///
 /// # Errors
 /// As [`resize`].
+#[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 pub(crate) fn copied(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let mut copy = vec![];
     copy.try_reserve_exact(bytes.len())

@@ -12,7 +12,7 @@ pub use pixels::PixelDifference;
 use crate::checksum::{self, ImageChecksum};
 use crate::hints::thing;
 use crate::words::counted;
-use crate::{Error, Result, Store, name_index, place};
+use crate::{Error, Result, Store, file_names, place};
 use pairs::{CheckedRow, Pair};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -121,7 +121,7 @@ pub struct Verification {
     pub problems: Vec<Problem>,
     /// Whether what was read are cells, cut out of images.
     #[serde(skip)]
-    pub are_cut: bool,
+    pub are_crops: bool,
 }
 
 impl Verification {
@@ -132,7 +132,7 @@ impl Verification {
 
     /// How many images were read, or cells.
     pub fn images_in_words(&self) -> String {
-        counted(self.images, thing(self.are_cut))
+        counted(self.images, thing(self.are_crops))
     }
 
     /// How many problems there are of a kind.
@@ -165,8 +165,8 @@ impl Verification {
                 };
                 // A missing image is among the expected images, not among those that were read.
                 let of = match (kind, self.expected) {
-                    (Kind::Missing, Some(expected)) => counted(expected, thing(self.are_cut)),
-                    (Kind::Missing, None) => format!("the {}s", thing(self.are_cut)),
+                    (Kind::Missing, Some(expected)) => counted(expected, thing(self.are_crops)),
+                    (Kind::Missing, None) => format!("the {}s", thing(self.are_crops)),
                     _ => self.images_in_words(),
                 };
                 format!("{same}{n} of {of} {} ({at}{name})", kind.words())
@@ -198,7 +198,7 @@ pub fn verify_sums(
     let mut outcome = Verification {
         images: store.len(),
         expected: expected.map(|expected| expected.images.len()),
-        are_cut: store.hints().are_cut,
+        are_crops: store.hints().are_crops,
         ..Verification::default()
     };
     let read = sums.len();
@@ -262,7 +262,7 @@ fn unreadable(set: &Path, error: &Error) -> String {
 pub fn is_listed_by_file_name(store: &dyn Store) -> bool {
     matches!(store.format(), "tiff" | "ome-zarr" | "image-folder")
         && place::is_folder(store.path())
-        && !place::exists(&store.path().join(name_index::FILE))
+        && !place::exists(&store.path().join(file_names::INDEX))
 }
 
 /// Digests of another set, to verify against.

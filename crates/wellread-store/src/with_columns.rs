@@ -6,14 +6,17 @@
 //!  images ─────────────────────────────────────────┴▶ WithColumns: the same images, the columns of both
 //! ```
 
+mod order;
+
 use crate::features::{self, FeatureColumns};
 use crate::profiles::{RowsOfImages, rows_of_images, some_keys, some_values};
+use crate::row_location::path_of_set;
 use crate::suggested;
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{Error, FeatureTable, Hints, LeftOut, Result, Store, delegate_columns, delegate_store};
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::DataType;
+pub use order::{OtherOrder, are_in_other_order};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,13 +29,6 @@ pub(crate) const TABLE: &str = "<table>";
 const LOOKED_AT: usize = 100;
 /// Most names of columns that a message lists.
 const MAX_LISTED: usize = 12;
-
-/// Words in the names of columns of texts that may tell the image of a row.
-const TELLING: [&str; 4] = ["file", "name", "image", "well"];
-
-/// Columns that are compared with the images where none is named, and the images of the largest set that they are compared with.
-const MOST_COLUMNS: usize = 8;
-const MOST_IMAGES: usize = 100_000;
 
 /// A store with more columns beside the images of another one. Where both have a column of one name, the new one counts.
 pub struct WithColumns {
@@ -74,8 +70,8 @@ pub struct JoinedColumns {
     pub columns: FeatureColumns,
     /// The name in a row of an image of the set, whose folders are not those that the set lies in.
     pub other_folder: Option<String>,
-    /// Where rows were taken in the order of the images: a column by which each image has a row of its own, in another order.
-    pub other_order: Option<String>,
+    /// Where rows were taken in the order of the images: what has a row for each image, in another order.
+    pub other_order: Option<OtherOrder>,
 }
 
 /// The columns of a table with a row per image. Its rows are those of the images already, or they are found by the
@@ -94,10 +90,24 @@ pub fn joined(
     on: &[String],
     nulls: bool,
 ) -> Result<JoinedColumns> {
+    joined_beside(images, batches, None, on, nulls)
+}
+
+/// As [`joined`], of a frame whose `index` is none of its columns. The index is compared with the images where no column is named.
+///
+/// # Errors
+/// As [`joined`].
+pub fn joined_beside(
+    images: &dyn Store,
+    batches: &[RecordBatch],
+    index: Option<&ArrayRef>,
+    on: &[String],
+    nulls: bool,
+) -> Result<JoinedColumns> {
     let table = whole(batches)?;
     if on.is_empty() {
         return if table.num_rows() == images.len() {
-            let other_order = other_order(images, &table);
+            let other_order = order::other_order(images, &table, index);
             Ok(JoinedColumns { columns: table, other_folder: None, other_order })
         } else {
             Err(no_row_per_image(images, table.num_rows()))
@@ -126,7 +136,7 @@ pub fn joined(
             option_as("unmatched", "null")
         );
         // The row is one of the set.
-        return Err(Error::new(images.path(), cause).row(first).hint(hint).choice());
+        return Err(Error::new(path_of_set(images), cause).row(first).hint(hint).choice());
     }
     let schema = table.schema();
     let names = schema.fields().iter().map(|field| field.name());
@@ -139,40 +149,6 @@ pub fn joined(
     let kept = features::chosen(Path::new(TABLE), std::slice::from_ref(&table), &kept)?;
     let columns = features::taken(&kept, rows).map_err(|e| Error::new(TABLE, e))?;
     Ok(JoinedColumns { columns, other_folder, other_order: None })
-}
-
-/// The column by which each image has a row of its own, and not in the order of the images. It has names of all of them, or values that
-/// the images have as well. A column that has their order comes first: others may name other images, such as the nearest. Sets of very
-/// many images, and those on a network, are not looked at.
-fn other_order(images: &dyn Store, table: &FeatureColumns) -> Option<String> {
-    let count = images.len();
-    if !(2..=MOST_IMAGES).contains(&count) || images.remote_path().is_some() {
-        return None;
-    }
-    let schema = table.schema();
-    let is_text = |kind: &DataType| matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let may_tell = |name: &str| {
-        let name = name.to_lowercase();
-        TELLING.iter().any(|word| name.contains(*word))
-    };
-    // One value over and over tells no images apart.
-    let differs = |column: &ArrayRef| features::key_at(column, 0) != features::key_at(column, 1);
-    let columns = schema.fields().iter().zip(table.columns());
-    let telling = columns
-        .filter(|(field, column)| is_text(field.data_type()) && may_tell(field.name()) && differs(column));
-    let mut other = None;
-    for (field, column) in telling.take(MOST_COLUMNS) {
-        let (on, column) = (std::slice::from_ref(field.name()), std::slice::from_ref(column));
-        let Ok(found) = rows_of_images(images, Path::new(TABLE), on, column) else { continue };
-        let Some(rows) = found.rows.into_iter().collect::<Option<Vec<u64>>>() else { continue };
-        if rows.iter().copied().eq(0..count as u64) {
-            return None;
-        }
-        if other.is_none() && rows.iter().collect::<HashSet<_>>().len() == count {
-            other = Some(field.name().clone());
-        }
-    }
-    other
 }
 
 /// The columns of the table that tell an image.

@@ -6,9 +6,10 @@
 //! ```
 
 use crate::finished::Finished;
+use crate::process::ProcessOwned;
 use crate::{Error, Result};
 use arrow_array::RecordBatch;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 
 /// One image to be written.
@@ -26,7 +27,8 @@ pub struct ImageView<'a> {
 
 /// Writes images in order; nothing is visible at the target until [`StoreWriter::finish`].
 ///
-/// Dropping a writer without finishing removes what it wrote.
+/// Dropping a writer without finishing removes what it wrote. A process that is forked meanwhile cannot use a writer of
+/// [`Format::writer`](crate::Format::writer), and to drop it there changes nothing.
 pub trait StoreWriter: Send {
     /// Appends one image.
     fn write(&mut self, image: &ImageView<'_>) -> Result<()>;
@@ -67,6 +69,58 @@ pub trait StoreWriter: Send {
     fn finish(self: Box<Self>) -> Result<()> {
         self.complete_output()?.commit()
     }
+}
+
+/// A writer that only the process which opened it uses and drops.
+///
+/// Threads, a journal and unfinished files are behind it. A forked process has none of the threads, and must not remove the files:
+/// it forgets the writer.
+struct OwnWriter {
+    target: PathBuf,
+    writer: ProcessOwned<Box<dyn StoreWriter>>,
+}
+
+impl OwnWriter {
+    fn own(&mut self) -> Result<&mut dyn StoreWriter> {
+        match self.writer.get_mut() {
+            Some(writer) => Ok(writer.as_mut()),
+            None => Err(of_another_process(&self.target)),
+        }
+    }
+}
+
+impl StoreWriter for OwnWriter {
+    fn write(&mut self, image: &ImageView<'_>) -> Result<()> {
+        self.own()?.write(image)
+    }
+
+    fn complete(&self) -> usize {
+        self.writer.complete()
+    }
+
+    fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
+        self.own()?.skip(metadata)
+    }
+
+    fn adopt(&mut self, metadata: &ImageMetadata, from: &Path) -> Result<()> {
+        self.own()?.adopt(metadata, from)
+    }
+
+    fn complete_output(self: Box<Self>) -> Result<Finished> {
+        let Self { target, writer } = *self;
+        writer.take().ok_or_else(|| of_another_process(&target))?.complete_output()
+    }
+}
+
+/// The writer to `target` as one that a forked process neither uses nor drops.
+pub(crate) fn owned(target: &Path, writer: Box<dyn StoreWriter>) -> Box<dyn StoreWriter> {
+    Box::new(OwnWriter { target: target.to_owned(), writer: ProcessOwned::new(writer) })
+}
+
+/// The error of a forked process that goes on with what its parent writes.
+fn of_another_process(target: &Path) -> Error {
+    Error::new(target, "is written by another process, from which this one was forked")
+        .hint("write in that process, or open a writer to another target in this one")
 }
 
 /// Compression asked of a writer; each format maps it to what it has, or refuses with the list of what it has.

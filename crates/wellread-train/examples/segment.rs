@@ -8,20 +8,19 @@
 //! it, the example generates images in memory. The last image is left out of training. Programs that depend on `wellread` find the
 //! loader's types there: `wellread::{Cache, Dataset, Loader, Targets}`.
 
+mod common;
+
 use anyhow::{Context as _, Result, ensure};
+use common::{channels_last, kept, nf1_sites};
 use std::path::Path;
 use wellread_image::synthetic::{Kind, Spec, image};
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{
-    Batch, BatchArray, Cache, Dataset, Loader, LoaderBuilder, MemoryStore, Output, Targets,
-};
+use wellread_loader::{Batch, Dataset, Loader, LoaderBuilder, MemoryStore, Output, Targets};
 use wellread_store::OpenOptions;
 use wellread_store::words::there_are;
 use wellread_train::metrics::Overlap;
 use wellread_train::net::{Adam, Loss, NormKind, Tensor, Unet, UnetSpec};
 
-/// Files of NF1, such as `B7_01_1_3_DAPI_001.tif`: well B7, site 3, channel DAPI.
-const NF1: &str = "{well}_01_*_{site}_{channel}_001.tif";
 /// Rows and columns of a crop, crops of an image in a batch, crops of a batch.
 const SIDE: usize = 96;
 const CROPS: usize = 4;
@@ -33,19 +32,18 @@ const SHOWN: usize = 10;
 
 /// Images and masks in `folder`. Those of NF1 have masks of cells and cytoplasm beside those of nuclei.
 fn opened(folder: &Path) -> Result<[Dataset; 2]> {
-    let cache = Cache::Lru { limit: 2 << 30 };
     let files = OpenOptions { layout: Some("files".to_owned()), ..OpenOptions::default() };
-    let masks = Dataset::open_with(folder.join("masks"), &files)?.with_cache(&cache)?;
+    let masks = kept(&folder.join("masks"), &files)?;
     let mut nuclei = vec![];
     for row in 0..masks.len() {
         if masks.name(row)?.contains("_MaskNuclei") {
             nuclei.push(row);
         }
     }
-    let is_nf1 = !nuclei.is_empty();
-    let options = OpenOptions { pattern: is_nf1.then(|| NF1.to_owned()), ..OpenOptions::default() };
-    let images = Dataset::open_with(folder.join("images"), &options)?.with_cache(&cache)?;
-    Ok([images, if is_nf1 { masks.select(nuclei)? } else { masks }])
+    if nuclei.is_empty() {
+        return Ok([kept(&folder.join("images"), &OpenOptions::default())?, masks]);
+    }
+    Ok([nf1_sites(folder)?, masks.select(nuclei)?])
 }
 
 /// Images of cells, and the masks of their nuclei.
@@ -70,21 +68,6 @@ fn loader([images, masks]: &[Dataset; 2], rows: Vec<usize>) -> LoaderBuilder {
         .rows(rows)
         .scale_by_percentiles(1.0, 99.8)
         .targets(Targets::labels(masks).output(Output::F32))
-}
-
-/// The pixels of a batch, channels last as the network has them.
-fn channels_last(array: &BatchArray<'_>) -> Result<Tensor> {
-    let &[n, c, height, width] = array.shape() else {
-        anyhow::bail!("images of shape {:?} have several planes or time points", array.shape());
-    };
-    let (pixels, plane) = (array.pixels(), height * width);
-    let mut values = Vec::with_capacity(pixels.len());
-    for image in pixels.chunks_exact(c * plane) {
-        for at in 0..plane {
-            values.extend((0..c).map(|channel| image[channel * plane + at]));
-        }
-    }
-    Tensor::new(values, [n, 1, height, width, c])
 }
 
 /// Images and masks of a batch; a mask is 1 inside of any object.
@@ -174,7 +157,6 @@ fn main() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     /// Means of the first and the last steps.
     fn ends(losses: &[f64]) -> [f64; 2] {
@@ -200,14 +182,8 @@ mod tests {
     /// Five sites of three channels, and the masks of nuclei among others.
     #[test]
     fn sites_of_nf1_have_their_masks() {
-        let shared = std::env::var_os("WELLREAD_SHARED").map(PathBuf::from);
-        let shared =
-            shared.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
-        if !shared.join("nf1").is_dir() {
-            println!("skipped: no NF1 images below {} (set WELLREAD_SHARED)", shared.display());
-            return;
-        }
-        let sets = opened(&shared.join("nf1")).unwrap();
+        let Some(folder) = common::nf1_folder() else { return };
+        let sets = opened(&folder).unwrap();
         assert_eq!(sets.each_ref().map(Dataset::len), [5, 5]);
         assert_eq!(sets[0].row_info(0).unwrap().shape.c(), 3);
         let batch = loader(&sets, vec![0]).batch_size(1).build().unwrap().iter().next().unwrap().unwrap();

@@ -7,7 +7,7 @@
 //! | metadata `wellread` | JSON: settings, network, epoch, step, best score, normalisation of the set |
 
 use crate::config::Config;
-use crate::net::{Adam, Unet, UnetSpec};
+use crate::net::{Adam, Network, Unet, UnetSpec};
 use anyhow::{Context as _, Result, bail, ensure};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};

@@ -17,7 +17,7 @@
 //! | `settings` | those of a task: defaults, the branch's file, overrides |
 //! | [`experiment`] | [`Experiment`]: what segmentation and label-free prediction differ in |
 //! | [`data`] | pairs of image and target, batches of patches, whole images |
-//! | [`net`] | the U-Net and its gradients |
+//! | [`net`] | the U-Net, a small convolutional network, and their gradients |
 //! | [`training`], [`inference`] | the two modes |
 //! | [`memory`] | how much memory a run will take |
 //! | [`predict`] | whole images through the network, in tiles |

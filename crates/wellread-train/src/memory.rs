@@ -54,7 +54,7 @@ pub fn network(spec: UnetSpec, pixels: f64, seed: u64) -> Result<Unet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::NormKind;
+    use crate::net::{Network, NormKind};
 
     #[test]
     fn estimates_count_what_is_made_and_absurd_widths_are_refused() {

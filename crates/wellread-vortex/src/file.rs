@@ -16,15 +16,15 @@ use vortex::buffer::ByteBuffer;
 use vortex::file::{EOF_SIZE, MAGIC_BYTES, OpenOptionsSessionExt, VERSION, VortexFile};
 use vortex::io::runtime::BlockingRuntime;
 use wellread_image::ome_arrow::field;
-use wellread_store::ahead::FileTails;
-use wellread_store::direct::Tested;
+use wellread_store::ahead::HeldBytes;
+use wellread_store::direct::TestedVersion;
 use wellread_store::mapping::{self, Mapping};
 use wellread_store::place::{self, File};
 use wellread_store::stamp::{Stamp, unless_written};
 use wellread_store::{Error, Result};
 
 /// The newest version of the file format whose values were copied as they lie; it is all that a file says of who wrote it.
-static FORMAT: Tested = Tested::new("has Vortex's file format", "1");
+static FORMAT: TestedVersion = TestedVersion::new("has Vortex's file format", "1");
 
 /// The advice about a file that is not whole.
 const TRUNCATED: &str = "the file is truncated or corrupt; copy or write it again";
@@ -41,7 +41,7 @@ pub(crate) struct OpenFile {
     /// The whole file, in the file system.
     map: Option<Arc<Mapping>>,
     /// Its end, of a remote file.
-    _tail: FileTails,
+    _tail: HeldBytes,
     stamp: Option<Stamp>,
 }
 
@@ -72,14 +72,14 @@ impl OpenFile {
         }
         let stamp = Stamp::when_opened(&file);
         let file = Arc::new(file);
-        let mut tail = FileTails::default();
+        let mut tail = HeldBytes::default();
         let (map, (version, vortex)) = if let Some(local) = file.local() {
             let map = Mapping::of(local).map_err(|e| Error::io(path, "cannot map into memory", &e))?;
             let map = Arc::new(map);
             let opened = while_whole(Some(&*map), &file, path, (length, stamp), || open_mapped(path, &map))?;
             (Some(map), opened)
         } else {
-            tail = FileTails::of([(path, length)]);
+            tail = HeldBytes::of_end(path, length);
             (None, open_remote(path, &file, length)?)
         };
         // Every image takes some bytes; this bounds buffers that are sized by the number of rows.

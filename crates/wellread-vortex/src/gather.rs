@@ -12,7 +12,7 @@ use vortex::arrow::ArrowSessionExt;
 use vortex::dtype::{FieldNames, PType};
 use vortex::mask::Mask;
 use vortex::session::VortexSession;
-use wellread_store::direct::{Wanted, joined};
+use wellread_store::direct::{WantedFields, joined};
 use wellread_store::table::arrow_array::types::{
     ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -40,7 +40,7 @@ pub(crate) const LEVELS: usize = 2;
 
 /// Has the processor fetch what lies below so many lists of some rows: bounds of lists, first bytes of values. The bounds of
 /// the lists above them are read.
-pub(crate) fn prefetch(piece: &Piece, rows: &Range<usize>, wanted: &Wanted, level: usize) {
+pub(crate) fn prefetch(piece: &Piece, rows: &Range<usize>, wanted: &WantedFields, level: usize) {
     match piece {
         Piece::List { bounds, elements, .. } => match (level.checked_sub(1), bounds.get(rows.clone())) {
             (None, Some(bounds)) => wellread_store::prefetch(bounds),
@@ -61,7 +61,7 @@ pub(crate) fn prefetch(piece: &Piece, rows: &Range<usize>, wanted: &Wanted, leve
 }
 
 /// Bytes that rows of a piece become.
-pub(crate) fn weight(piece: &Piece, rows: &Range<usize>, wanted: &Wanted) -> usize {
+pub(crate) fn weight(piece: &Piece, rows: &Range<usize>, wanted: &WantedFields) -> usize {
     match piece {
         Piece::List { bounds, elements, .. } => {
             let bounds = &bounds[rows.clone()];

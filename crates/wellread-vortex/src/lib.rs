@@ -69,6 +69,7 @@ pub static FORMAT: Format = Format {
     is_folder: false,
     holds_images: file::holds_images,
     parts: &[],
+    inner_folders: &[],
     foreign_entry: |_| Ok(None),
     keeps_features: true,
     features_beside: false,

@@ -12,7 +12,7 @@ use crate::types::{MASK, Type};
 use std::cell::Cell;
 use vortex::array::VortexSessionExecute;
 use vortex::layout::segments::SegmentId;
-use wellread_store::direct::{ALL, Run, Wanted, append};
+use wellread_store::direct::{ALL, Run, WantedFields, append};
 use wellread_store::table::arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
 use wellread_store::table::arrow_buffer::NullBuffer;
 
@@ -34,7 +34,7 @@ struct Selected<'a> {
     /// Name of the field, which a mask does not have.
     name: Option<&'a str>,
     series: &'a Series,
-    wanted: &'a Wanted,
+    wanted: &'a WantedFields,
     located: Located,
     /// Which rows are wanted of which of them, by its number among those held.
     parts: Vec<Run<usize>>,
@@ -47,7 +47,7 @@ pub(crate) enum ColumnPlan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn take(&mut self, name: Option<&'a str>, series: &'a Series, wanted: &'a Wanted) -> usize {
+    fn take(&mut self, name: Option<&'a str>, series: &'a Series, wanted: &'a WantedFields) -> usize {
         self.series.push(Selected { name, series, wanted, located: Located::default(), parts: vec![] });
         self.series.len() - 1
     }
@@ -57,7 +57,7 @@ impl<'a> Plan<'a> {
         &mut self,
         column: &'a Column,
         of: &'a Type,
-        wanted: &'a Wanted,
+        wanted: &'a WantedFields,
     ) -> Result<ColumnPlan<'a>, Cause> {
         let (validity, fields) = match column {
             Column::Series(series) => {

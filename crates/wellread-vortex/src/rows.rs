@@ -12,7 +12,7 @@ use crate::tree::{Column, Series, Source};
 use std::ops::Range;
 use std::sync::Arc;
 use vortex::dtype::PType;
-use wellread_store::direct::{PieceColumns, PieceValues, PiecesOfRow, Wanted};
+use wellread_store::direct::{PieceColumns, PieceValues, PiecesOfRow, WantedFields};
 use wellread_store::table::arrow_schema::DataType;
 use wellread_store::table::{Columns, Numbers};
 
@@ -60,7 +60,7 @@ impl Located {
         &mut self,
         rows: &[usize],
         series: &Series,
-        wanted: &Wanted,
+        wanted: &WantedFields,
         source: &Source,
     ) -> Result<(), Cause> {
         self.found.clear();
@@ -80,7 +80,7 @@ impl Located {
     }
 
     /// Has the processor fetch what lies below so many lists of the rows.
-    pub fn prefetch(&self, wanted: &Wanted, level: usize) {
+    pub fn prefetch(&self, wanted: &WantedFields, level: usize) {
         for &(number, at) in &self.found {
             prefetch(&self.held[number].piece, &(at..at + 1), wanted, level);
         }

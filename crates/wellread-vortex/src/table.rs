@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use vortex::arrow::ArrowSessionExt;
 use vortex::layout::segments::SegmentSource;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
-use wellread_store::direct::{Plans, Wanted, handed_on};
+use wellread_store::direct::{Plans, WantedFields, handed_on};
 use wellread_store::mapping;
 use wellread_store::table::arrow_array::RecordBatch;
 use wellread_store::table::arrow_schema::{DataType, SchemaRef};
@@ -65,7 +65,7 @@ pub struct VortexTable {
 
 /// Columns that are asked for.
 struct Selection {
-    wanted: Wanted,
+    wanted: WantedFields,
     /// The table's type without all others.
     types: Type,
     /// How they are read without arrays, where they are chunks or planes, and whether that is worth trying. Once one was
@@ -124,7 +124,7 @@ impl VortexTable {
             if let Some(names) = columns.iter().find(|names| !self.types.has_path(names)) {
                 return Err(Error::new(&self.file.path, format_args!("has no column {:?}", names.join("."))));
             }
-            let wanted = Wanted::of(columns);
+            let wanted = WantedFields::of(columns);
             let types = self.types.only(&wanted);
             let list = ImageList::new(columns, &self.columns);
             let lies_plain = AtomicBool::new(list.is_some());
@@ -230,7 +230,7 @@ impl ImageTable for VortexTable {
     }
 
     /// The footer, which is in memory, says where all segments lie.
-    fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut place::Wanted) -> Result<()> {
+    fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut place::WantedRanges) -> Result<()> {
         let Some(segments) = &self.source.remote_segments else { return Ok(()) };
         let selection = self.selection(columns)?;
         let missing = reading(&self.file.path, "cannot read the columns", || {

@@ -3,7 +3,7 @@
 use crate::session::Cause;
 use arrow_schema::{DataType, Field};
 use std::sync::{Arc, LazyLock};
-use wellread_store::direct::Wanted;
+use wellread_store::direct::WantedFields;
 use wellread_store::table::arrow_schema as ours;
 
 /// A field of a type, and those below it.
@@ -55,7 +55,7 @@ impl Type {
     }
 
     /// The type without the fields that are not wanted.
-    pub fn only(&self, wanted: &Wanted) -> Self {
+    pub fn only(&self, wanted: &WantedFields) -> Self {
         let (data_type, below) = match self.field.data_type() {
             ours::DataType::List(_) => {
                 let below: Vec<_> = self.below.iter().map(|element| element.only(wanted)).collect();
@@ -113,7 +113,7 @@ mod tests {
         assert!(!table.has_path(&path(&["image", "chunks", "pixels", "x"])));
         assert!(!table.has_path(&path(&["image", "planes"])));
 
-        let only = table.only(&Wanted::of(&[path(&["image", "chunks", "pixels"])]));
+        let only = table.only(&WantedFields::of(&[path(&["image", "chunks", "pixels"])]));
         let ours::DataType::Struct(columns) = only.field.data_type() else { panic!("{:?}", only.field) };
         assert_eq!(columns.len(), 1);
         let shown = format!("{}", columns[0].data_type());

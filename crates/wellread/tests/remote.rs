@@ -24,7 +24,7 @@ mod sets;
 use sets::{NAMES, copy, options, recognised, write};
 use std::path::{Path, PathBuf};
 use wellread::loader::{Dataset, Loader};
-use wellread::store::place::Wanted;
+use wellread::store::place::WantedRanges;
 use wellread::store::{ImageView, OpenOptions, Request, Store, WriteOptions, create, open, read_image};
 use wellread::{ImageMetadata, PixelType, Shape};
 
@@ -196,20 +196,25 @@ fn noise(shape: Shape, row: usize) -> Vec<u8> {
     (0..shape.pixels()).map(next).collect()
 }
 
+/// Writes a set of such images.
+fn write_noise(path: &Path, format: &str, shape: Shape, images: usize) {
+    let mut writer = create(path, format, &WriteOptions::default()).unwrap();
+    for row in 0..images {
+        let metadata = ImageMetadata::named(format!("image {row}"));
+        let pixels = noise(shape, row);
+        let view = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
+        writer.write(&view).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
 #[test]
 fn sets_of_several_parts_are_written_and_read_by_ranges() {
     server::url();
     let shape = Shape([1, 1, 1, 1024, 1024]);
     for (name, format) in &SETS[..4] {
         let address = Path::new("s3://engines-large").join(name);
-        let mut writer = create(&address, format, &WriteOptions::default()).unwrap();
-        for row in 0..20 {
-            let metadata = ImageMetadata::named(format!("image {row}"));
-            let pixels = noise(shape, row);
-            let view = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
-            writer.write(&view).unwrap();
-        }
-        writer.finish().unwrap();
+        write_noise(&address, format, shape, 20);
         let store = recognised(&address);
         assert_eq!(store.len(), 20);
         for row in [19, 0, 7] {
@@ -250,19 +255,12 @@ fn batches_of_engines_are_asked_for_at_once_and_each_byte_once() {
     for (name, format, at_once, epochs) in [("a.lance", "lance", 16, 2), ("c.vortex", "vortex", 3, 1)] {
         let bucket = format!("ahead-{format}");
         let (local, other) = (dir.path().join(name), PathBuf::from(format!("s3://{bucket}/{name}")));
-        let mut writer = create(&local, format, &WriteOptions::default()).unwrap();
         // More than the end of the file that is asked for when it is opened.
-        for row in 0..48 {
-            let metadata = ImageMetadata::named(format!("image {row}"));
-            let pixels = noise(shape, row);
-            let view = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
-            writer.write(&view).unwrap();
-        }
-        writer.finish().unwrap();
+        write_noise(&local, format, shape, 48);
         copy(&local, &other);
         let store = recognised(&other);
         let request = Request { row: 5, region: shape.full() };
-        let mut wanted = Wanted::default();
+        let mut wanted = WantedRanges::default();
         store.ranges(&[request], &mut wanted).unwrap();
         let bytes: u64 = wanted.files().flat_map(|(_, ranges)| ranges).map(|r| r.end - r.start).sum();
         let pixels = shape.pixels() as u64;
@@ -284,6 +282,66 @@ fn batches_of_engines_are_asked_for_at_once_and_each_byte_once() {
         let all = fetched() - before;
         assert!(all <= length_of(largest) * 5 / 4, "{format}: {all} of {}", length_of(largest));
     }
+}
+
+/// From an address to the first batch in four round trips, as for the formats in `rounds.rs` of wellread-remote's tests.
+#[test]
+fn a_lance_dataset_has_its_first_batch_after_four_round_trips() {
+    server::url();
+    let dir = tempfile::tempdir().unwrap();
+    let (local, other) = (dir.path().join("a.lance"), PathBuf::from("s3://rounds-lance/a.lance"));
+    // Pixels lie between the small columns and the end of the file, and are more than is asked for of that.
+    write_noise(&local, "lance", Shape([1, 1, 1, 300, 400]), 48);
+    copy(&local, &other);
+    pages::lengthen_pages("rounds-lance");
+    let batch = |path: &Path| {
+        let dataset = Dataset::from_store(open(path, &OpenOptions::default()).unwrap());
+        let rows: Vec<usize> = (0..16).collect();
+        let loader = Loader::builder(&dataset).rows(rows).batch_size(16).workers(1).build().unwrap();
+        loader.iter().next().unwrap().unwrap().pixels().to_vec()
+    };
+    // The first round asks for the object, for the listing and for those of two folders in it. The second one asks for the manifest and the
+    // end of the data file. Small columns follow, with the positions of rows, and then rows that lie together.
+    let rounds = [4, 2, 1, 1];
+    let before = server::all_requests("rounds-lance").len();
+    gate::expect_rounds("rounds-lance", &rounds);
+    let there = batch(&other);
+    let asked = server::all_requests("rounds-lance").split_off(before);
+    assert_eq!(
+        (asked.len(), gate::rounds_left("rounds-lance")),
+        (rounds.iter().sum::<usize>(), 0),
+        "{asked:?}"
+    );
+    assert!(there == batch(&local));
+}
+
+/// Data files of which the ends are asked for before the manifest is read may be those of an old version.
+#[test]
+fn the_latest_version_of_a_lance_dataset_is_read_whatever_lies_beside_it() {
+    server::url();
+    let dir = tempfile::tempdir().unwrap();
+    let [old, new] = [3, 5].map(|images| {
+        let local = dir.path().join(format!("{images}.lance"));
+        write_noise(&local, "lance", Shape([1, 1, 1, 40, 56]), images);
+        local
+    });
+    let other = Path::new("s3://rounds-versions/a.lance");
+    copy(&old, other);
+    copy(&new.join("data"), &other.join("data"));
+    let mut files = std::fs::read_dir(new.join("_versions")).unwrap().map(|entry| entry.unwrap().path());
+    let manifest = files.find(|path| path.extension().is_some_and(|e| e == "manifest")).unwrap();
+    // That of the second version, by its name.
+    let name = "rounds-versions/a.lance/_versions/18446744073709551613.manifest";
+    server::put(name, &std::fs::read(manifest).unwrap());
+    assert_eq!(server::keys("rounds-versions/a.lance/data/").len(), 2);
+    assert_alike(&*recognised(other), &*recognised(&new));
+    // More data files than a page of a listing has, and a picture.
+    for i in 0..1000 {
+        server::put(&format!("rounds-versions/a.lance/data/{i}.lance"), b"old");
+    }
+    server::put("rounds-versions/a.lance/look.png", b"a picture");
+    pages::lengthen_pages("rounds-versions");
+    assert_alike(&*recognised(other), &*recognised(&new));
 }
 
 /// Bytes of a request such as `GET bytes=0-99`.

@@ -34,11 +34,12 @@ class PhaseTimer(pl.Callback):
     """Measures the phases of ``fit``, ``test`` or ``predict``, and writes them as JSON.
 
     Args:
-        path: the JSON file to write when the run ends, also when it fails; None for :attr:`results` alone. Only rank
+        path: the JSON file to write when a run ends, also when it fails; None for :attr:`results` alone. Only rank
             0 writes it.
 
-    :attr:`results` has ``success``, ``error``, ``timestamp``, ``device`` and ``metrics``, by the names that
-    ``wellread tasks`` uses:
+    :attr:`results` has ``run`` ("fit", "test" or "predict"), ``success``, ``error``, ``timestamp``, ``device`` and
+    ``metrics``, of the last run. Runs before it, such as ``fit`` before ``test``, are in the list ``earlier_runs``,
+    the first one first. It is there if there were any. The names in ``metrics`` are those of ``wellread tasks``:
 
     - ``total_training``: from the first :meth:`phase`, or from the start of the trainer, to its end;
     - ``model_initialization``: ``setup`` and ``configure_model`` of the module, moving it to the device;
@@ -83,6 +84,7 @@ class PhaseTimer(pl.Callback):
         super().__init__()
         self._path = None if path is None else Path(path)
         self.results: dict[str, Any] = {}
+        self._earlier: list[dict[str, Any]] = []
         self._report = phases.Report(phases.rank_of_process())
         self._begin_anew()
 
@@ -389,13 +391,17 @@ class PhaseTimer(pl.Callback):
         }
         timers["peak_memory"] = self._meter.peaks(self._pss)
         timers["final_metrics"] = final
-        self.results = {
+        run = {
+            "run": self._stage,
             "success": error is None,
             "error": error,
             "timestamp": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "device": str(trainer.strategy.root_device),
             "metrics": timers,
         }
+        # One file has all runs of this callback: a test leaves the training before it there.
+        self.results = {**run, "earlier_runs": list(self._earlier)} if self._earlier else run
+        self._earlier.append(run)
         if self._path is not None and trainer.is_global_zero:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             # A loss that is no number, as of a run that diverged, is null: JSON has no other word for it.
@@ -461,12 +467,12 @@ class _Tap:
 def _images_of(batch: Any) -> int:
     """Images of a batch: the length of the first tensor in it."""
     if hasattr(batch, "shape"):
-        return batch.shape[0] if batch.shape else 1
+        return int(batch.shape[0]) if batch.shape else 1
     parts = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else ()
     return next((images for part in parts if (images := _images_of(part))), 0)
 
 
-def _summary(seconds: array) -> dict[str, float | None] | None:
+def _summary(seconds: array[float]) -> dict[str, float | None] | None:
     if not seconds:
         return None
     import numpy

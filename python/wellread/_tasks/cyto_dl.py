@@ -90,7 +90,7 @@ def _observed(context: Context, model_target: str, seen: set[str]) -> Iterator[N
     def has_checkpoint(_: Any, load_params: Any) -> bool:
         return bool(load_params.get("ckpt_path"))
 
-    watched = (
+    watched: tuple[tuple[Any, str, str, Callable[..., bool]], ...] = (
         (hydra.utils, "instantiate", "model_initialization", target_is_model),
         (cyto_dl.utils, "create_dataloader", "data_setup", always),
         (cyto_dl.utils, "load_checkpoint", "checkpoint_loading", has_checkpoint),

@@ -131,14 +131,14 @@ class Experiment:
                 holder.set(name, task.batch_size, "batch_size")
         if task.data_path is not None:
             known, _ = holder.parameters()
-            name = next((name for name in (*_PLACES, *holder.arguments) if name in known and name in _PLACES), None)
-            if name is None:
+            place = next((name for name in (*_PLACES, *holder.arguments) if name in known and name in _PLACES), None)
+            if place is None:
                 raise TaskError(
                     f"data_path: no parameter of {holder.path} is called {', '.join(_PLACES)}; "
                     f"{nearest('data_path', known)}. Leave the column empty, and use the override "
                     f"{holder.what}.NAME={task.data_path}"
                 )
-            holder.set(name, task.data_path, "data_path")
+            holder.set(place, task.data_path, "data_path")
         for override in task.overrides:
             self._override(override, trainer_class)
         for part in (self.model, self.data):
@@ -159,11 +159,12 @@ class Experiment:
                 raise TaskError(f"{said}: the Trainer has no argument {first!r}; {nearest(first, known)}")
             made = Made("trainer", "the Trainer", self.trainer)
             made.kind = trainer_class
-            made.set(name, parse_value(value or ""), said)
-        elif part == "data" and self.data is None:
-            raise TaskError(f"{said}: the experiment names no data; {self.model.path} brings its own")
         else:
-            (self.model if part == "model" else self.data).set(name, parse_value(value or ""), said)
+            chosen = self.model if part == "model" else self.data
+            if chosen is None:
+                raise TaskError(f"{said}: the experiment names no data; {self.model.path} brings its own")
+            made = chosen
+        made.set(name, parse_value(value or ""), said)
 
 
 def parameters_of(kind: type) -> tuple[list[str], bool]:
@@ -174,7 +175,7 @@ def parameters_of(kind: type) -> tuple[list[str], bool]:
             return names, False
         if "__init__" not in vars(ancestor):
             continue
-        parameters = inspect.signature(ancestor.__init__).parameters.values()
+        parameters = inspect.signature(vars(ancestor)["__init__"]).parameters.values()
         names += [
             p.name
             for p in parameters

@@ -50,7 +50,7 @@ class Composer:
             self._checked(text, [])
         first = self._compose([*base, *([] if "trainer" in chosen else [trainer]), *groups])
         # Not resolved: what refers to Hydra's own state cannot be, here.
-        plain = OmegaConf.to_container(first, resolve=False)
+        plain: Any = OmegaConf.to_container(first, resolve=False)
         plain.pop("hydra", None)
         known = keys(plain)
         own = [self._checked(text, known) for text in task.overrides]
@@ -87,7 +87,8 @@ class Composer:
 
     def _columns(self, known: list[str]) -> list[str]:
         """The columns of the table, as overrides."""
-        task, said = self._task, []
+        task = self._task
+        said: list[str] = []
         if task.max_epochs is not None:
             said.append(f"{_one_of('max_epochs', ('trainer.max_epochs',), known)}={task.max_epochs}")
         if task.batch_size is not None:

@@ -20,7 +20,7 @@ _MB = 1_000_000
 _MOST = 10_000
 
 # Where each phase stands in the results: group and name, or only a name. One measurement may have two places.
-_PLACES = {
+_PLACES: dict[str, tuple[tuple[str, ...], ...]] = {
     "first_epoch": (("epoch_breakdown", "first_epoch"),),
     "first_batch_loading": (
         ("batch_breakdown", "first_batch_loading"),
@@ -142,7 +142,7 @@ class Meter:
             return None
         import torch
 
-        return torch.cuda.max_memory_allocated(self._device) / _MB
+        return float(torch.cuda.max_memory_allocated(self._device)) / _MB
 
     def peaks(self, proportional: float | None) -> dict[str, float | None]:
         """Peaks of the host and of the device, in MB."""
@@ -244,7 +244,8 @@ class Phases:
             self.done[name] = dict(timer)
         else:
             for key in ("elapsed_seconds", "memory_delta_mb"):
-                known[key] = None if known[key] is None or timer[key] is None else known[key] + timer[key]
+                so_far, more = known[key], timer[key]
+                known[key] = None if so_far is None or more is None else so_far + more
             known.update((key, value) for key, value in timer.items() if key.startswith("peak"))
         if name in _IN_PARTS:
             if name not in self._untold:

@@ -2,12 +2,12 @@
 
 use super::candidates::Candidate;
 use super::predict::Prediction;
+use super::verdict::SpeedVerdict;
 use crate::link::LinkSpeed;
 use crate::sample::Sample;
 use crate::stages::Figure;
 use serde::{Serialize, Serializer};
 use wellread_loader::Cache;
-use wellread_measure::compare::Verdict;
 
 /// One candidate with its figures.
 #[derive(Clone, Debug, Serialize)]
@@ -30,7 +30,7 @@ pub struct CandidateResult {
     /// Time in batches over that of the fastest, where it was measured with it.
     pub versus_fastest: Option<Figure>,
     /// Whether that is a difference; `too few data` of those that were only screened.
-    pub verdict: Verdict,
+    pub verdict: SpeedVerdict,
     /// Whether it was measured further after screening.
     pub finalist: bool,
 }
@@ -125,7 +125,7 @@ pub struct CropResult {
     /// Time over that of the fastest.
     pub versus_fastest: Option<Figure>,
     /// Whether that is a difference.
-    pub verdict: Verdict,
+    pub verdict: SpeedVerdict,
 }
 
 /// The ways of bringing crops into batches, and the one to take.

@@ -11,10 +11,10 @@
 //! * **Cache.** None, unless another is clearly faster, fits, and there is something to gain at the step time.
 
 use super::candidates::Candidate;
-use super::measure::{Figures, PairedComparison, Series};
-use super::predict::Speed;
+use super::measure::{Figures, Series};
+use super::predict::{Speed, ends};
+use super::verdict::{PairedComparison, SpeedVerdict};
 use crate::core::words::{number, percent};
-use crate::stages::Figure;
 use wellread_loader::Cache;
 use wellread_measure::compare::Verdict;
 use wellread_measure::samples::median;
@@ -172,8 +172,11 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
     });
     if index != 0 {
         let versus = series.versus(index, 0);
-        reasons.push(match versus.verdict {
-            Verdict::NoDifference => format!("no difference in speed from the set {}", name(0)),
+        reasons.push(match versus.told() {
+            SpeedVerdict::NoDifference => format!("no difference in speed from the set {}", name(0)),
+            SpeedVerdict::NoVerdict => {
+                format!("no verdict on its speed: {} the set {}", times(&versus), name(0))
+            }
             _ => format!("{} the set {}", times(&versus), name(0)),
         });
     }
@@ -188,8 +191,11 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
     }
     if index != best {
         let versus = series.versus(index, best);
-        reasons.push(match versus.verdict {
-            Verdict::NoDifference => format!("no difference in speed from the fastest, {}", name(best)),
+        reasons.push(match versus.told() {
+            SpeedVerdict::NoDifference => format!("no difference in speed from the fastest, {}", name(best)),
+            SpeedVerdict::NoVerdict => {
+                format!("no verdict on its speed: {} the fastest, {}", times(&versus), name(best))
+            }
             _ if series.is_as_good(index, NEGLIGIBLE) => {
                 format!("practically as fast as the fastest, {} ({})", name(best), rate(best))
             }
@@ -239,11 +245,6 @@ fn judged_cold(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext
     let all = candidates[0].bytes_per_image * need.images as f64;
     let too_large = need.memory.is_some_and(|memory| all > memory as f64 / 2.0);
     too_large && figures.cold.values.iter().all(|values| !values.is_empty())
-}
-
-/// Whether a step of so many milliseconds stands for none that does not wait ([`Speed::enough`]).
-pub fn is_never(ms: f64) -> bool {
-    !ms.is_finite()
 }
 
 /// Chooses a number of workers by the step with its wait, or by what is read in the background.
@@ -312,23 +313,6 @@ pub fn workers(
     Some((Choice { index, reasons }, series))
 }
 
-/// From which step on nothing waits, of milliseconds.
-pub fn no_wait(from_ms: &Figure) -> String {
-    if is_never(from_ms.value) {
-        return "every step waits, as far as these rounds tell".to_owned();
-    }
-    format!("no wait for steps from {} ms{}", number(from_ms.value), ends(from_ms))
-}
-
-/// ` (LOW to HIGH)`, where there is an interval.
-pub fn ends(figure: &Figure) -> String {
-    let Some((low, high)) = figure.low.zip(figure.high) else { return String::new() };
-    if is_never(high) {
-        return format!(" ({} or more)", number(low));
-    }
-    format!(" ({} to {})", number(low), number(high))
-}
-
 /// Chooses a batch size by the time of an image, which is a `thing`.
 pub fn batch_size(sizes: &[usize], series: &Series, thing: &str) -> Option<Choice> {
     let best = series.best()?;
@@ -342,7 +326,7 @@ pub fn batch_size(sizes: &[usize], series: &Series, thing: &str) -> Option<Choic
         plural(thing)
     )];
     if index != best {
-        reasons.push(format!("larger ones make no difference (best median: {})", sizes[best]));
+        reasons.push(format!("larger ones are not clearly faster (best median: {})", sizes[best]));
     }
     Some(Choice { index, reasons })
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  a copy in the scratch folder ─ wellread-counted:///scratch/… ─▶ the format reads ─▶ near ranges joined, long ones cut,
-//!       └ asked for ahead: held by a ticket,      heads and tails of files once ─▶ place::note_ranges
+//!       └ asked for ahead: held by a guard,       heads and tails of files once ─▶ place::note_ranges
 //!         recorded then, not when it is read ─────────────────────────────────────────▲
 //! ```
 //!
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_store::place::{
-    self, FetchAhead, File, FileRanges, HEAD, Listing, Metadata, Part, Place, ReadRanges, TAIL, Ticket,
-    TicketContent, note_ranges, requests, window,
+    self, FetchAhead, File, FileRanges, HEAD, Listing, Metadata, Part, Place, PrefetchGuard, Prefetched,
+    ReadRanges, TAIL, note_ranges, requests, window,
 };
 
 /// The prefix of the path.
@@ -35,7 +35,7 @@ wellread_store::register_place!("wellread-counted", COUNTED);
 /// Files whose first or last bytes were fetched, and where these begin.
 static WINDOWS: Mutex<Option<HashSet<(PathBuf, u64)>>> = Mutex::new(None);
 
-/// Ranges of files that were asked for ahead, each with the number of the ticket that holds it.
+/// Ranges of files that were asked for ahead, each with the number of the guard that holds it.
 static HELD: Mutex<BTreeMap<PathBuf, HeldRanges>> = Mutex::new(BTreeMap::new());
 type HeldRanges = Vec<(u64, Range<u64>)>;
 
@@ -112,13 +112,13 @@ impl ReadRanges for CountedFile {
 #[derive(Debug)]
 struct Asking {
     most: u64,
-    /// Bytes that its tickets hold.
+    /// Bytes that its guards hold.
     held: Arc<AtomicU64>,
 }
 
 impl FetchAhead for Asking {
     // A sample may be short enough to come whole where its set is not: its rows are counted one by one.
-    fn fetch(&mut self, files: &[FileRanges<'_>], _batches: usize) -> io::Result<Ticket> {
+    fn fetch(&mut self, files: &[FileRanges<'_>], _batches: usize) -> io::Result<PrefetchGuard> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut asked = Asked { number, files: vec![], bytes: 0, held: Arc::clone(&self.held) };
@@ -159,11 +159,11 @@ struct Asked {
     number: u64,
     files: Vec<PathBuf>,
     bytes: u64,
-    /// Bytes of all tickets of the reader.
+    /// Bytes of all guards of the reader.
     held: Arc<AtomicU64>,
 }
 
-impl TicketContent for Asked {
+impl Prefetched for Asked {
     fn give_up(&mut self) {
         let mut held = lock(&HELD);
         for path in self.files.drain(..) {
@@ -263,14 +263,14 @@ mod tests {
         let mut asking = place::of(&path).ahead(Some(1)).unwrap();
         assert!(!asking.is_full());
         let near: [Range<u64>; 3] = [100_000..101_000, 110_000..111_000, 500_000..600_000];
-        let ticket = asking.fetch(&[(path.as_path(), near.as_slice())], 1).unwrap();
+        let guard = asking.fetch(&[(path.as_path(), near.as_slice())], 1).unwrap();
         assert!(asking.is_full());
         let more = asking.fetch(&[(path.as_path(), std::slice::from_ref(&(105_000..112_000)))], 1).unwrap();
         let mut bytes = [0; 1000];
-        // Bytes of both tickets together, and of the gap between.
+        // Bytes of both guards together, and of the gap between.
         file.peek_exact_at(&mut bytes, 110_500).unwrap();
         file.peek_exact_at(&mut bytes, 103_000).unwrap();
-        drop(ticket);
+        drop(guard);
         file.peek_exact_at(&mut bytes, 110_500).unwrap();
         file.peek_exact_at(&mut bytes, 103_000).unwrap();
         drop(more);

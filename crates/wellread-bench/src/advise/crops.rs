@@ -215,7 +215,7 @@ fn results(ways: &[CropMethod<'_>], epochs: &[Vec<Epoch>], series: &Series) -> V
             bytes_read_per_used: traffic.amplification(),
             bytes_on_disk: way.bytes_on_disk,
             versus_fastest: versus.ratio,
-            verdict: versus.verdict,
+            verdict: versus.told(),
         }
     };
     measured.map(result).collect()

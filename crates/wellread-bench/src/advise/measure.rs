@@ -6,10 +6,10 @@
 
 use super::candidates::Candidate;
 use super::predict::{Probe, Speed, steps_of};
+use super::verdict::PairedComparison;
 use crate::feed::{BatchSource, Feed, LoaderSettings, Open, RunLength};
 use crate::stages::Figure;
 use anyhow::{Result, bail};
-use serde::Serialize;
 use std::time::Duration;
 use wellread_loader::Cache;
 use wellread_loader::order::Permutation;
@@ -45,15 +45,6 @@ pub struct Series {
     pub failures: Vec<Option<String>>,
     noise: Option<NoiseFloor>,
     seed: u64,
-}
-
-/// One alternative beside the best.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct PairedComparison {
-    /// Its time over that of the best, with the interval.
-    pub ratio: Option<Figure>,
-    /// Slower than the best, no difference, too few data.
-    pub verdict: Verdict,
 }
 
 impl Series {

@@ -20,6 +20,7 @@
 //! | [`allowance`] | what there is time for |
 //! | [`candidates`] | writing the sample |
 //! | [`measure`] | interleaved rounds |
+//! | `verdict` | one alternative beside another, and the word for it |
 //! | [`choose`] | the rules, and their reasons |
 //! | `screening` | all candidates measured briefly, the promising ones at length |
 //! | `crops` | of cells: crops that are stored, or cut out on the fly in two orders |
@@ -41,6 +42,7 @@ pub mod predict;
 mod screening;
 mod settings;
 pub mod study;
+mod verdict;
 
 pub use advice::{
     Advice, CandidateResult, CropAdvice, CropResult, CropSource, LinkAdvice, LinkPrediction, Recommendation,
@@ -48,3 +50,4 @@ pub use advice::{
 };
 pub use settings::Settings;
 pub use study::{Studied, study};
+pub use verdict::{PairedComparison, SpeedVerdict};

@@ -17,6 +17,7 @@
 //! It also ignores batches of very different cost, which the queue of batches ahead evens out. It also ignores that a model
 //! takes processors from the workers.
 
+use crate::core::words::number;
 use crate::feed::{BatchSource, Feed, RunLength, simulate_step};
 use crate::stages::Figure;
 use anyhow::{Result, bail};
@@ -32,6 +33,9 @@ pub const LOADED: f64 = 0.8;
 
 /// Seconds of a step that no model has: a loader that is waited for until then is always waited for.
 const NEVER: f64 = 1e3;
+
+/// Shares of waiting below this are 0.0 % in a table.
+const ROUNDS_TO_NOTHING: f64 = 5e-4;
 
 /// How fast a loader is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -198,6 +202,33 @@ pub fn agrees(ratio: &Figure) -> Option<bool> {
         Some((low, high)) => Some(within(low, high)),
         None => within(ratio.value, ratio.value).then_some(true),
     }
+}
+
+/// Whether a step of so many milliseconds stands for none that does not wait ([`Speed::enough`]).
+pub fn is_never(ms: f64) -> bool {
+    !ms.is_finite()
+}
+
+/// From which step on nothing waits, of milliseconds, beside the waits that are predicted of longer and longer steps. Where every
+/// step waits, that may be for microseconds: of a long step it is 0.0 %, and the sentence does not contradict that.
+pub fn no_wait(from_ms: &Figure, predictions: &[Prediction]) -> String {
+    if !is_never(from_ms.value) {
+        return format!("no wait for steps from {} ms{}", number(from_ms.value), ends(from_ms));
+    }
+    let is_none = |p: &&Prediction| p.data_wait_fraction.value < ROUNDS_TO_NOTHING;
+    match predictions.iter().rev().take_while(is_none).last() {
+        Some(shortest) => format!("waits are 0.0 % for steps from {} ms", number(shortest.step_ms)),
+        None => "every step waits, as far as these rounds tell".to_owned(),
+    }
+}
+
+/// ` (LOW to HIGH)`, where there is an interval.
+pub fn ends(figure: &Figure) -> String {
+    let Some((low, high)) = figure.low.zip(figure.high) else { return String::new() };
+    if is_never(high) {
+        return format!(" ({} or more)", number(low));
+    }
+    format!(" ({} to {})", number(low), number(high))
 }
 
 /// The measurements of one round of predicting.

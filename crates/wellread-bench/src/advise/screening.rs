@@ -76,22 +76,14 @@ impl Screening {
         self.again.as_ref().unwrap_or(&self.screened)
     }
 
-    /// The candidates that have figures, which are those of the table, with their numbers.
-    pub(super) fn measured<'c>(
-        &'c self,
-        all: &'c [Candidate],
-    ) -> impl Iterator<Item = (usize, &'c Candidate)> {
-        all.iter().enumerate().filter(|(at, _)| self.figures_of(*at).is_some())
-    }
-
     /// Those that there was no time to measure further, in a study of so many seconds.
     pub(super) fn screened_only(&self, budget: f64) -> Option<ScreenedOnly> {
         let again = self.again.as_ref()?;
         let is_left =
-            |at: &usize| !self.screened.batches.values[*at].is_empty() && self.place_again(*at).is_none();
+            |at: &usize| !self.screened.batches.values[*at].is_empty() && self.index_in_rerun(*at).is_none();
         let image = |at: usize| self.screened.batches.figure(at, |s| s).value;
-        let (figures, place) = self.figures_of(0)?;
-        let own_image = figures.batches.figure(place, |s| s).value;
+        let (figures, index) = self.figures_of(0)?;
+        let own_image = figures.batches.figure(index, |s| s).value;
         let left: Vec<usize> = (1..self.screened.batches.values.len()).filter(is_left).collect();
         let fastest = left.iter().map(|&at| image(at)).reduce(f64::min)?;
         // The set as it is has a twin. One that had no turn takes as long as in screening.
@@ -116,18 +108,18 @@ impl Screening {
         }
     }
 
-    /// The place of a candidate in the figures of more rounds, where these have one of it.
-    pub(super) fn place_again(&self, candidate: usize) -> Option<usize> {
+    /// The index of a candidate in the figures of more rounds, where these have one of it.
+    pub(super) fn index_in_rerun(&self, candidate: usize) -> Option<usize> {
         let again = self.again.as_ref()?;
-        let place = self.finalists.iter().position(|&finalist| finalist == candidate)?;
-        (!again.batches.values[place].is_empty()).then_some(place)
+        let index = self.finalists.iter().position(|&finalist| finalist == candidate)?;
+        (!again.batches.values[index].is_empty()).then_some(index)
     }
 
-    /// The figures of a candidate and its place in them: those of more rounds where there are some. The set as it is may have
+    /// The figures of a candidate and its index in them: those of more rounds where there are some. The set as it is may have
     /// no others, since it is measured again in any case.
     pub(super) fn figures_of(&self, candidate: usize) -> Option<(&Figures, usize)> {
-        if let Some(place) = self.place_again(candidate) {
-            return Some((self.figures(), place));
+        if let Some(index) = self.index_in_rerun(candidate) {
+            return Some((self.figures(), index));
         }
         (!self.screened.batches.values[candidate].is_empty()).then_some((&self.screened, candidate))
     }
@@ -204,7 +196,7 @@ mod tests {
         };
         let rounds = |i| screening.figures_of(i).map(|(figures, at)| (at, figures.batches.values[at].len()));
         assert_eq!([0, 1, 2].map(rounds), [Some((0, 2)), Some((1, 1)), None]);
-        assert_eq!([0, 1, 2].map(|i| screening.place_again(i)), [Some(0), None, None]);
+        assert_eq!([0, 1, 2].map(|i| screening.index_in_rerun(i)), [Some(0), None, None]);
         let notes = screening.not_measured(&all, vec!["vortex (default)".to_owned()]);
         assert_eq!(notes, [format!("{NO_TIME}: {}, vortex (default)", all[2].name())]);
         // Beside the set as it is, of which more rounds alone have figures.
@@ -229,15 +221,5 @@ mod tests {
         assert_eq!(screening.screened_only(100.0), None);
         screening.again = None;
         assert_eq!(screening.screened_only(100.0), None);
-    }
-
-    /// Formats that nothing was measured of are not in the table, and notes on formats do not name them.
-    #[test]
-    fn what_was_not_tried_is_not_measured() {
-        let all = ["tiff", "parquet", "lance"].map(|format| Candidate::sample(format, None));
-        let screened = figures(&[&[0.1], &[], &[0.2]], &[Some(1.0), None, Some(1.0)]);
-        let screening = Screening { screened, finalists: vec![], again: None };
-        let named: Vec<_> = screening.measured(&all).map(|(at, one)| (at, one.format)).collect();
-        assert_eq!(named, [(0, "tiff"), (2, "lance")]);
     }
 }

@@ -15,6 +15,7 @@ use super::over_link;
 use super::predict::{self, Prediction};
 use super::screening::{Screening, seconds_of_run};
 use super::settings::Settings;
+use super::verdict::{PairedComparison, SpeedVerdict};
 use crate::core::words::{number, percent};
 use crate::data::SourceCells;
 use crate::feed::{LoaderSettings, Open};
@@ -26,7 +27,6 @@ use std::time::Duration;
 use wellread_image::Shape;
 use wellread_loader::Cache;
 use wellread_measure::clock::Stopwatch;
-use wellread_measure::compare::Verdict;
 use wellread_measure::environment::Environment;
 use wellread_measure::limits::{LimitSettings, measure_copy};
 use wellread_store::Store;
@@ -87,7 +87,6 @@ pub fn study(
     let memory = environment.free_memory().or(environment.memory.total);
 
     let screening = Screening::of(&study, &all, written.untried, &mut notes)?;
-    notes.extend(kept_pages(screening.measured(&all), own, &study.sample));
     let (figures, chosen) = (screening.figures(), screening.chosen(&all));
     let enough = settings.step.map(|step| {
         let workers = study.how.workers as f64;
@@ -106,6 +105,7 @@ pub fn study(
         advice
     });
     let best = chosen[format.index];
+    notes.extend(kept_pages(best, own, &study.sample));
 
     // The loader: one thing after the other, with what was chosen before.
     let run = seconds_of_run(&study, figures, format.index);
@@ -117,7 +117,7 @@ pub fn study(
     if settings.step.is_none()
         && let Some(first) = loader.workers.reasons.first_mut()
     {
-        *first = format!("{first}: {}", choose::no_wait(&no_wait_from_ms));
+        *first = format!("{first}: {}", predict::no_wait(&no_wait_from_ms, &predictions));
     }
     // The same figure twice, minutes apart.
     if let (Some(before), [at_the_end]) = (loader.wait, predictions.as_slice())
@@ -247,28 +247,18 @@ fn predicted(
     })
 }
 
-/// The note about measured formats that may keep all decoded pixels of the set in memory: later epochs decode nothing. Here each
-/// batch is decoded, as of a larger set.
-fn kept_pages<'c>(
-    measured: impl Iterator<Item = (usize, &'c Candidate)>,
-    own: &Open<'_>,
-    sample: &Sample,
-) -> Option<String> {
+/// The note that what is recommended may keep all decoded pixels of the set in memory: later epochs decode nothing. Here each batch
+/// is decoded, as of a larger set.
+fn kept_pages(recommended: &Candidate, own: &Open<'_>, sample: &Sample) -> Option<String> {
     let bytes = sample.image_bytes * sample.of as f64;
-    let mut formats: Vec<&str> = Vec::new();
-    for (_, candidate) in measured {
-        // Images are larger than the cells that are cut out of them.
-        let opened = candidate.open(own).ok().filter(|store| !store.hints().are_cut);
-        let kept = opened.map_or(0, |store| store.hints().page_cache());
-        if kept as f64 >= bytes && kept > 0 && !formats.contains(&candidate.format) {
-            formats.push(candidate.format);
-        }
-    }
-    (!formats.is_empty()).then(|| {
+    // Images are larger than the cells that are cut out of them.
+    let opened = recommended.open(own).ok().filter(|store| !store.hints().are_crops);
+    let kept = opened.map_or(0, |store| store.hints().page_cache_bytes());
+    (kept as f64 >= bytes && kept > 0).then(|| {
         format!(
-            "{} can keep the whole set decoded in memory ({} MB): epochs after the first then wait less than predicted. \
-             All figures here decode each image, as those of a larger set do",
-            formats.join(" and "),
+            "{}, which is recommended, can keep the whole set decoded in memory ({} MB): epochs after the first then wait less than \
+             predicted. All figures here decode each image, as those of a larger set do",
+            recommended.format,
             number(bytes / 1e6)
         )
     })
@@ -282,9 +272,9 @@ fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<Can
     let best = figures.batches.best();
     let tried = all.iter().enumerate().filter_map(|(i, candidate)| {
         let (from, at) = screening.figures_of(i)?;
-        let place = screening.place_again(i);
+        let index = screening.index_in_rerun(i);
         let images_per_s = from.batches.figure(at, |s| 1.0 / s);
-        let versus = place.zip(best).map(|(at, best)| figures.batches.versus(at, best));
+        let versus = index.zip(best).map(|(at, best)| figures.batches.versus(at, best));
         Some(CandidateResult {
             name: candidate.name(),
             bytes_of_set: candidate.bytes_per_image * study.sample.of as f64,
@@ -294,8 +284,8 @@ fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<Can
             cold_images_per_s: Some(from.cold.figure(at, |s| 1.0 / s))
                 .filter(|figure| figure.value.is_finite()),
             versus_fastest: versus.and_then(|v| v.ratio),
-            verdict: versus.map_or(Verdict::TooFewData, |v| v.verdict),
-            finalist: place.is_some(),
+            verdict: versus.as_ref().map_or(SpeedVerdict::TooFewData, PairedComparison::told),
+            finalist: index.is_some(),
             candidate: candidate.clone(),
         })
     });
@@ -318,9 +308,12 @@ mod tests {
         let limits = Limits { images: 8, bytes: 1 << 20 };
         let sample = Sample::draw(&*open().unwrap(), limits, 4, 0, None).unwrap();
         let measured = Candidate::sample("parquet", None);
-        let note = |sample: &Sample| kept_pages(std::iter::once((0, &measured)), &open, sample);
+        let note = |sample: &Sample| kept_pages(&measured, &open, sample);
         let found = note(&sample).unwrap();
-        assert!(found.starts_with("parquet can keep the whole set decoded in memory ("), "{found}");
+        assert!(
+            found.starts_with("parquet, which is recommended, can keep the whole set decoded in memory ("),
+            "{found}"
+        );
         assert_eq!(note(&Sample { of: 1_000_000, ..sample.clone() }), None);
     }
 

@@ -27,6 +27,7 @@ pub(crate) use formats::{absent_sets, find_codecs};
 pub use plate::{PlateLayout, PlateSet, PlateSize, PlateSpec, generate_plate};
 pub(crate) use prepare::prepare_in_thread;
 pub use prepare::{Prepared, prepare};
+pub use record::EXPECTED;
 pub(crate) use source::open_checked;
 pub use source::{SetSpec, Source, SourceCells, no_masks, open_source};
 pub use write::generate;

@@ -10,7 +10,7 @@ use wellread_store::{Error, staged};
 /// The record in a folder of sets.
 pub(super) const RECORD: &str = "set.json";
 /// The list of checksums in a folder of sets.
-pub(super) const EXPECTED: &str = "expected.json";
+pub const EXPECTED: &str = "expected.json";
 
 /// The source of the sets in a folder.
 #[derive(Serialize, Deserialize)]

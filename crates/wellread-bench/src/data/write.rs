@@ -93,15 +93,14 @@ fn left_of_other_images(out: &Path, expected: &Path, targets: &[PathBuf]) -> Opt
 
 /// Why a folder that holds other images than sets of this kind gets none: both would be read as one set.
 fn other_images(out: &Path) -> Option<Error> {
-    let holds_images = |path: &Path, name: &str| {
-        registry::formats().iter().any(|format| format.has_ending(name) && (format.holds_images)(path))
-            || path.is_dir() && registry::recognise(path).is_ok()
+    let holds_images = |path: &Path| {
+        registry::format_by_ending(path).is_some() || path.is_dir() && registry::recognise(path).is_ok()
     };
     let mut others: Vec<String> = Vec::new();
     for entry in out.read_dir().ok()?.flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         let is_own = name.starts_with('.') || own_names().any(|own| own == name);
-        if !is_own && holds_images(&path, &name) {
+        if !is_own && holds_images(&path) {
             others.push(name);
         }
     }
@@ -206,7 +205,7 @@ impl Writers {
             .iter()
             .map(|format| {
                 let path = out.join(set_name(format));
-                let (writer, error) = match (format.create)(&path, options) {
+                let (writer, error) = match format.writer(&path, options) {
                     Ok(writer) => (Some(writer), None),
                     Err(e) => (None, Some(e.to_string())),
                 };

@@ -1,4 +1,4 @@
-//! The diagnosis of a set: the loop from each place, the time that each stage adds, and the stage that binds.
+//! The diagnosis of a set: the loop from each source, the time that each stage adds, and the stage that binds.
 
 use super::figure::Figure;
 use crate::sample::Sample;
@@ -49,7 +49,7 @@ pub struct Diagnosis {
     pub model: String,
     /// Rounds that were measured.
     pub rounds: usize,
-    /// The loop from each place, slowest source first.
+    /// The loop from each source, slowest first.
     pub runs: Vec<Run>,
     /// The time that each stage adds, in the order in which pixels go through them.
     pub stages: Vec<Stage>,

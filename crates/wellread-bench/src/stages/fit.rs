@@ -6,7 +6,7 @@
 
 use super::consumer::Consumer;
 use super::plain_loader::plain_loader;
-use super::settings::{PLACES, Settings};
+use super::settings::{SOURCES, Settings};
 use crate::core::words::number;
 use crate::feed::{BatchSource, Feed, LoaderSettings, Open, RunLength, Step};
 use crate::sample::{Limits, Sample};
@@ -16,9 +16,9 @@ use wellread_measure::compare::MIN_SAMPLES;
 use wellread_store::Store;
 use wellread_store::words::counted;
 
-/// Steps of a study at least, where each run is one batch: from each place in each round and in the one of warm-up.
+/// Steps of a study at least, where each run is one batch: from each source in each round and in the one of warm-up.
 fn steps_of(rounds: usize) -> f64 {
-    (PLACES.len() * (rounds + 1)) as f64
+    (SOURCES.len() * (rounds + 1)) as f64
 }
 
 /// Images of a batch where none is asked for. A model whose steps take long gets fewer: with one batch in a run, the
@@ -86,7 +86,7 @@ pub(super) fn fitted<'o>(
             }
         );
     }
-    // Each round runs four places, of which two fill what they read from first; one round is warm-up.
+    // Each round runs four sources, of which two fill what they read from first; one round is warm-up.
     let runs = 6.0 * (settings.rounds + 1) as f64;
     let batches = (budget / runs / batch).max(1.0);
     if batches >= feed.steps() as f64 {

@@ -1,7 +1,7 @@
-//! The choices of a study, and the places that its batches come from.
+//! The choices of a study, and the sources that its batches come from.
 //!
 //! ```text
-//!  Settings ─▶ diagnose: a run from each of PLACES in each round
+//!  Settings ─▶ diagnose: a run from each of SOURCES in each round
 //! ```
 
 use super::consumer::Consumer;
@@ -45,8 +45,8 @@ impl Default for Settings {
     }
 }
 
-/// Places in the order of stages, and the meaning of the difference to the next.
-pub(super) const PLACES: [(BatchSource, &str, &str, &str); 4] = [
+/// Sources in the order of stages, and the meaning of the difference to the next.
+pub(super) const SOURCES: [(BatchSource, &str, &str, &str); 4] = [
     (BatchSource::Cold, "cold", "storage", "reading files that are not in memory"),
     (BatchSource::Warm, "warm", "decoding", "reading cached files, decompressing and decoding"),
     (BatchSource::Cached, "cached", "copying", "copying decoded images into batches, and starting threads"),

@@ -3,11 +3,11 @@
 mod text;
 
 use super::command_line::joined;
-use super::convert::{columns_without_place, told_without_place};
+use super::convert::{unsupported_columns, unsupported_note};
 use super::diagnosis::parse_step;
 use super::result_file::local_folder;
 use super::trace::TraceArgs;
-use super::{OpenArgs, distinct, opening, outside_of, parse_positive, parse_seconds, parse_size};
+use super::{OpenArgs, distinct, opening, outside_of, parse_crop, parse_positive, parse_seconds};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -42,8 +42,8 @@ pub struct Args {
     /// Formats to try: all, or a comma-separated list. The set as it is always takes part.
     #[arg(long, value_delimiter = ',', default_value = "all")]
     formats: Vec<String>,
-    /// Take the centre of every image, of this size.
-    #[arg(long, value_name = "HxW", value_parser = parse_size)]
+    /// Take the centre of every image, of this size, such as 64x96, or 64 for a square.
+    #[arg(long, value_name = "HxW", value_parser = parse_crop)]
     crop: Option<(usize, usize)>,
     /// Most images of the sample.
     #[arg(long, default_value_t = Settings::default().limits.images, value_parser = parse_positive)]
@@ -139,7 +139,7 @@ fn idle_price(price: Option<f64>, is_here: bool) -> Option<&'static str> {
 /// The note on columns beside the images, or of the cells, that what is recommended has no place for.
 fn left_behind(chosen: &Recommendation, own_format: &str, columns: Vec<String>) -> Option<String> {
     let format = wellread_store::registry::format_named(chosen.format).ok().filter(|_| !chosen.as_it_is)?;
-    told_without_place(&columns_without_place(own_format, columns, format), format)
+    unsupported_note(&unsupported_columns(own_format, columns, format), format)
 }
 
 /// The commands to type.

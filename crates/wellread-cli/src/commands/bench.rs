@@ -6,7 +6,7 @@ mod unused;
 pub use arguments::Args;
 
 use super::program::Program;
-use super::{note_leftovers, note_unmatched_names, recipe};
+use super::{left_out, note_leftovers, note_unmatched_names, recipe};
 use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
 use crate::text_table::{UNAVAILABLE, text_table};
 use std::collections::HashSet;
@@ -48,6 +48,7 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
         // A path that cannot be opened is an error below.
         if let Ok(store) = wellread_store::open(path, &options) {
             note_unmatched_names(&*store, &options, ui);
+            left_out::say(&left_out::notes(&*store), path, ui);
         }
     }
     // Said while it can still be stopped: the first benchmark that ends removes what is there.

@@ -1,6 +1,6 @@
 //! Flags of every command that takes cells, cut out of images, as its images: `--cells TABLE …`.
 
-use super::size::parse_size;
+use super::size::parse_crop;
 use crate::output::Ui;
 use std::path::{Path, PathBuf};
 use wellread_bench::data::SourceCells;
@@ -15,14 +15,14 @@ pub struct CellArgs {
     /// a pattern such as 'masks/*Nuclei*', and each label is a cell.
     #[arg(help_heading = "Single cells", long, value_name = "TABLE")]
     pub cells: Option<PathBuf>,
-    /// Size of a crop in pixels; by default 96x96.
+    /// Size of a crop in pixels, such as 64x96, or 64 for a square; by default 96x96.
     #[arg(
         help_heading = "Single cells",
         long,
         visible_alias = "cell-size",
         value_name = "HxW",
         requires = "cells",
-        value_parser = parse_size
+        value_parser = parse_crop
     )]
     cells_size: Option<(usize, usize)>,
     /// Column of the horizontal position; by default that of CellProfiler or scikit-image.

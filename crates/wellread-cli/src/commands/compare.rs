@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(value_name = "A B")]
     given: Vec<String>,
     /// A slower row is a regression where its interval reaches this slow-down.
-    #[arg(long, default_value = "5%", value_parser = parse_share)]
+    #[arg(long, default_value = "5%", value_parser = parse_share, allow_hyphen_values = true)]
     threshold: f64,
     /// Columns to compare, such as p50_s,open_s, or all; by default each table's headline.
     #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]

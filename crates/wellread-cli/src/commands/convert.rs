@@ -18,13 +18,13 @@ mod target;
 
 use super::trace::TraceArgs;
 use super::write_options::WriteArgs;
-use super::{OpenArgs, identity, left_out, note_leftovers_beside, unreadable};
+use super::{OpenArgs, identity, left_out, note_leftovers_beside, unreadable, without_checksums};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::bytes_of_pixels;
 use failure::left_of;
 use features::{Features, JoinUnmatched, Joining, Note, features_of, parse_join_unmatched};
-pub(super) use features::{columns_without_place, told_without_place};
+pub(super) use features::{unsupported_columns, unsupported_note};
 use layouts::LayoutArg;
 use left_behind::{LeftBehind, notes_of_unlike_channels};
 use on_cluster::OnValues;
@@ -161,6 +161,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "images_skipped": skipped.len(),
         "skipped": skipped,
     });
+    let beside = left_out::with_counts(beside, source.hints().left_out);
     let skipped: Vec<usize> = skipped.iter().map(|image| image.row).collect();
     if let Some(on) = &on {
         for note in notes {
@@ -196,16 +197,21 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         on_cluster::with_fields(done, &beside)
     };
     let verified = |document: serde_json::Value, seconds: Option<f64>, left_out: Vec<&str>| {
-        let how = serde_json::json!({ "verified": seconds.is_some(), "verify_seconds": seconds, "facts_left_out": left_out });
+        let how = serde_json::json!({ "verified": seconds.is_some(), "verify_seconds": seconds, "facts_left_out": left_out,
+            "has_checksums": without_checksums::say_of_new(&args.target, format.name, !args.write.no_checksums, ui) });
         on_cluster::with_fields(document, &how)
     };
     let is_of_cells = args.open.cells.cells.is_some();
+    let with_pixels = !args.no_verify || is_of_cells;
     if args.resume
         && !args.write.overwrite
-        && let Some(bytes) =
-            complete::of_earlier_run(&*source, &args.target, format, &options, is_of_cells, ui)?
+        && let Some((bytes, compared)) =
+            complete::of_earlier_run(&*source, &args.target, format, &options, with_pixels, ui)?
     {
-        return ui.document(&verified(document(bytes, 0.0, source.len()), None, vec![]));
+        let (seconds, left_out) =
+            compared.filter(|_| !args.no_verify).map(|same| (same.seconds, same.left_out)).unzip();
+        let document = document(bytes, 0.0, source.len());
+        return ui.document(&verified(document, seconds, left_out.unwrap_or_default()));
     }
     let Written { converted, left_out, resumed, pixel_bytes, seconds, check_seconds } =
         write_checked(&*source, args, format, &options, notes, ui)?;

@@ -2,8 +2,8 @@
 
 use super::trace::TraceArgs;
 use super::{
-    OpenArgs, SiteArgs, note_leftovers, note_leftovers_beside, note_machine_leftovers, parse_positive,
-    parse_seconds, parse_size, parse_threads,
+    OpenArgs, SiteArgs, note_leftovers, note_leftovers_beside, note_machine_leftovers, parse_crop,
+    parse_positive, parse_seconds, parse_threads,
 };
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::{Path, PathBuf};
@@ -34,8 +34,8 @@ pub struct Args {
     /// Threads that read ahead. With 0 each batch is read when it is asked for.
     #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().workers, value_parser = parse_threads)]
     workers: usize,
-    /// Take the centre of every image, of this size.
-    #[arg(help_heading = "A set of your own", long, value_name = "HxW", requires = "data", value_parser = parse_size)]
+    /// Take the centre of every image, of this size, such as 64x96, or 64 for a square.
+    #[arg(help_heading = "A set of your own", long, value_name = "HxW", requires = "data", value_parser = parse_crop)]
     crop: Option<(usize, usize)>,
     /// Most images of the sample.
     #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().limits.images, value_parser = parse_positive)]

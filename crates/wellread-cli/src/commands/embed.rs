@@ -24,7 +24,7 @@ use wellread_infer::embed::{self, EmbedOptions, Event, FeatureLayout, ModelName,
 use wellread_measure::path_text::text;
 use wellread_store::features::left_out_in_words;
 use wellread_store::words::{counted, plural};
-use wellread_store::{LeftOut, Store, journal, masks, mixed_channels, staged};
+use wellread_store::{LeftOut, LeftOutCounts, Store, journal, masks, mixed_channels, staged};
 
 /// Images of a batch.
 const BATCH_SIZE: usize = 64;
@@ -245,7 +245,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     if !others.is_empty() {
         ui.warn(format!("note: columns are left out: {}", left_out_in_words(&others)));
     }
-    let thing = store.hints().thing();
+    let (thing, counts) = (store.hints().thing(), store.hints().left_out);
     let are_drawn = matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None));
     let print = |event: &Event<'_>, bar: &ProgressBar| {
         print_event(event, bar, thing, ui);
@@ -262,7 +262,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     if let Some(on) = args.nodes.on() {
         let (summary, cluster) = on_nodes::run(on, (&args.nodes, program), (store, &options), &print, ui)
             .map_err(|failure| with_kept(failure, args))?;
-        return report(&summary, &others, Some(&cluster), thing, ui);
+        return report(&summary, &others, Some(&cluster), (thing, counts), ui);
     }
     let bar = ui.progress(store.len() as u64, "embedding");
     let done = embed::run(store, &options, &|event| {
@@ -273,7 +273,7 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     });
     bar.finish_and_clear();
     let summary = done.map_err(|error| with_kept(Failure::from(error), args))?;
-    report(&summary, &others, None, thing, ui)
+    report(&summary, &others, None, (thing, counts), ui)
 }
 
 /// Says what happens, above the bar. A row is a `thing`.
@@ -315,11 +315,18 @@ fn with_kept(failure: Failure, args: &Args) -> Failure {
     }
 }
 
-/// Says what came of it, which columns of the set are left out, and what the nodes of a cluster did. A row is a `thing`.
-fn report(summary: &Summary, others: &[LeftOut], cluster: Option<&Value>, thing: &str, ui: Ui) -> Outcome {
+/// Says what came of it, which columns of the set are left out, and what the nodes of a cluster did. A row is a `thing`, and `counts` is what
+/// opening the set left out.
+fn report(
+    summary: &Summary,
+    others: &[LeftOut],
+    cluster: Option<&Value>,
+    (thing, counts): (&str, LeftOutCounts),
+    ui: Ui,
+) -> Outcome {
     let done = (summary.images + summary.left_out.len()).saturating_sub(summary.resumed);
     let rate = (summary.seconds > 0.0).then(|| done as f64 / summary.seconds);
-    let mut document = serde_json::json!({
+    let document = serde_json::json!({
         "out": text(&summary.out), "images": summary.images, "features": summary.features,
         "columns_left_out": others.iter().map(|column| &column.name).collect::<Vec<_>>(),
         "images_skipped": summary.left_out.len(), "skipped": summary.left_out,
@@ -327,6 +334,7 @@ fn report(summary: &Summary, others: &[LeftOut], cluster: Option<&Value>, thing:
         "seconds": summary.seconds, "images_per_second": rate,
         "backend": summary.backend, "model_sha256": summary.sha256,
     });
+    let mut document = left_out::with_counts(document, counts);
     if let Some(cluster) = cluster {
         document["cluster"] = cluster.clone();
         on::say(cluster, ui);

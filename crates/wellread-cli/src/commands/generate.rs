@@ -4,10 +4,12 @@ use super::note_leftovers;
 use super::plate::{self, PlateArgs};
 use super::result_file::local_path;
 use super::synthetic::{SyntheticArgs, check_disk};
+use super::without_checksums::{UNSEEN, has_checksums};
 use super::write_options::WriteArgs;
 use crate::output::{Failure, Outcome, Ui};
+use serde_json::Value;
 use std::path::PathBuf;
-use wellread_bench::data;
+use wellread_bench::data::{self, EXPECTED, FormatSet};
 use wellread_image::synthetic::Kind;
 use wellread_measure::path_text::text;
 
@@ -60,7 +62,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         data::generate(&args.out, &spec, &formats, &args.write.options(), args.masks, &|| bar.inc(1))?;
     bar.finish_and_clear();
     note_leftovers(&args.out, ui);
-    ui.document(&serde_json::json!({ "out": text(&args.out), "images": spec.images, "written": written }))?;
+    let documents = documents_of(&written, args, ui);
+    ui.document(&serde_json::json!({ "out": text(&args.out), "images": spec.images, "written": documents }))?;
     if !ui.json {
         for set in &written {
             match &set.error {
@@ -78,4 +81,28 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         return Err(Failure::Failed(format!("{} was asked for and could not be written", missing.format)));
     }
     Ok(())
+}
+
+/// The sets as JSON, each with whether its files have checksums of their own. A line names those that have none.
+fn documents_of(written: &[FormatSet], args: &Args, ui: Ui) -> Vec<Value> {
+    let mut without = vec![];
+    let mut documents = Vec::with_capacity(written.len());
+    for set in written {
+        let has = if set.error.is_none() { has_checksums(&set.path, set.format) } else { None };
+        if has == Some(false) {
+            without.push(set.format);
+        }
+        let mut document = serde_json::json!(set);
+        document["has_checksums"] = has.into();
+        documents.push(document);
+    }
+    if !args.write.no_checksums && !without.is_empty() {
+        let expected = args.out.join(EXPECTED);
+        ui.hint(format!(
+            "note: what was written as {} {UNSEEN}: compare it by `wellread verify SET --against {}`",
+            without.join(", "),
+            expected.display()
+        ));
+    }
+    documents
 }

@@ -2,6 +2,7 @@
 
 mod channels;
 mod describe;
+mod doubled;
 mod pieces;
 mod pixel_sizes;
 mod text;

@@ -1,8 +1,11 @@
 //! The images that a command leaves out, and says so.
 
 use crate::output::Ui;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 use wellread_infer::source::Unreadable;
-use wellread_store::{Result, Store, place};
+use wellread_store::words::counted;
+use wellread_store::{LeftOutCounts, Result, Store, place};
 
 /// So many are named.
 const MAX_NAMED: usize = 5;
@@ -23,6 +26,42 @@ pub fn warn(images: &[Unreadable], ui: Ui) {
     }
 }
 
+/// Sentences about parts that a set lacks, and about sites and files that opening left out as was asked for.
+pub fn notes(images: &dyn Store) -> Vec<String> {
+    let missing = images.hints().missing_parts.iter().map(|what| format!("missing: {what}"));
+    missing.chain(notes_of_sites(images)).collect()
+}
+
+/// The sentences about sites and their files.
+pub fn notes_of_sites(images: &dyn Store) -> Vec<String> {
+    let sites = images.hints().sites;
+    sites.map_or_else(Vec::new, |sites| sites.summary().left_out_in_words(images.len()))
+}
+
+/// Says such sentences of the set at `path`.
+pub fn say(notes: &[String], path: &Path, ui: Ui) {
+    for note in notes {
+        ui.hint(format!("note: {}: {note}", path.display()));
+    }
+}
+
+/// Says how many rows without an image were left out.
+pub fn note_nulls(rows: usize, ui: Ui) {
+    if rows > 0 {
+        let were = if rows == 1 { "was" } else { "were" };
+        ui.hint(format!("note: {} without an image {were} left out", counted(rows, "row")));
+    }
+}
+
+/// A document with the counts of what opening the set left out.
+pub fn with_counts(mut document: Value, counts: LeftOutCounts) -> Value {
+    let LeftOutCounts { images, files, cells } = counts;
+    for (key, count) in [("images_left_out", images), ("files_left_out", files), ("cells_left_out", cells)] {
+        document[key] = count.into();
+    }
+    document
+}
+
 /// Bytes of the files of a set, by which a later run knows it. If images may be left out, a file that cannot be looked at has none.
 /// A link to nowhere is an image that cannot be read.
 ///
@@ -32,7 +71,7 @@ pub fn bytes_on_disk(store: &dyn Store, may_leave_out: bool) -> Result<u64> {
     if !may_leave_out {
         return store.bytes_on_disk();
     }
-    let length = |file: &std::path::PathBuf| place::metadata(file).map_or(0, |there| there.length);
+    let length = |file: &PathBuf| place::metadata(file).map_or(0, |there| there.length);
     Ok(store.files()?.iter().map(length).sum())
 }
 

@@ -386,7 +386,7 @@ mod tests {
         let few =
             joined(&(0..3).map(|i| process(100.0 + f64::from(i))).collect::<Vec<_>>(), &config).unwrap();
         assert!(few.tables[0].column("samples_per_sec_ci_low").is_none(), "three processes give no interval");
-        assert!(few.description.contains("(dataset 3), too few for a 95 % interval"), "{}", few.description);
+        assert!(few.description.contains("(dataset 3 processes), too few"), "{}", few.description);
         assert!(
             few.title.ends_with("Too short to say: 3 processes are too few for a verdict"),
             "{}",

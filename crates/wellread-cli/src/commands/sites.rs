@@ -10,9 +10,10 @@ use wellread_store::{Missing, Unmatched};
 pub struct SiteArgs {
     #[arg(help_heading = "Images of several files", long, value_name = "LAYOUT", help = layouts_there_are())]
     pub layout: Option<String>,
-    /// Pattern of file names: text, {field} and * for anything, such as 'r{row}c{col}f{site}p{z}-ch{channel}*'. The
-    /// fields channel, z and time are axes of an image; other fields become columns. {field:d} matches digits alone,
-    /// {field:2} two characters. A / separates folders.
+    /// Pattern of file names: text, {field} and * for anything, such as 'r{row}c{col}f{site}p{z}-ch{channel}*'. Axes of
+    /// an image are the fields channel (or ch, c, wavelength), z (plane, zstep) and time (timepoint, t). Plate, well,
+    /// row, col (column) and site (field, fov) say where it is. All others become columns of their own names. {field:d}
+    /// matches digits alone, {field:2} two characters. A / separates folders.
     #[arg(help_heading = "Images of several files", long, value_name = "PATTERN", conflicts_with = "layout")]
     pub pattern: Option<String>,
     /// Images that lack one of their files: error fails where one is read, skip leaves them out, zero fills the missing

@@ -11,7 +11,7 @@ use wellread_loader::stats::{ChannelStats, Group, GroupStats, PERCENTILES, Stats
 use wellread_store::features::{key_in_words, key_of};
 use wellread_store::mixed_channels::MixedChannels;
 use wellread_store::words::counted;
-use wellread_store::{Missing, Store, masks, mixed_channels};
+use wellread_store::{LeftOutCounts, Missing, Store, masks, mixed_channels};
 
 /// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
 #[derive(clap::Args)]
@@ -103,7 +103,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         say_mixed(&*store, [&stats], ui);
         write(args.out.as_deref(), &stats)?;
         if ui.json {
-            return document(&text(&stats)?, skipped.as_deref(), ui);
+            return document(&text(&stats)?, skipped.as_deref(), &*store, ui);
         }
         say(&stats, store.hints().thing(), ui);
     } else {
@@ -114,7 +114,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         say_mixed(&*store, groups.groups.iter().map(|group| &group.stats), ui);
         write(args.out.as_deref(), &groups)?;
         if ui.json {
-            return document(&text(&groups)?, skipped.as_deref(), ui);
+            return document(&text(&groups)?, skipped.as_deref(), &*store, ui);
         }
         say_groups(&groups, store.hints().thing(), ui);
     }
@@ -189,7 +189,7 @@ fn run_on(args: &Args, on: &On, store: &dyn Store, ui: Ui) -> Outcome {
     if let Some(out) = &args.out {
         wellread_store::staged::write(out, format!("{text}\n"))?;
     }
-    document(text, Some(skipped.as_slice()).filter(|_| args.on_error == "skip"), ui)?;
+    document(text, Some(skipped.as_slice()).filter(|_| args.on_error == "skip"), store, ui)?;
     if args.by.is_empty() {
         let stats: Stats = serde_json::from_str(text).map_err(damaged)?;
         say_mixed(store, [&stats], ui);
@@ -232,13 +232,21 @@ fn text(of: &(impl serde::Serialize + ?Sized)) -> Outcome<String> {
         .map_err(|e| Failure::Failed(format!("cannot write the statistics as JSON: {e}")))
 }
 
-/// Prints statistics, which are text already: to read them again could round them. The images that were left out are listed beside
-/// them, where they may be.
-fn document(stats: &str, skipped: Option<&[Unreadable]>, ui: Ui) -> Outcome {
-    let whole = match (stats.strip_suffix("\n}"), skipped) {
-        (Some(fields), Some(skipped)) => {
-            format!("{fields},\n  \"skipped\": {}\n}}", text(skipped)?.replace('\n', "\n  "))
-        }
+/// Prints statistics, which are text already: to read them again could round them. The document also has `skipped`, the images that could
+/// not be read, where these may be left out. It has the counts of what opening the set left out, if there was anything.
+fn document(stats: &str, skipped: Option<&[Unreadable]>, store: &dyn Store, ui: Ui) -> Outcome {
+    let counts = store.hints().left_out;
+    let mut beside = serde_json::json!({});
+    if counts != LeftOutCounts::default() {
+        beside = left_out::with_counts(beside, counts);
+    }
+    if let Some(skipped) = skipped {
+        beside["skipped"] = serde_json::json!(skipped);
+    }
+    let beside = text(&beside)?;
+    // Without fields the text is `{}`.
+    let whole = match (stats.strip_suffix("\n}"), beside.strip_prefix("{\n")) {
+        (Some(fields), Some(more)) => format!("{fields},\n{more}"),
         _ => stats.to_owned(),
     };
     ui.document_text(&whole);

@@ -3,7 +3,8 @@
 mod sets;
 
 use super::on::{self, OnArgs};
-use super::{OpenArgs, default_jobs, is_same_file, parse_jobs};
+use super::without_checksums::UNSEEN;
+use super::{OpenArgs, default_jobs, is_same_file, left_out, parse_jobs};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use sets::Opened;
 use std::collections::BTreeMap;
@@ -152,13 +153,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     };
     let mut outcome = verify_sums(&**store, sums, expected);
     // Crops that are stored are images of their set.
-    outcome.are_cut |= sets::are_cells(&**store);
+    outcome.are_crops |= sets::are_cells(&**store);
     let differences: BTreeMap<Kind, usize> = outcome.counts().collect();
-    ui.document(&serde_json::json!({
+    let document = serde_json::json!({
         "path": text(&args.path), "passed": outcome.passed(), "images": outcome.images, "expected": outcome.expected,
         "bytes_of_pixels": outcome.bytes_of_pixels, "problems": outcome.problems,
         "differences": differences, "summary": outcome.summary(), "has_checksums": store.has_checksums(),
-    }))?;
+    });
+    ui.document(&left_out::with_counts(document, store.hints().left_out))?;
     if outcome.passed() {
         if !ui.json {
             say_passed(args, &outcome, store.has_checksums(), ui);
@@ -178,10 +180,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 fn say_passed(args: &Args, outcome: &Verification, has_checksums: bool, ui: Ui) {
     let agreed = if args.against.is_some() { ", and all agree" } else { "" };
     let unseen = if args.against.is_none() && !has_checksums {
-        ". The set has no checksums of its own, so damage that can be decoded is not seen: --against compares \
-         with the source or expected checksums"
+        format!(". The set {UNSEEN}: --against compares with the source or expected checksums")
     } else {
-        ""
+        String::new()
     };
     ui.say(format!(
         "{} ({}) read without error{agreed}{unseen}",

@@ -77,6 +77,7 @@ fn row_of(store: &dyn Store, asked: &str, path: &Path) -> Outcome<usize> {
     }
     match called[..] {
         [row] => Ok(row),
+        [] if asked.parse::<i64>().is_ok() => wrong("rows count from 0"),
         [] => wrong(&format!("no image is called that, as {:?} is that of row 0", store.name(0)?)),
         [first, second, ..] => wrong(&format!("rows {first} and {second} are called that: give the number")),
     }

@@ -555,7 +555,7 @@ fn a_row_out_of_range_says_what_there_is() {
     fails(&["info", arg(&path), "--level", "3"], 2, &["images.parquet", "level"]);
 }
 
-/// A full disk: a small tmpfs, where this process may mount one.
+/// A full disk: a small tmpfs, where this process may mount one. Elsewhere [`crate::limits`] has files that may not grow.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_leaves_nothing_behind() {
@@ -569,8 +569,9 @@ fn a_full_disk_leaves_nothing_behind() {
         .output()
         .is_ok_and(|o| o.status.success());
     if !mounted {
-        // Without the right to mount: RLIMIT_FSIZE is another way to be refused space.
-        println!("no right to mount a small disk: full-disk test not done");
+        println!(
+            "no right to mount a small disk; limits::files_that_may_not_grow_leave_nothing_behind is in its place"
+        );
         return;
     }
     let results: Vec<_> = formats()

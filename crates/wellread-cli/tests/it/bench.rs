@@ -5,7 +5,7 @@
 use crate::support::{HAS_LINUX_CALLS, absent_formats, arg, formats, generate, json, wellread};
 use std::collections::BTreeSet;
 use std::fs;
-use wellread_report::Table;
+use wellread_report::{ReportInput, Table};
 
 const QUICK: &[&str] = &[
     "--repeats",
@@ -318,6 +318,32 @@ fn caches_of_the_loader_tell_what_they_keep() {
     assert!(done.stdout.contains("of a mapped file"), "{}", done.stdout);
     let refused = wellread(&["bench", "dataloader", "--loader-cache", "much"]);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
+}
+
+/// It kept nothing, without a word.
+#[test]
+fn a_cache_that_is_too_small_for_an_image_is_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results");
+    let images =
+        ["bench", "dataloader", "--images", "4", "--size", "48x40", "--channels", "1", "--dtype", "uint16"];
+    let policies = "none,memory:1KiB,compressed:3000,lru:3840";
+    let more = ["--loader-cache", policies, "--batch-sizes", "2", "--workers", "0,1", "--out", arg(&out)];
+    // However busy the machine is, nothing is cut.
+    let rest = ["--formats", "tiff", "--repeats", "1", "--keep-open", "--time-budget", "100000"];
+    let done = wellread(&[&images[..], &more, &rest].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let warnings = ReportInput::from_dir(&out).unwrap().warnings;
+    let mut of_caches: Vec<&String> =
+        warnings.iter().filter(|warning| warning.contains("the first image takes")).collect();
+    // Caches are measured in no order.
+    of_caches.sort_unstable();
+    let told = |when: &str, policy: &str| {
+        format!(
+            "the first image takes 3840 bytes{when}, and --loader-cache {policy} cannot keep it: give a size of 3840 bytes or more"
+        )
+    };
+    assert_eq!(of_caches, [&told(" before it is compressed", "compressed:3000"), &told("", "memory:1KiB")]);
 }
 
 /// Both runs write to `results` where nothing else is said: the second must not take the first away without a word.

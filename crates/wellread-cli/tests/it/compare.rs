@@ -71,6 +71,27 @@ fn a_regression_ends_with_code_three_and_markdown_names_it() {
     assert_eq!((&within["rows"][0]["verdict"], &within["regressions"]), (&"slower".into(), &0.into()));
 }
 
+/// One run three times was three processes, and a regression with code 3.
+#[test]
+fn a_run_counts_once_on_a_side() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = side(&dir.path().join("a"), &[("tiff", 1.0)]);
+    let b = side(&dir.path().join("b"), &[("tiff", 1.15)]);
+    let (spelled, copy) = (dir.path().join("a/../a/0"), dir.path().join("copy"));
+    fs::create_dir(&copy).unwrap();
+    fs::copy(a[0].join("dataset.csv"), copy.join("dataset.csv")).unwrap();
+    let of_b: Vec<&str> = b.iter().map(|path| arg(path)).collect();
+    for again in [&a[0], &spelled, &copy] {
+        let of_a = [arg(&a[0]), arg(&a[1]), arg(again)];
+        let done = wellread(&[&["compare"], &of_a[..], &["--"], &of_b].concat());
+        let said = format!("{} and {} are the same run", a[0].display(), again.display());
+        assert!(done.code == 2 && done.stderr.contains(&said), "{}: {}", done.code, done.stderr);
+        // On the side of B, too.
+        let done = wellread(&[&["compare"], &of_b[..], &["--"], &of_a].concat());
+        assert!(done.code == 2 && done.stderr.contains(&said), "{}: {}", done.code, done.stderr);
+    }
+}
+
 #[test]
 fn options_may_stand_behind_the_results_of_b() {
     let dir = tempfile::tempdir().unwrap();
@@ -199,6 +220,7 @@ fn wrong_usage_and_missing_things_are_told() {
     results(&summed, &[("tiff", 1.0)]);
     let summary = summed.join("summary.json");
     fs::write(&summary, "{}").unwrap();
+    let history = dir.path().join("history.jsonl");
     for (args, code, hint) in [
         (&["compare"][..], 2, "name two results"),
         (&["compare", arg(&a)], 2, "--history"),
@@ -211,7 +233,10 @@ fn wrong_usage_and_missing_things_are_told() {
         (&["compare", arg(&a), arg(&same)], 2, "x/../a is on both sides"),
         (&["compare", arg(&a), "--", arg(&b), arg(&a)], 2, "is on both sides"),
         (&["compare", arg(&summed), arg(&summary)], 2, "c/summary.json is on both sides"),
-        (&["compare", arg(&a), arg(&b), "--quantity", "speed"], 1, "speed"),
+        (&["compare", arg(&a), arg(&b), "--quantity", "p50s"], 2, "has p50s; there are p50_s"),
+        (&["compare", arg(&a), arg(&b), "--table", "loader"], 2, "no result has a table \"loader\""),
+        (&["compare", arg(&a), "--history", arg(&history), "--quantity", "p50s"], 2, "holds no p50s to keep"),
+        (&["compare", arg(&a), arg(&b), "--threshold", "-5%"], 2, "\"-5%\" is no share"),
         (&["compare", arg(&a), arg(&a), "--label", "x"], 2, "--history"),
         (&["compare", "--history", "no-such-file"], 1, "no-such-file"),
         (&["compare", "--history", "h", "--label", "x"], 2, "compare RESULTS --history FILE"),

@@ -239,7 +239,10 @@ fn one_process_a_side_has_no_verdict() {
     let document = serde_json::from_str(&insisted.stdout).unwrap();
     assert_eq!((insisted.code, words(&document)), (3, vec!["slower".to_owned(); ROWS]));
     // Two of each are too few, too.
-    let two = wellread(&["compare", "--json", arg(&a), arg(&a), "--", arg(&b), arg(&b)]);
+    let (second_a, second_b) = (dir.path().join("second-a"), dir.path().join("second-b"));
+    write(&second_a, &log_normal(&mut rng), 1.0);
+    write(&second_b, &log_normal(&mut rng), 1.3);
+    let two = wellread(&["compare", "--json", arg(&a), arg(&second_a), "--", arg(&b), arg(&second_b)]);
     let document: serde_json::Value = serde_json::from_str(&two.stdout).unwrap();
     assert_eq!((two.code, &document["rows"][0]["processes_b"]), (0, &2.into()));
     assert!(document["rows"][0]["reason"].as_str().unwrap().contains("2 processes of A"), "{document}");

@@ -177,6 +177,24 @@ fn nothing_left(target: &Path, is_done: bool) {
     assert!(!partial && !target.exists(), "{left:?}");
 }
 
+/// No file may grow beyond 2 KiB, and each image has more. It is a full disk for processes that may not mount one.
+#[test]
+fn files_that_may_not_grow_leave_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, small) = (dir.path().join("set"), dir.path().join("small"));
+    generate(&set, 40, &["--formats", "parquet", "--kind", "noise"]);
+    fs::create_dir(&small).unwrap();
+    let (source, target) = (set.join("images.parquet"), small.join("target"));
+    for format in formats() {
+        let args = ["convert", arg(&source), arg(&target), "--format", &format];
+        let (code, said) = limited(libc::RLIMIT_FSIZE, 2 << 10, &args);
+        assert_eq!(code, 1, "{format}: {said}");
+        assert!(said.contains("error: "), "{format}: {said}");
+        let left: Vec<_> = fs::read_dir(&small).unwrap().flatten().map(|e| e.file_name()).collect();
+        assert!(left.is_empty(), "{format} left {left:?}");
+    }
+}
+
 /// A disk that is full: the message names the part that `--resume` left, and the same command goes on with
 /// it.
 #[test]

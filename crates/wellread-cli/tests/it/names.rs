@@ -79,6 +79,16 @@ fn every_format_keeps_names_and_order() {
         assert_eq!((&verified["passed"], &verified["differences"]), (&value!(true), &value!({})), "{format}");
         json(&[&["convert", arg(&there), arg(&back)], &as_written[..]].concat());
         assert_eq!(sums(&back, &[]), expected, "{format} and back");
+        if !["lance", "vortex", "duckdb", "parquet-duckdb"].contains(&format.as_str()) {
+            continue;
+        }
+        // The engine's set goes on to the formats of a file for each image.
+        for files in ["tiff", "ome-zarr", "image-folder"] {
+            let onward = dir.path().join(format!("{files}-of-{format}"));
+            let words = ["convert", arg(&there), arg(&onward), "--format", files];
+            json(&[&words[..], &as_written].concat());
+            assert_eq!(sums(&onward, &["--read-as", files]), expected, "{format} to {files}");
+        }
     }
 }
 

@@ -220,6 +220,10 @@ fn view_takes_the_name_of_an_image() {
     assert_eq!(unknown.code, 2, "{}", unknown.stderr);
     let why = format!("--row no-such: no image is called that, as {:?} is that of row 0; ", names[0]);
     assert!(unknown.stderr.contains(&why) && unknown.stderr.contains("rows 0 to 2"), "{}", unknown.stderr);
+    let below = wellread(&[&view[..], &["-1"]].concat());
+    assert_eq!(below.code, 2, "{}", below.stderr);
+    let why = "--row -1: rows count from 0; ";
+    assert!(below.stderr.contains(why) && below.stderr.contains("rows 0 to 2"), "{}", below.stderr);
 }
 
 #[test]
@@ -242,73 +246,6 @@ fn view_replaces_its_own_pictures_alone() {
     assert_eq!(done.code, 1, "{}", done.stderr);
     assert!(done.stderr.contains("picture.png: already exists and is no picture that wellread has drawn"));
     assert!(fs::read(&picture).unwrap() == foreign);
-}
-
-#[test]
-fn verify_says_where_there_are_no_checksums() {
-    let dir = tempfile::tempdir().unwrap();
-    let written = generate(dir.path(), 2, &[]);
-    let expected = dir.path().join("expected.json");
-    let verified = |set: &Path, more: &[&str]| {
-        let done = wellread(&[&["verify", arg(set)], more].concat());
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        done.stdout
-    };
-    for set in written["written"].as_array().unwrap() {
-        let format = set["format"].as_str().unwrap();
-        let Some(path) = set["path"].as_str().filter(|_| set["error"].is_null()) else { continue };
-        let said = verified(Path::new(path), &[]);
-        let unseen = said.contains("has no checksums of its own") && said.contains("--against");
-        let without = ["lance", "vortex", "parquet-duckdb"].contains(&format);
-        assert_eq!(unseen, without, "{format}: {said}");
-        assert!(!verified(Path::new(path), &["--against", arg(&expected)]).contains("of its own"));
-    }
-    // Those whose files have a place for them, which was left empty, or which the codec fills.
-    let source = dir.path().join("images.parquet");
-    for (i, (format, compression, more, unseen)) in [
-        ("parquet", "none", &["--no-checksums"][..], true),
-        ("parquet", "zstd:3", &["--no-checksums"], true),
-        ("parquet", "zstd:3", &[], false),
-        ("ome-arrow-dataset", "zstd:3", &["--no-checksums"], true),
-        ("tiff", "none", &["--no-checksums"], true),
-        ("tiff", "deflate", &["--no-checksums"], false),
-        ("ome-zarr", "none", &["--no-checksums", "--variant", "0.5"], true),
-        ("ome-zarr", "none", &["--variant", "0.5"], false),
-        ("ome-zarr", "none", &["--variant", "0.4"], true),
-        ("ome-zarr", "zstd:3", &["--no-checksums", "--variant", "0.5"], true),
-        ("ome-zarr", "zstd:3", &["--no-checksums", "--variant", "0.5", "--shard", "1,1,1,40,56"], true),
-        ("ome-zarr", "zstd:3", &["--variant", "0.5"], false),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let target = dir.path().join(format!("again-{i}"));
-        let convert =
-            ["convert", arg(&source), arg(&target), "--format", format, "--compression", compression];
-        let done = wellread(&[&convert[..], more].concat());
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        let said = verified(&target, &[]);
-        assert_eq!(
-            said.contains("no checksums of its own"),
-            unseen,
-            "{format} {compression} {more:?}: {said}"
-        );
-    }
-    // PNG has checksums, JPEG has none, whatever the files are called; one JPEG is enough.
-    let pictures = dir.path().join("pictures");
-    fs::create_dir(&pictures).unwrap();
-    let at = |name: &str| pictures.join(name);
-    let is_unseen = || verified(&pictures, &[]).contains("no checksums of its own");
-    let picture = image::RgbImage::from_fn(16, 16, |x, y| image::Rgb([x as u8, y as u8, 7]));
-    picture.save(at("a.png")).unwrap();
-    assert!(!is_unseen());
-    picture.save(at("b.jpg")).unwrap();
-    assert!(is_unseen());
-    fs::rename(at("b.jpg"), at("b.png")).unwrap();
-    assert!(is_unseen());
-    fs::remove_file(at("b.png")).unwrap();
-    fs::rename(at("a.png"), at("a.jpg")).unwrap();
-    assert!(!is_unseen());
 }
 
 /// A killed run's output of another target is named, with its size; that of the target itself is removed.

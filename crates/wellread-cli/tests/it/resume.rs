@@ -198,8 +198,19 @@ fn resuming_what_is_complete_does_nothing() {
         );
         assert!(!again.stdout.contains("does not show"), "{}", again.stdout);
         let source = set.join("tiff");
-        let document = json(&["convert", arg(&source), arg(&target), "--format", format, "--resume"]);
-        assert_eq!((&document["images"], &document["images_resumed"]), (&4.into(), &4.into()));
+        let args = ["convert", arg(&source), arg(&target), "--format", format, "--resume"];
+        for (more, verified, pixels) in [
+            (&["--no-verify"][..], false, "pixels are compared by `wellread verify --against`"),
+            (&[], true, "their pixels are the same"),
+        ] {
+            let args = [&args[..], more].concat();
+            let document = json(&args);
+            assert_eq!((&document["images"], &document["images_resumed"]), (&4.into(), &4.into()));
+            assert_eq!(document["verified"], verified, "{format} {more:?}");
+            assert_eq!(document["verify_seconds"].is_number(), verified, "{format} {more:?}");
+            let said = wellread(&args).stdout;
+            assert!(said.contains(pixels), "{format} {more:?}: {said}");
+        }
         let refused = resume(&other.join("tiff"));
         let how = "already exists, with other images than the source: it has 4 images, and the source 5; 1 image of the source is not \
                    in it: ";
@@ -218,6 +229,68 @@ fn resuming_what_is_complete_does_nothing() {
         std::fs::remove_dir_all(&left).unwrap();
         assert_eq!(json(&["checksum", arg(&target), "--read-as", format]), before);
     }
+}
+
+/// A complete target with other pixels was called complete: names, shapes and types were compared alone.
+#[test]
+fn resuming_what_is_complete_tells_other_pixels() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, other) = (dir.path().join("set"), dir.path().join("other"));
+    generate(&set, 4, &["--formats", "tiff"]);
+    generate(&other, 4, &["--formats", "tiff", "--seed", "7"]);
+    let (source, other) = (set.join("tiff"), other.join("tiff"));
+    // The last image is another.
+    let changed = dir.path().join("changed");
+    std::fs::create_dir(&changed).unwrap();
+    let mut copied: Vec<_> = files_below(&source).into_iter().map(|(file, _)| file).collect();
+    copied.retain(|file| file.extension().is_some_and(|ending| ending == "tif" || ending == "tiff"));
+    assert_eq!(copied.len(), 4);
+    for (row, file) in copied.iter().enumerate() {
+        let name = file.file_name().unwrap();
+        let from = if row == 3 { other.join(name) } else { file.clone() };
+        std::fs::copy(from, changed.join(name)).unwrap();
+    }
+    for format in ["tiff", "ome-zarr", "image-folder", "lance", "duckdb"] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format!("target-{format}"));
+        let resume = |source: &std::path::Path, more: &[&str]| {
+            let args = ["convert", arg(source), arg(&target), "--format", format, "--resume"];
+            wellread(&[&args[..], more].concat())
+        };
+        assert_eq!(resume(&source, &[]).code, 0, "{format}");
+        let before = json(&["checksum", arg(&target), "--read-as", format]);
+        for (from, row) in [(&other, 0), (&changed, 3)] {
+            let refused = resume(from, &[]);
+            assert_eq!(refused.code, 1, "{format}: {}", refused.stdout);
+            let row = format!("row {row}: has other pixels than the source's image");
+            for part in [
+                "is complete, but differs from the result of this command",
+                row.as_str(),
+                "--overwrite writes it anew, or choose another name",
+            ] {
+                assert!(refused.stderr.contains(part), "{format}: {part}: {}", refused.stderr);
+            }
+            assert_eq!(resume(from, &["--no-verify"]).code, 0, "{format}");
+        }
+        assert_eq!(json(&["checksum", arg(&target), "--read-as", format]), before);
+    }
+    // A bit of the target itself, in the pixels: they are most of a file.
+    let target = dir.path().join("flipped");
+    let args =
+        ["convert", arg(&source), arg(&target), "--format", "tiff", "--compression", "none", "--resume"];
+    assert_eq!(wellread(&args).code, 0);
+    let (file, content) = &files_below(&target)[1];
+    let mut flipped = content.clone();
+    flipped[content.len() / 2] ^= 1;
+    std::fs::write(file, flipped).unwrap();
+    let refused = wellread(&args);
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert_eq!(refused.code, 1, "{}", refused.stdout);
+    assert!(refused.stderr.contains(&format!("{name}: row 1: ")), "{}", refused.stderr);
+    std::fs::write(file, content).unwrap();
+    assert_eq!(wellread(&args).code, 0);
 }
 
 /// Columns that a complete target has and the source lacks are told, also of formats that keep them beside several images.

@@ -4,7 +4,7 @@ use crate::support::{arg, json, wellread, wellread_in};
 use std::path::{Path, PathBuf};
 
 /// A plate of three wells in two channels, out of generated TIFF files; without the second channel of the second well.
-fn plate(dir: &Path) -> PathBuf {
+pub fn plate(dir: &Path) -> PathBuf {
     let set = dir.join("set");
     json(&["generate", arg(&set), "--images", "6", "--size", "16x16", "--formats", "tiff"]);
     let mut files: Vec<_> =
@@ -97,13 +97,16 @@ fn bench_and_infer_open_files_as_they_are_told() {
     let refused =
         wellread(&["bench", "dataset", "--input", arg(&plate), "--out", arg(&dir.path().join("no"))]);
     assert!(refused.stderr.contains("has no ch2"), "{}", refused.stderr);
-    // It is one error in all commands, with one code.
+    // It is one error in all commands, with one code: the command is right, and a file is missing.
     let converted = wellread(&["convert", arg(&plate), arg(&dir.path().join("no.parquet"))]);
-    assert_eq!([refused.code, converted.code], [2, 2], "{}", converted.stderr);
+    let counted = wellread(&["stats", arg(&plate)]);
+    assert!(counted.stderr.contains("has no ch2"), "{}", counted.stderr);
+    assert_eq!([refused.code, converted.code, counted.code], [1; 3], "{}", converted.stderr);
+    assert_eq!(wellread(&["info", arg(&plate)]).code, 0);
     let out = dir.path().join("inferred");
     let candle = ["--framework", "candle", "--model", "resnet50", "--output-dir", arg(&out)];
     let inferred = wellread(&[&["infer", "--data-source", arg(&plate)][..], &candle].concat());
-    assert!(inferred.code == 2 && inferred.stderr.contains("has no ch2"), "{}", inferred.stderr);
+    assert!(inferred.code == 1 && inferred.stderr.contains("has no ch2"), "{}", inferred.stderr);
     let text = measured("zero", &["--missing", "zero", "--formats", "tiff"]).to_string();
     assert!(text.contains("\"missing\":\"zero\"") && text.contains("3 images"), "{text}");
     // Copies of single files have the names of a plate, and are an image each all the same.
@@ -205,10 +208,12 @@ fn info_says_which_images_a_set_is_without() {
         assert_eq!(done.stderr.matches("1 field of 4 is not there: ").count(), 1, "{}", done.stderr);
     }
     assert!(!wellread(&["info", arg(&folder)]).stderr.contains("is not there"));
+    let verified = json(&["verify", arg(&folder), "--missing", "skip"]);
+    assert_eq!((&verified["images"], &verified["images_left_out"]), (&3.into(), &1.into()), "{verified}");
 }
 
 /// The text of a program, on one line.
-fn joined(text: &str) -> String {
+pub fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

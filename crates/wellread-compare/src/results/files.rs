@@ -93,17 +93,13 @@ fn file(path: &Path) -> Result<Results> {
     }
     let parent = path.parent().unwrap_or(Path::new(""));
     match path.extension().and_then(|ending| ending.to_str()) {
-        Some("parquet") => {
-            let table = kinds::named_by_columns(latency::in_seconds(Table::read_parquet(path)?));
-            Ok(Results { tables: vec![table], ..summary_details(parent)? })
-        }
+        Some("parquet") => of_table(Table::read_parquet(path)?, parent),
         Some("csv") => {
             let samples = path.with_extension("json");
             if samples.is_file() {
                 return json::read(&samples);
             }
-            let table = kinds::named_by_columns(latency::in_seconds(Table::read_csv(path)?));
-            Ok(Results { tables: vec![table], ..summary_details(parent)? })
+            of_table(Table::read_csv(path)?, parent)
         }
         Some("json") if path.file_name().is_some_and(|name| name == summary::FILE_NAME) => {
             // The tables beside it hold every run, the summary their medians only.
@@ -118,6 +114,12 @@ fn file(path: &Path) -> Result<Results> {
             path.display()
         ),
     }
+}
+
+/// One table of a folder: in seconds, and under the name of its kind.
+fn of_table(table: Table, folder: &Path) -> Result<Results> {
+    let table = kinds::named_by_columns(latency::in_seconds(table));
+    Ok(Results { tables: vec![table], ..summary_details(folder)? })
 }
 
 /// The details in the `summary.json` of a folder, without its tables.

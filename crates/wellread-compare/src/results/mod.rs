@@ -14,13 +14,16 @@
 //! | `kinds` | the kind of a table by its columns, where its file has a name of its own |
 //! | `json`, `latency` | what JSON says; `infer`'s own table in the terms of all others |
 //! | `types` | the facts of one side, from any source |
+//! | `usage` | the error of words that do not go with the results |
 
 mod files;
 mod json;
 mod kinds;
 mod latency;
 mod types;
+mod usage;
 
 pub(crate) use json::TASKS;
 pub(crate) use kinds::{file_names, is_known};
 pub use types::{PROCESS, Results};
+pub use usage::UsageError;

@@ -34,4 +34,18 @@ impl Results {
         })
         .filter(|value| !value.is_null())
     }
+
+    /// Whether both are of one run: the same rows, measured at the same time or on the same things. A copy has other paths alone.
+    pub fn is_same_run(&self, other: &Self) -> bool {
+        // Rows of `bench` say when they were measured. Others may be of two nodes, which the details tell.
+        let is_timed = self.tables.iter().any(|table| table.column("timestamp").is_some());
+        (is_timed || self.details == other.details)
+            && self.tables.len() == other.tables.len()
+            && self.tables.iter().zip(&other.tables).all(|(a, b)| have_same_rows(a, b))
+    }
+}
+
+/// Whether tables agree in all columns of all rows. As JSON, since NaN is no NaN's equal.
+fn have_same_rows(a: &Table, b: &Table) -> bool {
+    a.rows() == b.rows() && (0..a.rows()).all(|row| a.row_json(row) == b.row_json(row))
 }

@@ -13,7 +13,7 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 use std::sync::Arc;
 use wellread_image::ome_arrow::field;
-use wellread_store::direct::{Wanted, rows_of_a_batch};
+use wellread_store::direct::{WantedFields, rows_of_a_batch};
 use wellread_store::table::Columns;
 
 /// A table whose rows, numbered from 0 in the order of the file, none of them deleted, may be read here.
@@ -38,7 +38,7 @@ impl Direct {
     /// The `columns` of a table. `None` where one of them cannot be read here.
     pub fn new(source: &Source<'_>, columns: &Columns) -> Option<Self> {
         let mut drafts: Vec<(UnresolvedNode, FieldRef, Path)> = vec![];
-        let wanted = Wanted::of(columns);
+        let wanted = WantedFields::of(columns);
         for (number, column) in source.schema.fields().iter().enumerate() {
             let Some(wanted) = wanted.field(column.name()) else { continue };
             // Whole columns have text in them; and a null image is told by the struct that every image has.
@@ -89,7 +89,12 @@ impl Direct {
 }
 
 /// The part of a field that is `wanted`.
-fn draft(of: &FieldRef, at: Path, wanted: &Wanted, in_list: bool) -> Option<(UnresolvedNode, FieldRef)> {
+fn draft(
+    of: &FieldRef,
+    at: Path,
+    wanted: &WantedFields,
+    in_list: bool,
+) -> Option<(UnresolvedNode, FieldRef)> {
     let retyped = |data_type| Arc::new(Field::clone(of).with_data_type(data_type));
     match of.data_type() {
         // Where a struct is asked for, and not its fields, it may be null on its own.

@@ -11,7 +11,7 @@ const SIGNIFICANT_BITS: &str = "significant bits";
 
 /// Facts, each with an element and one of its attributes, or no attribute where the element says it. Those of one fact follow each
 /// other.
-const PLACES: [(&str, &str, &str); 25] = [
+const FACTS: [(&str, &str, &str); 25] = [
     (SIGNIFICANT_BITS, "Pixels", "SignificantBits"),
     ("stage positions", "Plane", "PositionX"),
     ("stage positions", "Plane", "PositionY"),
@@ -41,13 +41,13 @@ const PLACES: [(&str, &str, &str); 25] = [
 ];
 
 /// Which of them were found.
-type Found = [bool; PLACES.len()];
+type Found = [bool; FACTS.len()];
 
 /// The facts in a description for which images have no field, such as `stage positions`. A text that is no OME-XML has none.
 pub fn unkept(xml: &str) -> Vec<&'static str> {
     let mut reader = Reader::from_str(xml.strip_prefix('\u{feff}').unwrap_or(xml));
     reader.config_mut().expand_empty_elements = true;
-    let mut found: Found = [false; PLACES.len()];
+    let mut found: Found = [false; FACTS.len()];
     let (mut has_annotations, mut has_description) = (false, false);
     // Whether each open element is an image, and whether the last one is the description of an image.
     let (mut are_images, mut is_description) = (vec![], false);
@@ -71,7 +71,7 @@ pub fn unkept(xml: &str) -> Vec<&'static str> {
             _ => {}
         }
     }
-    let found = PLACES.into_iter().zip(found).filter(|(_, found)| *found).map(|((fact, _, _), _)| fact);
+    let found = FACTS.into_iter().zip(found).filter(|(_, found)| *found).map(|((fact, _, _), _)| fact);
     let others = [("annotations", has_annotations), ("descriptions", has_description)];
     let others = others.into_iter().filter(|(_, found)| *found).map(|(fact, _)| fact);
     let mut facts: Vec<_> = found.chain(others).collect();
@@ -82,14 +82,14 @@ pub fn unkept(xml: &str) -> Vec<&'static str> {
 /// Notes the facts that an element has.
 fn look_at(start: &BytesStart<'_>, found: &mut Found) {
     let name = start.local_name().into_inner();
-    let is_open = |at: &usize| PLACES[*at].1 == name && !found[*at];
-    let open: Vec<usize> = (0..PLACES.len()).filter(is_open).collect();
+    let is_open = |at: &usize| FACTS[*at].1 == name && !found[*at];
+    let open: Vec<usize> = (0..FACTS.len()).filter(is_open).collect();
     if open.is_empty() {
         return;
     }
     let attributes = Attributes::of(start, 0, 0);
     for at in open {
-        let (fact, _, attribute) = PLACES[at];
+        let (fact, _, attribute) = FACTS[at];
         let value = attributes.as_ref().ok().and_then(|all| all.get(attribute));
         found[at] = if fact == SIGNIFICANT_BITS {
             attributes.as_ref().is_ok_and(|all| value.is_some_and(|bits| are_fewer(bits, all)))

@@ -135,10 +135,10 @@ pub(super) fn with_hint(error: Error, skip: bool) -> anyhow::Error {
 mod tests {
     use super::*;
 
-    /// Its exit code is that of other commands: of a site without one of its files, say.
+    /// Its exit code is that of other commands.
     #[test]
     fn a_wrong_choice_about_an_image_stays_one() {
-        let error = || Error::new("plate", "A01 has no ch2").row(1);
+        let error = || Error::new("plate", "has no such level").row(1);
         let refused = with_hint(error().choice(), false);
         assert!(refused.downcast_ref::<Error>().is_some_and(Error::is_choice), "{refused}");
         assert!(with_hint(error(), false).to_string().contains("--on-error skip"));

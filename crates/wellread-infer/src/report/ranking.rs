@@ -19,7 +19,7 @@ pub const NEEDED: &str = "Each framework is one process, and the next process ma
 /// The result of comparing the rounds of two frameworks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum RankingVerdict {
     /// The whole interval of the ratio lies beyond 1 and the noise floor.
     FastestInThisRun,
     /// It does not.
@@ -56,7 +56,7 @@ pub struct Ranking {
     /// Differences up to this share are noise. Null when it is not known.
     pub noise_floor: Option<f64>,
     /// The result of comparing them.
-    pub verdict: Place,
+    pub verdict: RankingVerdict,
     /// `within`: it holds within this run only, as in `wellread compare`.
     pub scope: &'static str,
     /// The same in a sentence.
@@ -105,10 +105,10 @@ fn ranking(first: &Record, second: &Record, noise_floor: Option<f64>, seed: u64)
         IntervalEstimator::seeded(seed).ratio(&of_second, &of_first, Pairing::Paired)
     };
     let verdict = match interval {
-        Some(ratio) if ratio.low > 1.0 + noise_floor.unwrap_or(0.0) => Place::FastestInThisRun,
-        Some(_) => Place::NotClearlyDifferent,
-        None if is_alone(first) || is_alone(second) => Place::NotInTurns,
-        None => Place::TooFewRounds,
+        Some(ratio) if ratio.low > 1.0 + noise_floor.unwrap_or(0.0) => RankingVerdict::FastestInThisRun,
+        Some(_) => RankingVerdict::NotClearlyDifferent,
+        None if is_alone(first) || is_alone(second) => RankingVerdict::NotInTurns,
+        None => RankingVerdict::TooFewRounds,
     };
     let name = |record: &Record| crate::runner::name(&record.row.framework, &record.row.variant);
     let (one, other) = (name(first), name(second));
@@ -118,7 +118,7 @@ fn ranking(first: &Record, second: &Record, noise_floor: Option<f64>, seed: u64)
     let floor =
         noise_floor.map_or(String::new(), |floor| format!(" The noise floor is {:.1} %.", 100.0 * floor));
     let (text, detail) = match verdict {
-        Place::FastestInThisRun => (
+        RankingVerdict::FastestInThisRun => (
             format!(
                 "{what}: {one} is fastest in this run, {first_ms:.1} ms a pass; {other} follows with {second_ms:.1} ms, {found} \
                  times as long."
@@ -127,7 +127,7 @@ fn ranking(first: &Record, second: &Record, noise_floor: Option<f64>, seed: u64)
                 "In brackets is the 95 % interval of the ratio, by {rounds} rounds in turns.{floor} {NEEDED}"
             ),
         ),
-        Place::NotClearlyDifferent => (
+        RankingVerdict::NotClearlyDifferent => (
             format!(
                 "{what}: {one} ({first_ms:.1} ms) and {other} ({second_ms:.1} ms) are not clearly different in this run."
             ),
@@ -135,14 +135,14 @@ fn ranking(first: &Record, second: &Record, noise_floor: Option<f64>, seed: u64)
                 "The ratio is {found}, by {rounds} rounds in turns.{floor} More --iterations would tell of this run. {NEEDED}"
             ),
         ),
-        Place::TooFewRounds => (
+        RankingVerdict::TooFewRounds => (
             format!(
                 "{what}: it is too early to say which of {one} ({first_ms:.1} ms) and {other} ({second_ms:.1} ms) is faster; these \
                  are too few passes."
             ),
             format!("--iterations {MIN_SAMPLES} or more give an interval for this run. {NEEDED}"),
         ),
-        Place::NotInTurns => (
+        RankingVerdict::NotInTurns => (
             format!(
                 "{what}: which of {one} ({first_ms:.1} ms) and {other} ({second_ms:.1} ms) is faster cannot be told from this run."
             ),
@@ -174,8 +174,8 @@ impl Ranking {
     /// The ranking as a finding of the report.
     pub(super) fn finding(self) -> Finding {
         let severity = match self.verdict {
-            Place::FastestInThisRun | Place::NotClearlyDifferent => Severity::Info,
-            Place::TooFewRounds | Place::NotInTurns => Severity::Caution,
+            RankingVerdict::FastestInThisRun | RankingVerdict::NotClearlyDifferent => Severity::Info,
+            RankingVerdict::TooFewRounds | RankingVerdict::NotInTurns => Severity::Caution,
         };
         Finding::new(severity, self.text, self.detail)
     }

@@ -92,7 +92,7 @@ fn fastest_is_said_of_rounds_in_turns_and_of_this_run_only() {
         found.into_iter().next().unwrap()
     };
     let found = of(with_rounds("pytorch", &steady(1.02)), with_rounds("candle", &steady(1.0)));
-    assert_eq!((found.verdict, found.scope, found.rounds), (Place::FastestInThisRun, "within", 8));
+    assert_eq!((found.verdict, found.scope, found.rounds), (RankingVerdict::FastestInThisRun, "within", 8));
     assert_eq!((found.first.as_str(), found.second.as_str()), ("candle", "pytorch"));
     assert!((found.ratio.unwrap() - 1.02).abs() < 1e-6 && found.noise_floor == Some(0.0), "{found:?}");
     assert!(found.detail.ends_with(NEEDED) && found.detail.contains("by 8 rounds in turns"), "{found:?}");
@@ -100,20 +100,20 @@ fn fastest_is_said_of_rounds_in_turns_and_of_this_run_only() {
     let jumping = |factor: f64| [11.0, 10.0, 10.0, 11.0, 11.0, 10.0, 10.0, 11.0].map(|ms| ms * factor);
     let found = of(with_rounds("pytorch", &jumping(1.02)), with_rounds("candle", &jumping(1.0)));
     assert!((found.noise_floor.unwrap() - 0.1).abs() < 1e-6 && found.low.unwrap() > 1.019, "{found:?}");
-    assert_eq!(found.verdict, Place::NotClearlyDifferent);
+    assert_eq!(found.verdict, RankingVerdict::NotClearlyDifferent);
     // Drift falls on both sides of a pair.
     let found = of(with_rounds("pytorch", &slower), with_rounds("candle", &drifting));
     assert!(found.low.unwrap() > 1.019 && found.high.unwrap() < 1.021, "{found:?}");
-    assert_eq!(found.verdict, Place::FastestInThisRun);
+    assert_eq!(found.verdict, RankingVerdict::FastestInThisRun);
     // Rounds that were measured apart are no pairs, however far apart their medians are.
     let mut alone = with_rounds("pytorch", &steady(3.0));
     alone.row.note = Some(crate::suite::ALONE.to_owned());
     let found = of(alone, with_rounds("candle", &steady(1.0)));
-    assert_eq!((found.verdict, found.ratio, found.low), (Place::NotInTurns, None, None));
+    assert_eq!((found.verdict, found.ratio, found.low), (RankingVerdict::NotInTurns, None, None));
     assert!(found.text.ends_with("is faster cannot be told from this run."), "{found:?}");
     // Five common rounds are too few.
     let found = of(with_rounds("pytorch", &steady(3.0)[..5]), with_rounds("candle", &steady(1.0)));
-    assert_eq!((found.verdict, found.ratio, found.rounds), (Place::TooFewRounds, None, 5));
+    assert_eq!((found.verdict, found.ratio, found.rounds), (RankingVerdict::TooFewRounds, None, 5));
     let written = serde_json::to_value(&found).unwrap();
     assert_eq!((&written["verdict"], &written["scope"]), (&"too_few_rounds".into(), &"within".into()));
 }

@@ -10,7 +10,7 @@
 
 use super::input::Input;
 use std::sync::Arc;
-use wellread_store::place::Wanted;
+use wellread_store::place::WantedRanges;
 
 /// Bytes that are fetched together, at most; more is read chunk by chunk.
 const MAX_BYTES: u64 = 64 << 20;
@@ -65,7 +65,7 @@ impl Ahead {
     }
 
     /// Lets go of what was noted, for somebody else to ask for.
-    pub fn want(&mut self, wanted: &mut Wanted) {
+    pub fn want(&mut self, wanted: &mut WantedRanges) {
         for Chunk { input, extent: (offset, length), .. } in self.0.drain(..) {
             wanted.push(input.path(), offset, length);
         }
@@ -118,7 +118,7 @@ mod tests {
         let path = dir.path().join("a");
         std::fs::write(&path, [0_u8; 100]).unwrap();
         let input = Arc::new(Input::open(&path).unwrap());
-        let (mut ahead, mut wanted) = (Ahead::default(), Wanted::default());
+        let (mut ahead, mut wanted) = (Ahead::default(), WantedRanges::default());
         ahead.plan(&input, (8, 3));
         ahead.plan(&input, (90, 10));
         ahead.want(&mut wanted);

@@ -58,7 +58,7 @@ impl Input {
     }
 
     /// Where it was opened.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 

@@ -20,6 +20,7 @@ use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use lance_core::datatypes::Field as LanceField;
 use lance_encoding::decoder::ColumnInfo;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_store::FormatContext;
@@ -27,7 +28,7 @@ use wellread_store::direct::Fault::{self, Irregular};
 use wellread_store::direct::{
     EachBatch, OTHER_TYPE, Stop, arrays, each_part, rows_of_a_batch, take_back, trim,
 };
-use wellread_store::place::Wanted;
+use wellread_store::place::WantedRanges;
 use wellread_store::table::{Columns, RowPieces};
 
 /// Columns of a fragment that can all be read here.
@@ -218,7 +219,7 @@ impl Direct {
     }
 
     /// Adds what has to be read before [`Self::ranges`] can tell where rows at ascending `positions` lie.
-    pub fn heads(&self, positions: &[u32], wanted: &mut Wanted) {
+    pub fn heads(&self, positions: &[u32], wanted: &mut WantedRanges) {
         let mut ahead = Ahead::default();
         for leaf in &self.leaves {
             leaf.plan_indices(positions, &mut ahead);
@@ -226,9 +227,20 @@ impl Direct {
         ahead.want(wanted);
     }
 
+    /// Calls `each(file, position, length)` for all that tells where rows lie, of pages that were not read from yet.
+    pub fn each_index(&self, each: &mut dyn FnMut(&Path, u64, u64)) {
+        for leaf in &self.leaves {
+            for page in &leaf.pages {
+                for (offset, length) in page.index_extents() {
+                    each(leaf.input.path(), offset, length);
+                }
+            }
+        }
+    }
+
     /// Adds where the chunks of rows at ascending `positions` lie. The index of those places is read, if it was not
     /// yet. Where that fails nothing is added: the reader of the rows gives the error.
-    pub fn ranges(&self, positions: &[u32], wanted: &mut Wanted) {
+    pub fn ranges(&self, positions: &[u32], wanted: &mut WantedRanges) {
         let mut reused = DecodeBuffers::default();
         // Lance's codecs panic on some bytes that are not as they should be.
         let loaded = catch_panic(|| self.load_indices(positions, &mut reused));

@@ -198,7 +198,7 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
     // The store's kept pages are useful, but come after one batch, and leave half to the others.
     let spare = left.saturating_sub(total(least, left)?);
     let wanted_more = total(read_ahead, left)? - total(least, left)?;
-    let wanted = sets.iter().map(|(estimate, _)| estimate.dataset.store().hints().page_cache());
+    let wanted = sets.iter().map(|(estimate, _)| estimate.dataset.store().hints().page_cache_bytes());
     let wanted: usize = wanted.fold(0, usize::saturating_add);
     let pages = wanted.min((spare / 2).max(spare.saturating_sub(wanted_more)));
     let left = left - pages.min(left);
@@ -222,14 +222,14 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
     let memory = MemoryUse {
         limit: *limit,
         batches: read_ahead.batches(),
-        batch,
+        bytes_per_batch: batch,
         threads: threads(read_ahead),
-        thread: own.of_thread(),
-        thread_for_targets: own.own[1],
-        extra,
-        caches,
-        pages,
-        ahead,
+        bytes_per_thread: own.of_thread(),
+        target_bytes_per_thread: own.own[1],
+        shared_bytes: extra,
+        cache_bytes: caches,
+        page_cache_bytes: pages,
+        prefetch_bytes: ahead,
         lowered: lowered(request, read_ahead),
     };
     Ok((read_ahead, memory))

@@ -11,21 +11,21 @@ pub struct MemoryUse {
     /// Batches: those ahead, and the one delivered last.
     pub batches: usize,
     /// Bytes of a batch.
-    pub batch: usize,
+    pub bytes_per_batch: usize,
     /// Threads that read.
     pub threads: usize,
     /// Bytes that each thread may use for itself.
-    pub thread: usize,
+    pub bytes_per_thread: usize,
     /// The part of these for targets.
-    pub(crate) thread_for_targets: usize,
+    pub(crate) target_bytes_per_thread: usize,
     /// Bytes that threads share for images larger than most.
-    pub extra: usize,
+    pub shared_bytes: usize,
     /// Bytes of the caches of the dataset.
-    pub caches: usize,
+    pub cache_bytes: usize,
     /// Bytes of decoded pages that the store may keep.
-    pub pages: usize,
+    pub page_cache_bytes: usize,
     /// Bytes of files that are fetched ahead from remote places.
-    pub ahead: usize,
+    pub prefetch_bytes: usize,
     /// A sentence about the choices that were lowered to stay within the limit.
     pub lowered: Option<String>,
 }
@@ -33,8 +33,11 @@ pub struct MemoryUse {
 impl MemoryUse {
     /// Bytes that are held at most.
     pub const fn total(&self) -> usize {
-        let caches = self.caches + self.pages + self.ahead;
-        self.batches * self.batch + self.threads * self.thread + self.extra + caches
+        let caches = self.cache_bytes + self.page_cache_bytes + self.prefetch_bytes;
+        self.batches * self.bytes_per_batch
+            + self.threads * self.bytes_per_thread
+            + self.shared_bytes
+            + caches
     }
 }
 
@@ -47,15 +50,15 @@ impl fmt::Display for MemoryUse {
             Bytes(self.total()),
             Bytes(self.limit),
             counted(self.batches, "batch"),
-            Bytes(self.batch),
+            Bytes(self.bytes_per_batch),
             counted(self.threads, "thread"),
-            Bytes(self.thread),
+            Bytes(self.bytes_per_thread),
         )?;
         for (bytes, what) in [
-            (self.extra, "for larger images"),
-            (self.caches, "for caches"),
-            (self.pages, "for decoded pages"),
-            (self.ahead, "for what is fetched ahead"),
+            (self.shared_bytes, "for larger images"),
+            (self.cache_bytes, "for caches"),
+            (self.page_cache_bytes, "for decoded pages"),
+            (self.prefetch_bytes, "for what is fetched ahead"),
         ] {
             if bytes > 0 {
                 write!(f, ", {} {what}", Bytes(bytes))?;

@@ -17,7 +17,7 @@ pub(crate) struct WorkingMemory {
     /// stay beside each other.
     shares: [usize; 2],
     /// The memory of all together, for images that need more.
-    extra: usize,
+    shared_bytes: usize,
     free: Mutex<usize>,
     freed: Condvar,
 }
@@ -30,9 +30,9 @@ pub(crate) struct ExtraMemory<'a> {
 
 impl WorkingMemory {
     pub(crate) fn new(memory: &MemoryUse) -> Self {
-        let MemoryUse { thread, thread_for_targets, extra, .. } = *memory;
-        let shares = [thread - thread_for_targets, thread_for_targets];
-        Self { shares, extra, free: Mutex::new(extra), freed: Condvar::new() }
+        let MemoryUse { bytes_per_thread, target_bytes_per_thread, shared_bytes, .. } = *memory;
+        let shares = [bytes_per_thread - target_bytes_per_thread, target_bytes_per_thread];
+        Self { shares, shared_bytes, free: Mutex::new(shared_bytes), freed: Condvar::new() }
     }
 
     /// Takes what a read needs beyond the thread's share; waits for it if need be, which a trace shows. A thread holds one at a time, so none
@@ -49,8 +49,8 @@ impl WorkingMemory {
     ) -> Result<Option<ExtraMemory<'_>>> {
         let share = self.shares[usize::from(is_for_targets)];
         let Some(bytes) = need.checked_sub(share).filter(|&bytes| bytes > 0) else { return Ok(None) };
-        if bytes > self.extra {
-            let there = share + self.extra;
+        if bytes > self.shared_bytes {
+            let there = share + self.shared_bytes;
             return Err(Error::new(
                 path,
                 format_args!(
@@ -92,8 +92,12 @@ mod tests {
 
     #[test]
     fn a_wait_for_memory_is_seen() {
-        let working =
-            WorkingMemory { shares: [10, 5], extra: 100, free: Mutex::new(100), freed: Condvar::new() };
+        let working = WorkingMemory {
+            shares: [10, 5],
+            shared_bytes: 100,
+            free: Mutex::new(100),
+            freed: Condvar::new(),
+        };
         let take = |need| working.take(Path::new("set"), None, need, false).map(|extra| extra.is_some());
         let seen = is_seen("wait for memory", || {
             std::thread::scope(|scope| {
@@ -113,8 +117,12 @@ mod tests {
 
     #[test]
     fn who_is_to_stop_waits_for_no_memory() {
-        let working =
-            WorkingMemory { shares: [10, 5], extra: 100, free: Mutex::new(100), freed: Condvar::new() };
+        let working = WorkingMemory {
+            shares: [10, 5],
+            shared_bytes: 100,
+            free: Mutex::new(100),
+            freed: Condvar::new(),
+        };
         let held = working.take(Path::new("set"), None, 110, false).unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -11,7 +11,7 @@ use super::LoaderBuilder;
 use crate::budget::{self, FitRequest, MemoryEstimate, ReadAhead};
 use crate::dataset::Dataset;
 use crate::loader::Loader;
-use crate::order::{RowOrder, Rows, Steps};
+use crate::order::{RankBatches, RowOrder, Rows};
 use crate::plan::Plan;
 use crate::pool::lay_out;
 use crate::skip::OnError;
@@ -52,9 +52,9 @@ impl LoaderBuilder {
             None => RowOrder::new(&self.order, rows.clone(), store)?,
             Some((_, every)) => RowOrder::local(&self.order, rows.clone(), store, every)?,
         };
-        let steps = self.checked_steps(&order)?;
+        let rank_batches = self.checked_rank_batches(&order)?;
         // Never more than there are rows: a huge batch size costs nothing.
-        let largest = steps.batch_size.min(order.len().div_ceil(steps.world));
+        let largest = rank_batches.batch_size.min(order.len().div_ceil(rank_batches.world));
         let arrays = images.arrays.iter().chain(targets.iter().flat_map(|(set, _)| &set.arrays));
         let laid = lay_out(arrays.map(|array| (array.shape, array.dtype())), self.crops, largest);
         // A second copy of everything must be countable as well.
@@ -76,7 +76,7 @@ impl LoaderBuilder {
         let is_remote = sets.into_iter().flatten().any(Dataset::is_remote);
         // The reader of batches looks for signals: it never waits for a network.
         let consumer_may_read = stored <= CONSUMER_READS_BYTES && !is_remote;
-        let mut read_ahead = self.read_ahead(&steps, [largest, bytes], consumer_may_read);
+        let mut read_ahead = self.read_ahead(&rank_batches, [largest, bytes], consumer_may_read);
         let mut memory = None;
         let mut ahead = Some(u64::MAX);
         if let Some(limit) = self.memory {
@@ -109,7 +109,7 @@ impl LoaderBuilder {
             bytes,
             order,
             seed: self.seed,
-            steps,
+            rank_batches,
             nodes: self.local.map(|(nodes, _)| nodes),
             crops: self.crops,
             on_error: self.on_error,
@@ -193,9 +193,9 @@ impl LoaderBuilder {
     }
 
     /// The batches of an epoch in this order, counted in rows. There must be one.
-    fn checked_steps(&self, order: &RowOrder) -> Result<Steps> {
+    fn checked_rank_batches(&self, order: &RowOrder) -> Result<RankBatches> {
         let world = self.world;
-        let steps = Steps {
+        let rank_batches = RankBatches {
             images: order.len(),
             first: 0,
             batch_size: self.batch_size / self.crops,
@@ -206,8 +206,8 @@ impl LoaderBuilder {
             turn: 0,
             turns: 1,
         };
-        if steps.len() > 0 {
-            return Ok(steps);
+        if rank_batches.len() > 0 {
+            return Ok(rank_batches);
         }
         if !self.drop_last {
             let images = counted(order.len(), "image");
@@ -232,7 +232,12 @@ impl LoaderBuilder {
     }
 
     /// The distance at which is read ahead where memory is not bounded. `largest` and `bytes` are the rows and the size of a batch.
-    fn read_ahead(&self, steps: &Steps, [largest, bytes]: [usize; 2], consumer_may_read: bool) -> ReadAhead {
+    fn read_ahead(
+        &self,
+        rank_batches: &RankBatches,
+        [largest, bytes]: [usize; 2],
+        consumer_may_read: bool,
+    ) -> ReadAhead {
         let threads = self.workers.max(1);
         // Each thread's read fills a run of batches while the runs before are delivered.
         let room =
@@ -245,7 +250,7 @@ impl LoaderBuilder {
             .div_ceil(largest)
             .min(JOINED_BYTES / bytes.max(1))
             .min(room)
-            .min(steps.len())
+            .min(rank_batches.len())
             .max(1);
         let ahead = match self.workers {
             _ if joined > 1 => joined * (threads + 1),

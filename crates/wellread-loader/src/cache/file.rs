@@ -62,14 +62,14 @@ pub(super) fn make(path: &Path, rows: usize) -> io::Result<()> {
     result
 }
 
-/// Removes cache files of the set at `place` but the one at `path`, which another process may just have made.
-pub(super) fn remove_others(folder: &Path, place: &str, path: &Path) {
+/// Removes cache files whose names begin with `set` but the one at `path`, which another process may just have made.
+pub(super) fn remove_others(folder: &Path, set: &str, path: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let is_of_set =
-            name.strip_prefix(place).is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".pixels"));
+            name.strip_prefix(set).is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".pixels"));
         if is_of_set && entry.path() != path {
             let _ = std::fs::remove_file(entry.path());
         }
@@ -83,7 +83,7 @@ pub fn leftovers(folder: Option<&Path>) -> Vec<Leftover> {
     folder.map_or_else(Vec::new, |folder| leftovers_of(&folder, writer_process))
 }
 
-/// The process in the name of a half-written cache file, which [`create_beside`] gives it: `PLACE-STATE-NUMBER.PROCESS.new`.
+/// The process in the name of a half-written cache file, which [`create_beside`] gives it: `SET-STATE-NUMBER.PROCESS.new`.
 /// Those of earlier versions have no number.
 fn writer_process(name: &str) -> Option<&str> {
     let (cache, process) = name.strip_suffix(".new")?.rsplit_once('.')?;

@@ -7,8 +7,8 @@ use wellread_store::{Error, Result, Store};
 
 /// A set's name and state.
 pub(super) struct Fingerprint {
-    /// The set's place, and what makes images of the files there: the same before and after a change.
-    pub place: String,
+    /// The set's path, and what makes images of the files there: the same before and after a change.
+    pub set: String,
     /// Its files, their sizes and times of change, the way they are read, and its first and last image's names and
     /// shapes.
     pub state: String,
@@ -22,7 +22,7 @@ impl Fingerprint {
     /// A set that is not in files, or a file that cannot be looked at.
     pub fn of(store: &dyn Store, made_by: &str) -> Result<Self> {
         let path = store.path();
-        let place = path.canonicalize().map_err(|e| Error::io(path, "cannot look at", &e))?;
+        let canonical = path.canonicalize().map_err(|e| Error::io(path, "cannot look at", &e))?;
         let files = store.files()?;
         if files.is_empty() {
             return Err(Error::new(path, "is not in files, so no cache file can belong to it")
@@ -39,12 +39,12 @@ impl Fingerprint {
             let info = store.row_info(row).map(|info| (info.shape.0, info.dtype)).ok();
             let _ = writeln!(text, "{:?} {info:?}", store.name(row).unwrap_or_default());
         }
-        let mut named = place.as_os_str().as_encoded_bytes().to_vec();
+        let mut named = canonical.as_os_str().as_encoded_bytes().to_vec();
         if !made_by.is_empty() {
             named.push(0);
             named.extend_from_slice(made_by.as_bytes());
         }
-        Ok(Self { place: short(&named), state: short(text.as_bytes()) })
+        Ok(Self { set: short(&named), state: short(text.as_bytes()) })
     }
 }
 

@@ -75,14 +75,14 @@ impl Mapped {
             })?,
         };
         std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, "cannot make the folder", &e))?;
-        let Fingerprint { place, state } = Fingerprint::of(store, made_by)?;
-        let path = folder.join(format!("{place}-{state}.pixels"));
+        let Fingerprint { set, state } = Fingerprint::of(store, made_by)?;
+        let path = folder.join(format!("{set}-{state}.pixels"));
         let rows = store.len();
         let limit = limit.min(MAX_MAPPED_BYTES);
         if let Some(mapped) = Self::open_file(&path, rows, limit) {
             return Ok(mapped);
         }
-        remove_others(&folder, &place, &path);
+        remove_others(&folder, &set, &path);
         make(&path, rows).map_err(|e| {
             Error::io(&path, "cannot make the cache file", &e).hint("use the cache `memory` instead")
         })?;

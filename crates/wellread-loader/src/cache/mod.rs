@@ -162,6 +162,11 @@ impl Cache {
         }
     }
 
+    /// Whether images are compressed before they are kept. An image needs room for its pixels until it is.
+    pub(crate) const fn compresses(&self) -> bool {
+        matches!(self, Self::Compressed { .. } | Self::CompressedLru { .. })
+    }
+
     /// Bytes that are kept at most.
     pub const fn limit(&self) -> usize {
         match self {

@@ -10,7 +10,7 @@ use super::read_through::ReadThroughCache;
 use super::{Cache, CacheBackend, CacheReport};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use wellread_store::place::Wanted;
+use wellread_store::place::WantedRanges;
 use wellread_store::{
     Block, NumberedSink, PixelSink, ReadExtent, Request, Result, Scratch, Store, check_request,
     default_answers, delegate_store,
@@ -61,14 +61,14 @@ impl Store for CachedStore {
     // By its own reads, which keep what they read.
     default_answers!(scan);
 
-    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut WantedRanges) {
         let missing: Vec<usize> =
             rows.iter().copied().filter(|&row| !self.kept.backend.contains(row)).collect();
         self.kept.inner.heads(&missing, ReadExtent::Whole, wanted);
     }
 
     /// Adds whole images for rows that are not kept: they are read whole, to be kept.
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         let missing = requests.iter().filter(|request| !self.kept.backend.contains(request.row));
         let whole = missing.map(|request| {
             let info = self.row_info(request.row)?;

@@ -4,7 +4,7 @@
 //!  images, with their caches ─▶ CellsStore ─▶ a set of cells        masks: label images, a set of their own
 //! ```
 
-use super::{CACHED_READ_BYTES, CellsFrom, Cut, Dataset};
+use super::{CACHED_READ_BYTES, CellCrops, CellsFrom, Dataset};
 use crate::cache::Cache;
 use crate::draw::{Digest, key};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use wellread_store::cells::{CellOptions, CellSource, Cells, CellsStore, Mask};
 use wellread_store::{Result, Store};
 
-impl Cut {
+impl CellCrops {
     /// The same, of sets that are opened anew.
     pub(super) fn reopened(&self) -> Result<Dataset> {
         let masks = self.masks.as_ref().map(Dataset::reopened).transpose()?;
@@ -96,7 +96,7 @@ impl Dataset {
         let cache = images.cache.clone();
         // Masks may have caches of their own.
         let caches = images.caches().into_iter().chain(masks.iter().flat_map(Self::caches)).collect();
-        let cut = Some(Arc::new(Cut { images, cells, masks }));
-        Ok(Self { cache, caches, cut, ..Self::bare(store) })
+        let cell_crops = Some(Arc::new(CellCrops { images, cells, masks }));
+        Ok(Self { cache, caches, cell_crops, ..Self::bare(store) })
     }
 }

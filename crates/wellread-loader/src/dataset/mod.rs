@@ -12,7 +12,7 @@ mod reopened;
 mod split;
 mod view;
 
-pub use reopened::Marks;
+pub use reopened::RowDigests;
 pub(crate) use reopened::sampled;
 
 use crate::cache::{Cache, CacheReport, CachedStore};
@@ -23,6 +23,7 @@ use wellread_image::ImageMetadata;
 use wellread_store::cells::{Cells, CellsReport};
 use wellread_store::disk_cache::{self, DiskCache, DiskCacheReport};
 use wellread_store::features::FeatureColumns;
+use wellread_store::row_location::path_of_set;
 use wellread_store::with_columns::WithColumns;
 use wellread_store::words::counted;
 use wellread_store::{Discard, Error, OpenOptions, Request, Result, RowInfo, Scratch, Store};
@@ -43,19 +44,19 @@ pub struct Dataset {
     /// The same, where it is a cache.
     cache: Option<Arc<CachedStore>>,
     /// Opens the store beneath all caches anew, or has the one that was given; `None` where others make up the set.
-    open: Option<Arc<Open>>,
-    /// The options that it was opened with: [`chosen_of`].
-    chosen: Option<Arc<str>>,
+    reopen: Option<Arc<Reopen>>,
+    /// The options that it was opened with: [`options_key_of`].
+    options_key: Option<Arc<str>>,
     /// Caches over that, innermost first.
     caches: Vec<Cache>,
     /// The images and which cells, where the rows are cells cut out of them.
-    cut: Option<Arc<Cut>>,
+    cell_crops: Option<Arc<CellCrops>>,
     /// The sets that this one is made of, where it is some rows of one or several together.
     view: Option<Arc<View>>,
     /// The set without them, where columns were put beside it.
     with_columns: Option<Arc<ImagesWithColumns>>,
-    /// See [`Self::marks`]: once they were asked for.
-    marks: Arc<OnceLock<Marks>>,
+    /// See [`Self::row_digests`]: once they were asked for.
+    row_digests: Arc<OnceLock<RowDigests>>,
 }
 
 /// Columns, and the set that they stand beside.
@@ -65,7 +66,7 @@ struct ImagesWithColumns {
 }
 
 /// Cells, and the images that they are cut out of.
-struct Cut {
+struct CellCrops {
     images: Dataset,
     cells: Arc<Cells>,
     /// Label images that were given as a set and are masks.
@@ -91,7 +92,7 @@ enum View {
     Sets(Vec<Dataset>),
 }
 
-type Open = dyn Fn() -> Result<Arc<dyn Store>> + Send + Sync;
+type Reopen = dyn Fn() -> Result<Arc<dyn Store>> + Send + Sync;
 
 impl fmt::Debug for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -115,8 +116,8 @@ impl Dataset {
     /// As [`Self::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let (path, options) = (path.as_ref().to_owned(), options.clone());
-        let chosen = chosen_of(&options);
-        Ok(Self { chosen, ..Self::from_fn(move || wellread_store::open(&path, &options))? })
+        let options_key = options_key_of(&options);
+        Ok(Self { options_key, ..Self::from_fn(move || wellread_store::open(&path, &options))? })
     }
 
     /// A store and nothing else.
@@ -124,13 +125,13 @@ impl Dataset {
         Self {
             store,
             cache: None,
-            open: None,
-            chosen: None,
+            reopen: None,
+            options_key: None,
             caches: vec![],
-            cut: None,
+            cell_crops: None,
             view: None,
             with_columns: None,
-            marks: Arc::default(),
+            row_digests: Arc::default(),
         }
     }
 
@@ -138,7 +139,7 @@ impl Dataset {
     pub fn from_store(store: Box<dyn Store>) -> Self {
         let store: Arc<dyn Store> = store.into();
         let given = Arc::clone(&store);
-        Self { open: Some(Arc::new(move || Ok(Arc::clone(&given)))), ..Self::bare(store) }
+        Self { reopen: Some(Arc::new(move || Ok(Arc::clone(&given)))), ..Self::bare(store) }
     }
 
     /// A set that `open` opens: now, and once more in every process that is forked from this one.
@@ -148,7 +149,7 @@ impl Dataset {
     pub fn from_fn(open: impl Fn() -> Result<Box<dyn Store>> + Send + Sync + 'static) -> Result<Self> {
         let open = move || open().map(Arc::from);
         let store = open()?;
-        Ok(Self { open: Some(Arc::new(open)), ..Self::bare(store) })
+        Ok(Self { reopen: Some(Arc::new(open)), ..Self::bare(store) })
     }
 
     /// The same images behind a cache of their own. For a set of cells ([`Self::cells`]), the images are kept, decoded
@@ -164,8 +165,8 @@ impl Dataset {
                 Arc::clone(&with_columns.columns),
             );
         }
-        if let Some(cut) = &self.cut {
-            return cut.with_cache(cache);
+        if let Some(crops) = &self.cell_crops {
+            return crops.with_cache(cache);
         }
         cache.begin_opened(self.store.path(), self.is_remote())?;
         let made_by = if matches!(cache, Cache::File { .. }) { self.made_by() } else { String::new() };
@@ -184,12 +185,12 @@ impl Dataset {
         if let Some(with_columns) = &self.with_columns {
             return with_columns.images.made_by();
         }
-        if let Some(cut) = &self.cut {
-            return cut.made_by();
+        if let Some(crops) = &self.cell_crops {
+            return crops.made_by();
         }
         match &self.view {
             Some(view) => view.made_by(),
-            None => self.chosen.as_deref().unwrap_or_default().to_owned(),
+            None => self.options_key.as_deref().unwrap_or_default().to_owned(),
         }
     }
 
@@ -205,16 +206,16 @@ impl Dataset {
     fn of_columns(images: Self, columns: Arc<FeatureColumns>) -> Result<Self> {
         let store = WithColumns::new(Arc::clone(&images.store), Arc::clone(&columns))?;
         let (cache, caches) = (images.cache.clone(), images.caches.clone());
-        let (cut, view) = (images.cut.clone(), images.view.clone());
+        let (cell_crops, view) = (images.cell_crops.clone(), images.view.clone());
         let with_columns = Some(Arc::new(ImagesWithColumns { images, columns }));
-        Ok(Self { cache, caches, cut, view, with_columns, ..Self::bare(Arc::new(store)) })
+        Ok(Self { cache, caches, cell_crops, view, with_columns, ..Self::bare(Arc::new(store)) })
     }
 
     /// The result of reading the table whose cells the rows are; `None` where they are images.
     pub fn cells_report(&self) -> Option<&CellsReport> {
         match &self.view {
             Some(view) => view.cells_report(),
-            None => self.cut.as_ref().map(|cut| cut.cells.report()),
+            None => self.cell_crops.as_ref().map(|crops| crops.cells.report()),
         }
     }
 
@@ -226,9 +227,9 @@ impl Dataset {
         if let Some(view) = &self.view {
             return view.kept_info(self, row);
         }
-        match &self.cut {
-            Some(cut) => match cut.cells.image_of(row) {
-                Some(image) => cut.images.kept_info(image),
+        match &self.cell_crops {
+            Some(crops) => match crops.cells.image_of(row) {
+                Some(image) => crops.images.kept_info(image),
                 None => Err(Error::no_such_row(self.store.path(), row, self.len())),
             },
             None => self.row_info(row),
@@ -239,26 +240,26 @@ impl Dataset {
     pub(crate) fn kept_at_once(&self) -> usize {
         match &self.view {
             Some(view) => view.kept_at_once(),
-            None if self.cut.is_some() => CACHED_READ_BYTES,
+            None if self.cell_crops.is_some() => CACHED_READ_BYTES,
             None => usize::MAX,
         }
     }
 
     /// How many rows a cache may keep: those of the images, where rows are cells cut out of them.
     pub(crate) fn kept_rows(&self) -> usize {
-        match (&self.view, &self.cut) {
+        match (&self.view, &self.cell_crops) {
             (Some(view), _) => view.kept_rows(),
-            (None, Some(cut)) => cut.images.kept_rows(),
+            (None, Some(crops)) => crops.images.kept_rows(),
             (None, None) => self.len(),
         }
     }
 
     /// The content and the counts of the cache of [`Self::with_cache`]; nothing without one.
     pub fn cache_report(&self) -> CacheReport {
-        match (&self.cache, &self.view, &self.cut) {
+        match (&self.cache, &self.view, &self.cell_crops) {
             (Some(cache), _, _) => cache.report(),
             (None, Some(view), _) => view.cache_report(),
-            (None, None, Some(cut)) => cut.images.cache_report(),
+            (None, None, Some(crops)) => crops.images.cache_report(),
             (None, None, None) => CacheReport::default(),
         }
     }
@@ -271,30 +272,26 @@ impl Dataset {
         cache.map(DiskCache::report)
     }
 
-    /// The bytes of the first image, where the cache of [`Self::with_cache`] is too small to keep it. Caches of compressed images
-    /// and of sets behind a network are not looked at.
-    pub fn first_beyond_cache(&self) -> Option<usize> {
-        let limit = |cache: &Cache| match cache {
-            Cache::Memory { limit }
-            | Cache::Lru { limit }
-            | Cache::File { limit, .. }
-            | Cache::Preload { limit }
-            | Cache::Chunked { limit, .. } => Some(*limit),
-            Cache::None | Cache::Compressed { .. } | Cache::CompressedLru { .. } | Cache::Disk(_) => None,
-        };
-        let most = self.caches.iter().filter_map(limit).max()?;
-        if most == usize::MAX || self.is_remote() {
+    /// A sentence that the cache of [`Self::with_cache`] is too small for the first image, and which size would do; `None` where it
+    /// keeps it. The sentence calls the cache `option`. Sets behind a network are not looked at.
+    pub fn first_beyond_cache(&self, option: &str) -> Option<String> {
+        let largest = self.caches.iter().max_by_key(|cache| cache.limit())?;
+        if largest.limit() == usize::MAX || self.is_remote() {
             return None;
         }
-        let info = self.row_info(0).ok()?;
-        let bytes = info.shape.checked_bytes(info.dtype).ok()?;
-        (bytes > most).then_some(bytes)
+        let info = self.kept_info(0).ok()?;
+        let bytes = info.shape.checked_bytes(info.dtype).ok().filter(|bytes| *bytes > largest.limit())?;
+        let amount = counted(bytes, "byte");
+        let when = if largest.compresses() { " before it is compressed" } else { "" };
+        Some(format!(
+            "the first image takes {amount}{when}, and {option} cannot keep it: give a size of {amount} or more"
+        ))
     }
 
     /// Whether images go to a cache of [`Self::with_cache`].
     pub(crate) fn is_cached(&self) -> bool {
         let is_below = self.view.as_ref().is_some_and(|view| view.is_cached());
-        is_below || self.cache.is_some() || self.cut.as_ref().is_some_and(|cut| cut.images.is_cached())
+        is_below || self.cache.is_some() || self.cell_crops.as_ref().is_some_and(|of| of.images.is_cached())
     }
 
     /// The policies of [`Self::with_cache`], of this set and of those that it is made of.
@@ -383,15 +380,15 @@ impl Dataset {
         if row < self.len() {
             return Ok(());
         }
-        Err(Error::no_such_row(self.store.path(), row, self.len()))
+        Err(Error::no_such_row(path_of_set(self.store()), row, self.len()))
     }
 }
 
 /// Options that make images of files, as text; `None` where all are the default ones. The format is left out: a set
 /// tells it.
-fn chosen_of(options: &OpenOptions) -> Option<Arc<str>> {
-    let chosen = format!("{:?}", OpenOptions { format: None, ..options.clone() });
-    (chosen != format!("{:?}", OpenOptions::default())).then(|| chosen.into())
+fn options_key_of(options: &OpenOptions) -> Option<Arc<str>> {
+    let options_key = format!("{:?}", OpenOptions { format: None, ..options.clone() });
+    (options_key != format!("{:?}", OpenOptions::default())).then(|| options_key.into())
 }
 
 fn is_on_disk(cache: &Cache) -> bool {

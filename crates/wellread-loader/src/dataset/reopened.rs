@@ -1,8 +1,8 @@
 //! Sets that are opened again, and whether they are still the sets that they were.
 //!
 //! ```text
-//!  set as it was opened ─▶ Marks ─┐
-//!  its path, opened again ────────┴─▶ other rows: an error, and no images under the labels of others
+//!  set as it was opened ─▶ RowDigests ─┐
+//!  its path, opened again ─────────────┴─▶ other rows: an error, and no images under the labels of others
 //! ```
 //!
 //! Rows are told by their files, which a listing knows, and by a few names where they have none of their own. Files
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result, RowHints};
 
-/// Blocks of rows that are told apart: the marks of a set of any size are small.
+/// Blocks of rows that are told apart: the digests of a set of any size are small.
 const BLOCKS: usize = 1024;
 
 /// Names that tell a set from another. All of them would have to be read.
@@ -30,7 +30,7 @@ pub(crate) fn sampled(rows: usize) -> impl Iterator<Item = usize> {
 
 /// Digests of the rows of a set, in order. They tell it from another that is at its path later.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Marks {
+pub struct RowDigests {
     rows: usize,
     /// The files of the rows of each block; `None` where one has no file of its own.
     files: Vec<Option<u64>>,
@@ -40,8 +40,8 @@ pub struct Marks {
     names: Vec<Option<u64>>,
 }
 
-impl Marks {
-    /// Marks that take no reading and no locks: the set may be of the process that this one was forked from. Hints of the
+impl RowDigests {
+    /// Digests that take no reading and no locks: the set may be of the process that this one was forked from. Hints of the
     /// whole set are left out as well, since an engine may look into its database for them.
     fn listed(set: &Dataset) -> Self {
         let files = files(set, block_of(set.len()));
@@ -108,20 +108,20 @@ impl Marks {
 }
 
 impl Dataset {
-    /// The marks of this set, which are made once. Files are known from the listing; where rows have none of their
+    /// The digests of this set's rows, which are made once. Files are known from the listing; where rows have none of their
     /// own, a few names are read.
-    pub fn marks(&self) -> &Marks {
-        self.marks.get_or_init(|| Marks::read(self))
+    pub fn row_digests(&self) -> &RowDigests {
+        self.row_digests.get_or_init(|| RowDigests::read(self))
     }
 
-    /// Makes the marks of all sets that it is made of, for processes that are forked later. Names cannot be read from
+    /// Makes the digests of all sets that it is made of, for processes that are forked later. Names cannot be read from
     /// the set of another process. Behind a network none are read.
     pub fn remember(&self) {
         if let Some(with_columns) = &self.with_columns {
             with_columns.images.remember();
-        } else if let Some(cut) = &self.cut {
-            cut.images.remember();
-            if let Some(masks) = &cut.masks {
+        } else if let Some(crops) = &self.cell_crops {
+            crops.images.remember();
+            if let Some(masks) = &crops.masks {
                 masks.remember();
             }
         } else if let Some(view) = &self.view {
@@ -129,7 +129,7 @@ impl Dataset {
                 set.remember();
             }
         } else if !self.is_remote() {
-            self.marks();
+            self.row_digests();
         }
     }
 
@@ -139,23 +139,23 @@ impl Dataset {
     /// where [`Self::remember`] was called before, else by their number.
     ///
     /// # Errors
-    /// As [`Self::open`] and [`Self::with_cache`]. Other rows than there were, as in [`Marks::check`].
+    /// As [`Self::open`] and [`Self::with_cache`]. Other rows than there were, as in [`RowDigests::check`].
     pub fn reopened(&self) -> Result<Self> {
         if let Some(with_columns) = &self.with_columns {
             return Self::of_columns(with_columns.images.reopened()?, Arc::clone(&with_columns.columns));
         }
-        if let Some(cut) = &self.cut {
-            return cut.reopened();
+        if let Some(crops) = &self.cell_crops {
+            return crops.reopened();
         }
         if let Some(view) = &self.view {
             return self.caches.iter().try_fold(view.reopened()?, Self::with_cache);
         }
-        let Some(open) = &self.open else { return Ok(self.clone()) };
-        let chosen = self.chosen.clone();
-        let bare = Self { open: Some(Arc::clone(open)), chosen, ..Self::bare(open()?) };
-        match self.marks.get() {
-            Some(marks) => marks.check(&bare)?,
-            None => Marks::listed(self).check(&bare)?,
+        let Some(reopen) = &self.reopen else { return Ok(self.clone()) };
+        let options_key = self.options_key.clone();
+        let bare = Self { reopen: Some(Arc::clone(reopen)), options_key, ..Self::bare(reopen()?) };
+        match self.row_digests.get() {
+            Some(digests) => digests.check(&bare)?,
+            None => RowDigests::listed(self).check(&bare)?,
         }
         self.caches.iter().try_fold(bare, Self::with_cache)
     }
@@ -195,8 +195,8 @@ fn made_of(set: &Dataset) -> u64 {
         digest.text(&part.name);
         digest.numbers(part.rows.iter().flat_map(|rows| [rows.start as u64, rows.end as u64]));
     }
-    if let Some(cut) = &set.cut {
-        digest.numbers(cut.cells.identity());
+    if let Some(crops) = &set.cell_crops {
+        digest.numbers(crops.cells.identity());
     }
     digest.finish()
 }

@@ -10,6 +10,7 @@
 use super::Dataset;
 use crate::draw::{Digest, key};
 use crate::order::Grouping;
+use wellread_store::row_location::path_of_set;
 use wellread_store::{Error, Result};
 
 impl Dataset {
@@ -43,7 +44,8 @@ impl Dataset {
         let sum: f64 = fractions.iter().sum();
         // Rounding of 0.7 + 0.2 + 0.1 is forgiven.
         if fractions.is_empty() || !fractions.iter().all(|f| *f > 0.0) || sum.is_nan() || sum > 1.0 + 1e-9 {
-            return Err(Error::new(store.path(), format_args!("cannot split into fractions {fractions:?}"))
+            let cause = format_args!("cannot split into fractions {fractions:?}");
+            return Err(Error::new(path_of_set(store), cause)
                 .hint("give positive numbers that are at most 1 together, such as 0.8, 0.1, 0.1"));
         }
         // Where each part ends, in parts of 2^64; a sum of 1 ends after the last hash.

@@ -7,13 +7,14 @@
 //!
 //! Nothing is read and nothing copied. A cache of such a set lies over it, and those of the sets beneath stay theirs.
 
-use super::{Dataset, View, chosen_of};
+use super::{Dataset, View, options_key_of};
 use crate::cache::{Cache, CacheReport};
 use crate::draw::{Digest, key};
 use std::sync::Arc;
 use wellread_store::cells::CellsReport;
 use wellread_store::colors::Colors;
 use wellread_store::concat::Concat;
+use wellread_store::row_location::path_of_set;
 use wellread_store::subset::Subset;
 use wellread_store::words::{counted, there_are};
 use wellread_store::{Error, OpenOptions, Result, RowInfo, SetPart, Store};
@@ -112,8 +113,8 @@ impl Dataset {
     /// As [`Self::open`].
     pub fn open_all(paths: Vec<std::path::PathBuf>, options: &OpenOptions) -> Result<Self> {
         let options = options.clone();
-        let chosen = chosen_of(&options);
-        Ok(Self { chosen, ..Self::from_fn(move || wellread_store::open_all(&paths, &options))? })
+        let options_key = options_key_of(&options);
+        Ok(Self { options_key, ..Self::from_fn(move || wellread_store::open_all(&paths, &options))? })
     }
 
     /// As [`Self::open_all`], of pictures as red, green and blue: see [`Colors`].
@@ -123,11 +124,11 @@ impl Dataset {
     pub fn open_in_color(paths: Vec<std::path::PathBuf>, options: &OpenOptions) -> Result<Self> {
         let options = options.clone();
         // Other pixels of the same files: caches tell them apart by this.
-        let chosen = Some(format!("in color {options:?}").into());
+        let options_key = Some(format!("in color {options:?}").into());
         let open = move || -> Result<Box<dyn Store>> {
             Ok(Box::new(Colors::new(wellread_store::open_all(&paths, &options)?)))
         };
-        Ok(Self { chosen, ..Self::from_fn(open)? })
+        Ok(Self { options_key, ..Self::from_fn(open)? })
     }
 
     /// Some rows of this set, in this order, as a set; a row given twice comes twice. Nothing is read.
@@ -151,9 +152,12 @@ impl Dataset {
         let rows = rows.into();
         if let Some(row) = rows.iter().find(|&&row| row >= self.len()) {
             let there = there_are(self.len(), self.store().hints().thing());
-            return Err(Error::new(self.store().path(), format_args!("row {row} was selected, but {there}"))
-                .hint("rows are counted from 0")
-                .choice());
+            return Err(Error::new(
+                path_of_set(self.store()),
+                format_args!("row {row} was selected, but {there}"),
+            )
+            .hint("rows are counted from 0")
+            .choice());
         }
         Ok(Self::of_rows(self.clone(), rows))
     }
@@ -212,11 +216,15 @@ impl Dataset {
     /// Another number of shares than of parts, a share that is negative or not finite, none above 0.
     pub fn part_weights(&self, shares: &[f64]) -> Result<Vec<f64>> {
         let parts = self.parts();
-        let refuse = |cause: String| Error::new(self.store().path(), cause).choice();
+        let refuse = |cause: String| Error::new(path_of_set(self.store()), cause).choice();
         if parts.len() != shares.len() {
             let cause =
                 format!("{} given for {}", counted(shares.len(), "share"), counted(parts.len(), "part"));
-            return Err(refuse(cause).hint("give one for each set that was put together"));
+            return Err(refuse(cause).hint(if parts.is_empty() {
+                "use it on a set made of several (a + b)"
+            } else {
+                "give one for each set that was put together"
+            }));
         }
         if let Some(bad) = shares.iter().find(|share| !(share.is_finite() && **share >= 0.0)) {
             return Err(refuse(format!("{bad} is no share of a part")).hint("give 0 or a positive number"));
@@ -297,6 +305,11 @@ mod tests {
         assert_eq!(alone.parts(), [part("a", &[]), part("b", &[(0, 2)])]);
         assert_eq!(alone.part_weights(&[1.0, 3.0]).unwrap(), [1.5, 1.5]);
         assert!(alone.part_weights(&[1.0, 0.0]).unwrap_err().to_string().contains("no part with images"));
+        let single = set("a", &["1"]).part_weights(&[1.0]).unwrap_err().to_string();
+        assert!(
+            single.contains("1 share given for 0 parts (hint: use it on a set made of several (a + b))"),
+            "{single}"
+        );
         for shares in [&[1.0][..], &[1.0, -1.0], &[f64::NAN, 1.0], &[0.0, 0.0]] {
             assert!(both.part_weights(shares).unwrap_err().is_choice(), "{shares:?}");
         }

@@ -1,8 +1,8 @@
-//! The steps after reading, image by image. They are illumination, turning of pixels that were read straight,
+//! The steps after reading, image by image. They are illumination, turning of pixels that were read untransformed,
 //! resize and rotation, then the steps of [`crate::postprocess`], rounding to half precision, dropped channels.
 //!
 //! ```text
-//!   Maximum ──▶ Straight ──▶ Turned ──▶ resize, rotate ──▶ finish ──▶ half precision ──▶ drop
+//!   Maximum ──▶ Untransformed ──▶ Turned ──▶ resize, rotate ──▶ finish ──▶ half precision ──▶ drop
 //!   (stored)    × field      × affine    (when asked for)
 //!               0 by a mask
 //! ```
@@ -54,7 +54,7 @@ impl PostReadBuffers {
             PixelDestination::Turned { start } | PixelDestination::Stored { start } => {
                 (&mut intermediate[start..start + item.intermediate], FloatsAt::Intermediate)
             }
-            PixelDestination::Straight { start } | PixelDestination::Maximum { start } => {
+            PixelDestination::Untransformed { start } | PixelDestination::Maximum { start } => {
                 let read = &mut intermediate[start..start + item.intermediate];
                 let to = match (item.resampled, compiled.post_process.is_some() && is_half) {
                     (true, _) => FloatsAt::Turned,
@@ -119,7 +119,7 @@ impl PostReadBuffers {
         let size = [item.info.shape.t(), compiled.channels.len()];
         let mut finish = |floats: &mut [f32]| {
             if let Some(finish) = &compiled.post_process {
-                let last = item.last.map(|last| &affine[last..last + compiled.channels.len()]);
+                let last = item.final_affine.map(|last| &affine[last..last + compiled.channels.len()]);
                 finish.run(level, item.draws, floats, size, last, (&mut *percentiles, origin));
             }
         };
@@ -137,7 +137,7 @@ impl PostReadBuffers {
         Ok(())
     }
 
-    /// From straight pixels, or those of the maximum, to turned and scaled ones.
+    /// From untransformed pixels, or those of the maximum, to turned and scaled ones.
     fn turn(
         &mut self,
         job: &Job<'_>,
@@ -153,16 +153,16 @@ impl PostReadBuffers {
         let channels = compiled.channels.len();
         let plane = height * width;
         let pixels = item.info.shape.t() * channels * depth * plane;
-        let Self { straight, turned, floats, fields, .. } = self;
+        let Self { untransformed, turned, floats, fields, .. } = self;
         let mut dtype = PixelType::F32;
-        let (mut source, own_pixels) = read.split_at_mut(read.len() - item.own);
+        let (mut source, own_pixels) = read.split_at_mut(read.len() - item.mask_floats);
         let own_pixels = &*bytes_of(own_pixels);
         if matches!(item.destination, PixelDestination::Maximum { .. }) {
             if compiled.transform.is_corrected() {
-                grow(straight, pixels, job.dataset)?;
+                grow(untransformed, pixels, job.dataset)?;
                 let stored = &bytes_of(source)[..pixels * item.info.dtype.size()];
-                convert(item.info.dtype, stored, Affine::IDENTITY, &mut straight[..pixels]);
-                source = straight;
+                convert(item.info.dtype, stored, Affine::IDENTITY, &mut untransformed[..pixels]);
+                source = untransformed;
             } else {
                 dtype = item.info.dtype;
             }
@@ -173,8 +173,8 @@ impl PostReadBuffers {
         }
         if compiled.transform.is_corrected() {
             // A field of all channels is in the order of the images that it is for.
-            let is_moved = item.is_moved && compiled.fields().is_some();
-            let own = compiled.channels_of(job.dataset, item.row, is_moved)?;
+            let has_other_channel_order = item.has_other_channel_order && compiled.fields().is_some();
+            let own = compiled.channels_of(job.dataset, item.row, has_other_channel_order)?;
             for (number, plane) in source[..pixels].chunks_exact_mut(plane).enumerate() {
                 let channel = number / depth % channels;
                 if compiled.is_mask(channel) {
@@ -187,7 +187,7 @@ impl PostReadBuffers {
                 let start =
                     [lit.start[0] + item.placement.top as i64, lit.start[1] + item.placement.left as i64];
                 field.correct(level, own[channel], start, width, plane);
-                if item.own > 0 {
+                if item.mask_floats > 0 {
                     let number = number / (channels * depth) * depth + number % depth;
                     zero_others(&own_pixels[number * plane.len()..], plane);
                 }

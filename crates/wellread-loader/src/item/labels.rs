@@ -16,6 +16,7 @@ use crate::simd::Level;
 use crate::sink::PixelDestination;
 use half::{bf16, f16};
 use wellread_image::PixelType;
+use wellread_store::row_location::path_of_set;
 use wellread_store::{Error, Result};
 
 impl PostReadBuffers {
@@ -63,7 +64,7 @@ impl PostReadBuffers {
             // They are where they belong: labels have neither illumination nor anything else that is computed.
             PixelDestination::Out { .. }
             | PixelDestination::Turned { .. }
-            | PixelDestination::Straight { .. } => {
+            | PixelDestination::Untransformed { .. } => {
                 return Ok(());
             }
         };
@@ -125,7 +126,7 @@ fn check_exact(job: &Job<'_>, item: &Item, out: &[u8]) -> Result<()> {
         return Ok(());
     }
     let cause = format_args!("labels of {first} and more are not exact in {}", output.dtype(stored));
-    Err(Error::new(job.dataset.store().path(), cause).row(item.row).choice().hint(
+    Err(Error::new(path_of_set(job.dataset.store()), cause).row(item.row).choice().hint(
         "take labels as they are stored: leave their type out (target_dtype, Targets::output), or use float32",
     ))
 }

@@ -51,7 +51,7 @@ pub struct ItemContext {
     intermediate: Vec<f32>,
     second: PostReadBuffers,
     /// The same for the targets of the rows, of which another store is the reader.
-    beside: Option<Box<Self>>,
+    target_context: Option<Box<Self>>,
     /// The transform of the last single item, compiled once.
     compiled: Option<CompiledTransform>,
     of_set: Option<TransformOfSet>,
@@ -65,7 +65,7 @@ pub struct ItemContext {
 #[derive(Debug, Default)]
 struct PostReadBuffers {
     /// One image as floats, neither turned nor scaled.
-    straight: Vec<f32>,
+    untransformed: Vec<f32>,
     /// One image turned, before resize and rotation.
     turned: Vec<f32>,
     /// One image as floats, before it is rounded to half precision.
@@ -92,14 +92,14 @@ impl ItemContext {
 
     /// Bytes read of files, and bytes of pixels used, since this was last asked for.
     pub fn take_traffic(&mut self) -> Traffic {
-        let own = std::mem::take(&mut self.traffic);
-        let beside = self.beside.as_mut().map(|targets| targets.take_traffic()).unwrap_or_default();
-        Traffic { read: own.read + beside.read, used: own.used + beside.used }
+        let images = std::mem::take(&mut self.traffic);
+        let targets = self.target_context.as_mut().map(|context| context.take_traffic()).unwrap_or_default();
+        Traffic { read: images.read + targets.read, used: images.used + targets.used }
     }
 
     /// The buffers for targets.
-    pub(crate) fn beside(&mut self) -> &mut Self {
-        self.beside.get_or_insert_with(Box::default)
+    pub(crate) fn target_context(&mut self) -> &mut Self {
+        self.target_context.get_or_insert_with(Box::default)
     }
 
     /// The reader's scratch buffers, for direct use of a store.
@@ -125,13 +125,13 @@ struct Item {
     /// Floats of the intermediate buffer that it takes.
     intermediate: usize,
     /// The last floats of these, whose bytes tell the pixels that a mask left in: a byte for each pixel of a channel.
-    own: usize,
+    mask_floats: usize,
     /// Whether its channels go by name, and stand elsewhere than in the first image.
-    is_moved: bool,
+    has_other_channel_order: bool,
     /// Where the factors of its channels begin.
     affine: usize,
     /// Where those of the last step begin, where the image has its own.
-    last: Option<usize>,
+    final_affine: Option<usize>,
 }
 
 /// Where an image goes: which of the parts that are filled, and its first byte in the array there.
@@ -203,7 +203,7 @@ impl ItemContext {
         let mut left = most;
         for (i, (&row, &occurrence)) in rows.iter().zip(occurrences).enumerate() {
             let (stored, info) = job.row(row)?;
-            let is_moved = job.arrays[0].compiled.is_moved(job.dataset, stored)?;
+            let reordered = job.arrays[0].compiled.has_other_channel_order(job.dataset, stored)?;
             // Those of the image, whichever set is read: so targets are cut as their images are.
             let draws = Draws::new(job.seed, job.epoch, row).of_occurrence(occurrence);
             let (first, factors) = (self.items.len(), self.affine.len());
@@ -212,7 +212,7 @@ impl ItemContext {
                     let image = i % per_part * job.crops + crop;
                     let slot = OutputSlot { part: i / per_part, start: image * array.image_bytes() };
                     let draws = draws.of_crop(array.first_draw + crop);
-                    self.add_item(job, [a, stored], (info, is_moved), draws, slot)?;
+                    self.add_item(job, [a, stored], (info, reordered), draws, slot)?;
                 }
             }
             if most < usize::MAX {
@@ -315,7 +315,7 @@ impl ItemContext {
         &mut self,
         job: &Job<'_>,
         [array, row]: [usize; 2],
-        (info, is_moved): (RowInfo, bool),
+        (info, reordered): (RowInfo, bool),
         draws: Draws,
         slot: OutputSlot,
     ) -> Result<()> {
@@ -330,7 +330,7 @@ impl ItemContext {
         let destination = if transform.project {
             PixelDestination::Maximum { start: 0 }
         } else if transform.is_corrected() {
-            PixelDestination::Straight { start: 0 }
+            PixelDestination::Untransformed { start: 0 }
         } else if resampled && compiled.is_of_labels {
             PixelDestination::Stored { start: 0 }
         } else if resampled || (floats && compiled.output != Output::F32) {
@@ -345,13 +345,13 @@ impl ItemContext {
             PixelDestination::Maximum { .. } | PixelDestination::Stored { .. } => {
                 (pixels * info.dtype.size()).div_ceil(4)
             }
-            PixelDestination::Turned { .. } | PixelDestination::Straight { .. } => pixels,
+            PixelDestination::Turned { .. } | PixelDestination::Untransformed { .. } => pixels,
         };
-        let unmasked_floats =
+        let mask_floats =
             if transform.marks_unmasked() { (pixels / compiled.channels.len()).div_ceil(4) } else { 0 };
         let jitter = transform.jitter;
         let brightness = |c| factor(jitter, jitter.brightness, Purpose::Brightness, draws, c);
-        let [own, last] = compiled.own_factors(compiled.group(row)?, brightness, &mut self.affine);
+        let [own, final_affine] = compiled.own_factors(compiled.group(row)?, brightness, &mut self.affine);
         // Or those of all images of its array.
         let before = job.arrays[..array].iter().map(|before| before.compiled.affine.len());
         let affine = own.unwrap_or_else(|| before.sum());
@@ -366,11 +366,11 @@ impl ItemContext {
             orientation,
             resampled,
             destination,
-            intermediate: intermediate + unmasked_floats,
-            own: unmasked_floats,
-            is_moved,
+            intermediate: intermediate + mask_floats,
+            mask_floats,
+            has_other_channel_order: reordered,
             affine,
-            last,
+            final_affine,
         });
         Ok(())
     }
@@ -381,7 +381,7 @@ impl PixelDestination {
         match self {
             Self::Out { .. } => {}
             Self::Turned { start }
-            | Self::Straight { start }
+            | Self::Untransformed { start }
             | Self::Stored { start }
             | Self::Maximum { start } => *start = at,
         }

@@ -5,7 +5,7 @@ use crate::dataset::Dataset;
 use crate::kernels::{bytes_of, plane};
 use crate::pool::RowMemory;
 use crate::simd::Level;
-use crate::sink::{FusedSink, NOT_TOLD, PixelDestination, Target};
+use crate::sink::{FusedSink, MASK_UNSET, PixelDestination, Target};
 use std::ops::Range;
 use wellread_image::Region;
 use wellread_store::cover::Rectangle;
@@ -31,10 +31,12 @@ pub(super) fn grow_for(
 
 impl super::Item {
     /// Where the floats begin whose bytes tell the pixels that a mask left in.
-    fn own_start(&self) -> Option<usize> {
+    fn mask_start(&self) -> Option<usize> {
         match self.destination {
-            PixelDestination::Straight { start } | PixelDestination::Maximum { start } if self.own > 0 => {
-                Some(start + self.intermediate - self.own)
+            PixelDestination::Untransformed { start } | PixelDestination::Maximum { start }
+                if self.mask_floats > 0 =>
+            {
+                Some(start + self.intermediate - self.mask_floats)
             }
             _ => None,
         }
@@ -75,7 +77,7 @@ impl ItemContext {
             let (row, info) = (items[0].row, items[0].info);
             let grid = if items.len() > 1 { store.row_hints(row)?.grid() } else { None };
             self.cover.find(items.iter().map(super::Item::crop), grid);
-            let runs = shared.runs_of(job.dataset, row, items[0].is_moved)?;
+            let runs = shared.runs_of(job.dataset, row, items[0].has_other_channel_order)?;
             for run in &*runs {
                 let region = |[rows, columns]: &Rectangle| Region {
                     start: [0, run.from, 0, rows.start, columns.start],
@@ -93,7 +95,7 @@ impl ItemContext {
                         first_channel: run.to,
                         affine: item.affine,
                         orientation: item.orientation,
-                        own: item.own_start(),
+                        mask_start: item.mask_start(),
                         missing: region.pixels(),
                     });
                 }
@@ -121,12 +123,12 @@ impl ItemContext {
         self.find_requests(job, group.clone())?;
         for item in &self.items[group] {
             if let PixelDestination::Maximum { start } = item.destination {
-                let planes = &mut self.intermediate[start..start + item.intermediate - item.own];
+                let planes = &mut self.intermediate[start..start + item.intermediate - item.mask_floats];
                 let whole = planes.len() * 4 / item.info.dtype.size() * item.info.dtype.size();
                 plane::fill_lowest(item.info.dtype, &mut bytes_of(planes)[..whole]);
             }
-            if let Some(start) = item.own_start() {
-                bytes_of(&mut self.intermediate[start..start + item.own]).fill(NOT_TOLD);
+            if let Some(start) = item.mask_start() {
+                bytes_of(&mut self.intermediate[start..start + item.mask_floats]).fill(MASK_UNSET);
             }
         }
         let (store, shared) = (job.dataset.store(), &job.arrays[0].compiled);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  LoaderBuilder::build ──▶ Loader ── iter, iter_at, resume ──▶ Batches of an epoch
-//!                             └── inner(): of the process that built it; in a forked child, the set opened anew
+//!                             └── shared(): of the process that built it; in a forked child, the set opened anew
 //! ```
 //!
 //! Its state is in `plan`, its construction in `builder`. `quality` tells how random its order is.
@@ -12,9 +12,9 @@ mod quality;
 use crate::budget::MemoryUse;
 use crate::dataset::Dataset;
 use crate::dtype::{DType, Output};
-use crate::order::{EpochOrder, Steps};
+use crate::order::{EpochOrder, RankBatches};
 use crate::pipeline::Batches;
-use crate::plan::{Inner, Plan};
+use crate::plan::{LoaderShared, Plan};
 use crate::state::LoaderState;
 use crate::targets::Pairing;
 use crate::traffic::{LoaderStats, Traffic};
@@ -54,15 +54,15 @@ use wellread_store::{Error, Result};
 /// ends. Rust's runtime then holds a lock of its own that every new thread takes; hosts such as Python have no such lock.
 pub struct Loader {
     /// The state of the process that built the loader.
-    parent: Arc<Inner>,
+    parent: Arc<LoaderShared>,
     /// The state of a process that was forked from it.
-    forked: Mutex<Option<Arc<Inner>>>,
+    forked: Mutex<Option<Arc<LoaderShared>>>,
     next_epoch: AtomicU64,
 }
 
 impl Loader {
     pub(crate) fn new(plan: Plan, dataset: Dataset, targets: Option<Dataset>, epoch: u64) -> Self {
-        let parent = Arc::new(Inner::new(Arc::new(plan), dataset, targets));
+        let parent = Arc::new(LoaderShared::new(Arc::new(plan), dataset, targets));
         Self { parent, forked: Mutex::new(None), next_epoch: AtomicU64::new(epoch) }
     }
 
@@ -71,7 +71,7 @@ impl Loader {
     }
 
     /// The state that this process uses: in a forked child, the set opened anew.
-    fn inner(&self) -> Result<Arc<Inner>> {
+    fn shared(&self) -> Result<Arc<LoaderShared>> {
         let process = wellread_store::process::id();
         if self.parent.process == process {
             return Ok(Arc::clone(&self.parent));
@@ -79,23 +79,23 @@ impl Loader {
         // Not waited for: in a child of a child, a thread that is not here may hold it.
         let mut kept = self.forked.try_lock();
         if let Ok(kept) = &kept
-            && let Some(inner) = kept.as_ref().filter(|inner| inner.process == process)
+            && let Some(shared) = kept.as_ref().filter(|shared| shared.process == process)
         {
-            return Ok(Arc::clone(inner));
+            return Ok(Arc::clone(shared));
         }
         let dataset = self.parent.dataset.reopened()?;
         let targets = self.parent.targets.as_ref().map(Dataset::reopened).transpose()?;
-        let inner = Arc::new(Inner::new(Arc::clone(&self.parent.plan), dataset, targets));
+        let shared = Arc::new(LoaderShared::new(Arc::clone(&self.parent.plan), dataset, targets));
         if let Ok(kept) = &mut kept {
             // The parent's state is not dropped here: its threads are not in this process.
-            std::mem::forget(kept.replace(Arc::clone(&inner)));
+            std::mem::forget(kept.replace(Arc::clone(&shared)));
         }
-        Ok(inner)
+        Ok(shared)
     }
 
     /// Batches of an epoch, of this rank.
     pub fn len(&self) -> usize {
-        self.plan().steps.len()
+        self.plan().rank_batches.len()
     }
 
     /// Never: a loader without batches cannot be built.
@@ -105,12 +105,12 @@ impl Loader {
 
     /// Images of an epoch, of this rank: as many as rows, or as crops of these.
     pub fn images(&self) -> usize {
-        self.plan().steps.total() * self.plan().crops
+        self.plan().rank_batches.total() * self.plan().crops
     }
 
     /// Images per batch.
     pub fn batch_size(&self) -> usize {
-        self.plan().steps.batch_size * self.plan().crops
+        self.plan().rank_batches.batch_size * self.plan().crops
     }
 
     /// Crops of each image, which come in the same batch, one after the other.
@@ -183,22 +183,22 @@ impl Loader {
     /// The bytes read from files so far, and the part of them that became pixels of batches. In a forked process, of
     /// its own.
     pub fn traffic(&self) -> Traffic {
-        self.inner().map(|inner| inner.traffic.sum()).unwrap_or_default()
+        self.shared().map(|shared| shared.traffic.sum()).unwrap_or_default()
     }
 
     /// [`Self::traffic`], and of a set behind a network what was asked for since the loader was built. In a forked process, of
     /// its own.
     pub fn stats(&self) -> LoaderStats {
-        let Ok(inner) = self.inner() else { return LoaderStats::default() };
+        let Ok(shared) = self.shared() else { return LoaderStats::default() };
         LoaderStats {
-            traffic: inner.traffic.sum(),
-            link: self.is_remote().then(|| LinkUse::now().since(inner.link_before)),
+            traffic: shared.traffic.sum(),
+            link: self.is_remote().then(|| LinkUse::now().since(shared.link_before)),
         }
     }
 
     /// Whether images or targets are remote ([`Dataset::is_remote`]).
     pub fn is_remote(&self) -> bool {
-        let Inner { dataset, targets, .. } = &*self.parent;
+        let LoaderShared { dataset, targets, .. } = &*self.parent;
         dataset.is_remote() || targets.as_ref().is_some_and(Dataset::is_remote)
     }
 
@@ -259,7 +259,7 @@ impl Loader {
     /// Runs `epoch` from batch `first` on, without reading what comes before. Does not change the epoch that
     /// [`Self::iter`] runs next. To go on where another run stopped, see [`Self::resume`].
     pub fn iter_at(&self, epoch: u64, first: usize) -> Batches {
-        self.run(epoch, self.plan().steps.after(first))
+        self.run(epoch, self.plan().rank_batches.after(first))
     }
 
     /// Goes on where the iteration was whose [`Batches::state`] this is, with exactly the images that it had not
@@ -286,17 +286,17 @@ impl Loader {
     /// # Errors
     /// As [`Self::resume`]; a turn that is not among them.
     pub fn resume_turn(&self, state: &LoaderState, turn: usize, turns: usize) -> Result<Batches> {
-        let inner = self.inner()?;
-        let store = inner.dataset.store();
+        let shared = self.shared()?;
+        let store = shared.dataset.store();
         if turn >= turns {
             return Err(Error::new(store.path(), format_args!("there is no turn {turn} of {turns}"))
                 .hint("turns are counted from 0, and there is at least one"));
         }
         let position = state.check(&self.plan().identity(store), store.path())?;
         self.set_epoch(state.epoch().wrapping_add(1));
-        let steps = Steps { turn, turns, ..self.plan().steps(position) };
-        let deals = self.plan().deals(state.deals(), position);
-        Ok(Batches::new(inner, state.epoch(), steps, deals))
+        let rank_batches = RankBatches { turn, turns, ..self.plan().rank_batches(position) };
+        let shardings = self.plan().shardings(state.shardings(), position);
+        Ok(Batches::new(shared, state.epoch(), rank_batches, shardings))
     }
 
     /// The state of an iteration that has come this far ([`Batches::progress`]), and has gone on from the state `since`, if
@@ -310,22 +310,22 @@ impl Loader {
         epoch: u64,
         position: usize,
     ) -> Result<LoaderState> {
-        let (inner, plan) = (self.inner()?, self.plan());
-        let store = inner.dataset.store();
+        let (shared, plan) = (self.shared()?, self.plan());
+        let store = shared.dataset.store();
         let identity = plan.identity(store);
-        // The next epoch is dealt anew.
-        let deals = match since.filter(|since| since.epoch() == epoch) {
-            Some(since) => plan.deals(since.deals(), since.check(&identity, store.path())?),
-            None => plan.deals(&[], 0),
+        // The next epoch is sharded anew.
+        let shardings = match since.filter(|since| since.epoch() == epoch) {
+            Some(since) => plan.shardings(since.shardings(), since.check(&identity, store.path())?),
+            None => plan.shardings(&[], 0),
         };
-        Ok(LoaderState::new(&identity, epoch, position, deals))
+        Ok(LoaderState::new(&identity, epoch, position, shardings))
     }
 
     fn run(&self, epoch: u64, position: usize) -> Batches {
-        match self.inner() {
-            Ok(inner) => {
+        match self.shared() {
+            Ok(shared) => {
                 let plan = self.plan();
-                Batches::new(inner, epoch, plan.steps(position), plan.deals(&[], position))
+                Batches::new(shared, epoch, plan.rank_batches(position), plan.shardings(&[], position))
             }
             Err(error) => Batches::start_failed(Arc::clone(&self.parent), epoch, error),
         }
@@ -334,8 +334,8 @@ impl Loader {
     /// The dataset's rows in the order in which `epoch` delivers them, to this rank.
     pub fn rows(&self, epoch: u64) -> Vec<usize> {
         let plan = self.plan();
-        let order = EpochOrder::new(&plan.order, plan.seed, epoch, &plan.deals(&[], 0));
-        let positions = (0..plan.steps.len()).flat_map(|batch| plan.steps.positions(batch));
+        let order = EpochOrder::new(&plan.order, plan.seed, epoch, &plan.shardings(&[], 0));
+        let positions = (0..plan.rank_batches.len()).flat_map(|batch| plan.rank_batches.positions(batch));
         positions.map(|position| order.row(&plan.order, position)).collect()
     }
 

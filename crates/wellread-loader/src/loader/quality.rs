@@ -44,15 +44,15 @@ impl OrderQuality {
 
 fn measure(loader: &Loader, epoch: u64, unit: impl Fn(usize) -> usize) -> OrderQuality {
     let plan = loader.plan();
-    let order = EpochOrder::new(&plan.order, plan.seed, epoch, &plan.deals(&[], 0));
-    let steps = plan.steps(0);
+    let order = EpochOrder::new(&plan.order, plan.seed, epoch, &plan.shardings(&[], 0));
+    let rank_batches = plan.rank_batches(0);
     let shuffle = Permutation::new(plan.order.len(), plan.seed ^ 0x5171, epoch);
-    let size = steps.positions(0).len();
-    let count = steps.len().min(MAX_SAMPLED_BATCHES).min((MAX_SAMPLED_IMAGES / size).max(1));
+    let size = rank_batches.positions(0).len();
+    let count = rank_batches.len().min(MAX_SAMPLED_BATCHES).min((MAX_SAMPLED_IMAGES / size).max(1));
     let runs = |row: &dyn Fn(usize) -> usize| -> Vec<Vec<usize>> {
         // Spread over the epoch; batches of one image follow each other, or there would be no next image.
-        let spread = |i: usize| (i as u128 * steps.len() as u128 / count as u128) as usize;
-        let batch = |i: usize| steps.positions(if size == 1 { i } else { spread(i) });
+        let spread = |i: usize| (i as u128 * rank_batches.len() as u128 / count as u128) as usize;
+        let batch = |i: usize| rank_batches.positions(if size == 1 { i } else { spread(i) });
         (0..count).map(|i| batch(i).map(|p| row(p % plan.order.len())).collect()).collect()
     };
     let disk = |row| loader.dataset().store().row_hints(row).map_or(u64::MAX, RowHints::position);

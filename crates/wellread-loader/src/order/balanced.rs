@@ -22,14 +22,14 @@ pub(crate) struct Balanced {
 /// The order of classes in an epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BalancedEpoch {
-    places: Permutation,
+    class_order: Permutation,
     seed: u64,
     epoch: u64,
 }
 
 impl Balanced {
     pub(crate) fn epoch(&self, seed: u64, epoch: u64) -> BalancedEpoch {
-        BalancedEpoch { places: Permutation::new(self.classes.len(), seed, epoch), seed, epoch }
+        BalancedEpoch { class_order: Permutation::new(self.classes.len(), seed, epoch), seed, epoch }
     }
 
     /// Neighbouring places of a round among which classes change from round to round.
@@ -50,7 +50,7 @@ impl Balanced {
             );
             place = first + shuffled.at(place - first);
         }
-        let class = epoch.places.at(place);
+        let class = epoch.class_order.at(place);
         let rows = self.classes.get(class);
         // How many images of the class came before, also in earlier epochs.
         let before = u128::from(epoch.epoch) * self.images.div_ceil(count) as u128 + round as u128;

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use wellread_store::row_location::path_of_set;
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Result, Store, features};
 
@@ -66,7 +67,7 @@ impl Grouping {
             Self::Keys(keys) => {
                 if keys.len() != store.len() {
                     return Err(Error::new(
-                        store.path(),
+                        path_of_set(store),
                         format_args!(
                             "{} given for {}",
                             counted_with(keys.len(), "group key", ["was", "were"]),
@@ -152,7 +153,7 @@ impl Groups {
             counted(rows.len(), store.hints().thing()),
             counted_with(count, "row", ["has", "have"])
         );
-        Err(Error::new(store.path(), cause)
+        Err(Error::new(path_of_set(store), cause)
             .row(first[0])
             .choice()
             .hint("take only the rows that have one (rows=)"))

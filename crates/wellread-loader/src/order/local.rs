@@ -1,15 +1,15 @@
 //! Orders of which each node has a part of its own. So a node's cache on its disk is of no use to another.
 //!
 //! ```text
-//!  rows by where they lie ──pieces, dealt anew every so many epochs──▶ slots ──a part for each node, shuffled within──▶ positions
+//!  rows by where they lie ──pieces, sharded anew every so many epochs──▶ slots ──a part for each node, shuffled within──▶ positions
 //! ```
 //!
-//! As long as nothing is dealt anew, a node's part is a run of neighbouring rows. Dealt anew, it is a run of pieces in random order:
+//! As long as nothing is sharded anew, a node's part is a run of neighbouring rows. Sharded anew, it is a run of pieces in random order:
 //! row groups, the files of a set of several, or runs of rows. Large ones are cut. Parts are cut to the row, since all ranks
 //! have equally many images: two nodes may share the piece at their border.
 
 use super::block::BlockPermutation;
-use super::deal::{Deal, Stage};
+use super::node_sharding::{NodeSharding, Stage};
 use super::permutation::Permutation;
 use super::rows::Rows;
 use crate::draw::{Digest, key};
@@ -22,10 +22,10 @@ const PIECES: usize = 1024;
 const ENOUGH_ROWS: usize = 1024;
 const FEWEST_PIECES: usize = 64;
 
-/// The pieces that are dealt to nodes.
+/// The pieces that are sharded over nodes.
 #[derive(Debug)]
 pub(super) struct Local {
-    /// Where each piece begins among the rows, and one more for the end; nothing where rows are never dealt anew.
+    /// Where each piece begins among the rows, and one more for the end; nothing where rows are never sharded anew.
     starts: Vec<usize>,
     /// Epochs after which they are; 0 for never.
     reshard_every: u64,
@@ -62,7 +62,7 @@ fn pieces(rows: &Rows, store: &dyn Store) -> Vec<usize> {
     starts.push(count);
     starts.sort_unstable();
     starts.dedup();
-    // Larger ones are cut, so that there is something to deal.
+    // Larger ones are cut, so that there is something to move between nodes.
     let most = count.div_ceil(FEWEST_PIECES).max(1);
     let cuts = starts.windows(2).flat_map(|piece| (piece[0]..piece[1]).step_by(most));
     cuts.chain([count]).collect()
@@ -104,8 +104,8 @@ pub(super) enum OrderWithinNode {
 #[derive(Debug)]
 pub(crate) struct LocalEpoch {
     local: Arc<Local>,
-    /// Where pieces were dealt anew: their order, and the slots at which they end.
-    dealt: Option<(Permutation, Vec<usize>)>,
+    /// Where pieces were sharded anew: their order, and the slots at which they end.
+    resharded: Option<(Permutation, Vec<usize>)>,
     /// By the positions that they begin at; the first at 0.
     stages: Vec<Stage>,
     within: OrderWithinNode,
@@ -113,19 +113,19 @@ pub(crate) struct LocalEpoch {
 }
 
 impl LocalEpoch {
-    /// The order of `images` images as `deals` say; without any, one node has all.
+    /// The order of `images` images as `shardings` say; without any, one node has all.
     pub(super) fn new(
         local: &Arc<Local>,
         within: OrderWithinNode,
         images: usize,
         [seed, epoch]: [u64; 2],
-        deals: &[Deal],
+        shardings: &[NodeSharding],
     ) -> Self {
-        let alone = [Deal { first: 0, world: 1, nodes: 1, batch: images.max(1), pad: false }];
-        let deals = if deals.is_empty() { &alone[..] } else { deals };
-        let dealt = epoch.checked_div(local.reshard_every).filter(|&deal| deal > 0).map(|deal| {
+        let alone = [NodeSharding { first: 0, world: 1, nodes: 1, batch: images.max(1), pad: false }];
+        let shardings = if shardings.is_empty() { &alone[..] } else { shardings };
+        let resharded = epoch.checked_div(local.reshard_every).filter(|&turn| turn > 0).map(|turn| {
             let starts = &local.starts;
-            let order = Permutation::keyed(starts.len() - 1, key([seed, deal, 0x6465_636b]));
+            let order = Permutation::keyed(starts.len() - 1, key([seed, turn, 0x6465_636b]));
             let mut end = 0;
             let ends = (0..starts.len() - 1).map(|i| {
                 let piece = order.at(i);
@@ -134,8 +134,14 @@ impl LocalEpoch {
             });
             (order, ends.collect())
         });
-        let stages = deals.iter().map(|deal| Stage::new(deal, images)).collect();
-        Self { local: Arc::clone(local), dealt, stages, within, key: key([seed, epoch, 0x006c_6f63_616c]) }
+        let stages = shardings.iter().map(|sharding| Stage::new(sharding, images)).collect();
+        Self {
+            local: Arc::clone(local),
+            resharded,
+            stages,
+            within,
+            key: key([seed, epoch, 0x006c_6f63_616c]),
+        }
     }
 
     /// The place among the rows of a position.
@@ -143,12 +149,12 @@ impl LocalEpoch {
         let last = self.stages.partition_point(|stage| stage.first <= position) - 1;
         let stage = &self.stages[last];
         let mut slot = self.slot(last, stage.owner_and_index(position - stage.first));
-        // A slot of what an earlier deal has left is one of that deal.
+        // A slot of what an earlier sharding has left is one of that sharding.
         for i in (0..last).rev() {
             let stage = &self.stages[i];
             slot = self.slot(i, stage.rest(slot, self.stages[i + 1].first - stage.first));
         }
-        let Some((order, ends)) = &self.dealt else { return slot };
+        let Some((order, ends)) = &self.resharded else { return slot };
         let i = ends.partition_point(|&end| end <= slot);
         self.local.starts[order.at(i) + 1] - (ends[i] - slot)
     }
@@ -171,13 +177,13 @@ impl LocalEpoch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::deal::follow;
+    use super::super::node_sharding::extended;
     use super::*;
     use crate::order::tests::numbered;
     use proptest::prelude::*;
 
-    fn deal() -> impl Strategy<Value = Deal> {
-        (1usize..4, 1usize..4, 1usize..7, any::<bool>()).prop_map(|(nodes, ranks, batch, pad)| Deal {
+    fn sharding() -> impl Strategy<Value = NodeSharding> {
+        (1usize..4, 1usize..4, 1usize..7, any::<bool>()).prop_map(|(nodes, ranks, batch, pad)| NodeSharding {
             first: 0,
             world: nodes * ranks,
             nodes,
@@ -191,28 +197,28 @@ mod tests {
     }
 
     proptest! {
-        /// Each row comes once after any interruption and any new deal, and the delivered rows stay delivered.
+        /// Each row comes once after any interruption and any new sharding, and the delivered rows stay delivered.
         #[test]
         fn each_row_comes_once(
-            images in 1usize..120, deals in prop::collection::vec((deal(), 0usize..9), 1..5), within in 0usize..3,
+            images in 1usize..120, shardings in prop::collection::vec((sharding(), 0usize..9), 1..5), within in 0usize..3,
             seed: u64, epoch in 0u64..4, every in 0u64..3,
         ) {
             let local = local(images, every);
             let within = [OrderWithinNode::AsStored, OrderWithinNode::Random, OrderWithinNode::Block { rows: 4, window: 2 }][within];
-            let of = |deals: &[Deal]| -> Vec<usize> {
-                let order = LocalEpoch::new(&local, within, images, [seed, epoch], deals);
+            let of = |shardings: &[NodeSharding]| -> Vec<usize> {
+                let order = LocalEpoch::new(&local, within, images, [seed, epoch], shardings);
                 (0..images).map(|position| order.at(position)).collect()
             };
-            let (mut chain, mut first): (Vec<Deal>, usize) = (vec![], 0);
+            let (mut chain, mut first): (Vec<NodeSharding>, usize) = (vec![], 0);
             let mut before: Vec<usize> = vec![];
-            for (deal, steps) in deals {
-                chain = follow(&chain, Deal { first, ..deal });
+            for (sharding, steps) in shardings {
+                chain = extended(&chain, NodeSharding { first, ..sharding });
                 let rows = of(&chain);
                 prop_assert_eq!(&rows[..first], &before[..first]);
                 let mut sorted = rows.clone();
                 sorted.sort_unstable();
                 prop_assert_eq!(sorted, (0..images).collect::<Vec<_>>());
-                first = images.min(first + steps * deal.batch * deal.world);
+                first = images.min(first + steps * sharding.batch * sharding.world);
                 before = rows;
             }
         }
@@ -220,10 +226,10 @@ mod tests {
 
     #[test]
     fn a_node_has_neighbouring_rows_until_they_are_dealt_anew() {
-        let deal = Deal { first: 0, world: 4, nodes: 2, batch: 5, pad: false };
+        let sharding = NodeSharding { first: 0, world: 4, nodes: 2, batch: 5, pad: false };
         let local = local(200, 2);
         let of_first = |epoch| {
-            let order = LocalEpoch::new(&local, OrderWithinNode::Random, 200, [7, epoch], &[deal]);
+            let order = LocalEpoch::new(&local, OrderWithinNode::Random, 200, [7, epoch], &[sharding]);
             // Ranks 0 and 1 have the first ten positions of each step.
             let mut rows: Vec<usize> = (0..200).filter(|p| p % 20 < 10).map(|p| order.at(p)).collect();
             let came = rows.clone();
@@ -243,8 +249,8 @@ mod tests {
     /// Two of four nodes go on: each has what two of them had left.
     #[test]
     fn who_goes_on_has_neighbouring_rows_too() {
-        let four = Deal { first: 0, world: 4, nodes: 4, batch: 5, pad: false };
-        let two = Deal { first: 100, world: 2, nodes: 2, batch: 5, pad: false };
+        let four = NodeSharding { first: 0, world: 4, nodes: 4, batch: 5, pad: false };
+        let two = NodeSharding { first: 100, world: 2, nodes: 2, batch: 5, pad: false };
         let order = LocalEpoch::new(&local(200, 0), OrderWithinNode::Random, 200, [7, 0], &[four, two]);
         for position in 100..200 {
             assert_eq!(order.at(position) / 100, usize::from(position % 10 >= 5), "position {position}");

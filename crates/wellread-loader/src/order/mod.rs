@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Order ──with the rows──▶ RowOrder ──seed, epoch──▶ EpochOrder ──position──▶ row
-//!                                                          Steps: batch of a rank → positions
+//!                                                   RankBatches: batch of a rank → positions
 //! ```
 //!
 //! An image's random draws follow its row. Where an epoch has a row more than once, its *occurrence* tells the times
@@ -23,15 +23,15 @@
 //! | [`Order::Weighted`] | draws with replacement | 24 bytes a row |
 //! | [`Order::Balanced`] | classes in equal shares, rows of small ones repeated | 8 bytes a row |
 //!
-//! The first three may be dealt to nodes, each of which then has a part of the rows (`local`). Such an order is a function of
-//! how many ranks and nodes there were, too, up to where the epoch was interrupted (`deal`).
+//! The first three may be sharded over nodes, each of which then has a part of the rows (`local`). Such an order is a function of
+//! how many ranks and nodes there were, too, up to where the epoch was interrupted (`node_sharding`).
 
 mod balanced;
 mod block;
-mod deal;
 mod grouping;
 mod local;
 mod mixed;
+mod node_sharding;
 mod permutation;
 pub mod quality;
 mod rows;
@@ -45,15 +45,16 @@ use local::{Local, LocalEpoch, OrderWithinNode};
 use mixed::MixedEpoch;
 use std::sync::Arc;
 use weighted::Weighted;
+use wellread_store::row_location::path_of_set;
 use wellread_store::{Error, Result, Store};
 
 pub use block::BlockPermutation;
-pub(crate) use deal::{Deal, are_possible, follow};
 pub use grouping::Grouping;
+pub(crate) use node_sharding::{NodeSharding, are_possible, extended};
 pub use permutation::Permutation;
 pub use quality::OrderQuality;
 pub(crate) use rows::Rows;
-pub(crate) use shard::Steps;
+pub(crate) use shard::RankBatches;
 pub use shard::Uneven;
 
 /// The order of rows in an epoch.
@@ -109,7 +110,7 @@ pub(crate) struct RowOrder {
     kind: Kind,
     /// Whether a pass over the epoch may have a row more than once.
     repeats: bool,
-    /// The pieces that are dealt to nodes, where each has a part of the rows.
+    /// The pieces that are sharded over nodes, where each has a part of the rows.
     local: Option<Arc<Local>>,
 }
 
@@ -126,7 +127,7 @@ enum Kind {
 
 impl RowOrder {
     pub(crate) fn new(order: &Order, rows: Rows, store: &dyn Store) -> Result<Self> {
-        let error = |cause: &str, hint: &str| Err(Error::new(store.path(), cause).hint(hint));
+        let error = |cause: &str, hint: &str| Err(Error::new(path_of_set(store), cause).hint(hint));
         let repeats = matches!(order, Order::Weighted { .. } | Order::Balanced { .. }) || rows.repeat();
         let kind = match order {
             Order::Sequential => Kind::Sequential(rows),
@@ -154,7 +155,7 @@ impl RowOrder {
         Ok(order)
     }
 
-    /// The same of which each node has a part, dealt anew every `reshard_every` epochs, or never where that is 0.
+    /// The same of which each node has a part, sharded anew every `reshard_every` epochs, or never where that is 0.
     pub(crate) fn local(order: &Order, rows: Rows, store: &dyn Store, reshard_every: u64) -> Result<Self> {
         let rows = match order {
             Order::Sequential => rows,
@@ -162,7 +163,7 @@ impl RowOrder {
             Order::Grouped(_) | Order::Mixed { .. } | Order::Weighted { .. } | Order::Balanced { .. } => {
                 let cause = "this order takes rows from anywhere in the set, so nodes cannot have a part of it each \
                              (shard=\"local\")";
-                return Err(Error::new(store.path(), cause).hint(
+                return Err(Error::new(path_of_set(store), cause).hint(
                     "shuffle, or take blocks of neighbouring rows; or let all ranks divide the whole set",
                 ));
             }
@@ -246,15 +247,15 @@ pub(crate) enum EpochOrder {
 }
 
 impl EpochOrder {
-    /// `deals` says to whom the epoch was dealt so far, where nodes have parts of their own.
-    pub(crate) fn new(order: &RowOrder, seed: u64, epoch: u64, deals: &[Deal]) -> Self {
+    /// `shardings` says how the epoch was sharded so far, where nodes have parts of their own.
+    pub(crate) fn new(order: &RowOrder, seed: u64, epoch: u64, shardings: &[NodeSharding]) -> Self {
         if let Some(local) = &order.local {
             let within = match &order.kind {
                 Kind::Random(_) => OrderWithinNode::Random,
                 Kind::Block { rows, window, .. } => OrderWithinNode::Block { rows: *rows, window: *window },
                 _ => OrderWithinNode::AsStored,
             };
-            return Self::Local(LocalEpoch::new(local, within, order.len(), [seed, epoch], deals));
+            return Self::Local(LocalEpoch::new(local, within, order.len(), [seed, epoch], shardings));
         }
         match &order.kind {
             Kind::Sequential(_) => Self::Sequential,

@@ -27,7 +27,7 @@ pub enum Uneven {
 
 /// The batches of one rank, or of one of the processes that take turns with them, from some position of an epoch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Steps {
+pub(crate) struct RankBatches {
     /// Images of the epoch.
     pub(crate) images: usize,
     /// Position of the first.
@@ -44,7 +44,7 @@ pub(crate) struct Steps {
     pub(crate) turns: usize,
 }
 
-impl Steps {
+impl RankBatches {
     /// Images of a full step of all ranks.
     fn stride(&self) -> usize {
         self.batch_size.saturating_mul(self.world)
@@ -117,9 +117,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn steps() -> impl Strategy<Value = Steps> {
+    fn rank_batches() -> impl Strategy<Value = RankBatches> {
         (1usize..200, 1usize..20, 1usize..7, any::<bool>(), any::<bool>()).prop_map(
-            |(images, batch_size, world, pad, drop_last)| Steps {
+            |(images, batch_size, world, pad, drop_last)| RankBatches {
                 images,
                 first: 0,
                 batch_size,
@@ -134,8 +134,8 @@ mod tests {
     }
 
     /// Positions of all ranks from a step on.
-    fn all(steps: Steps) -> Vec<usize> {
-        let ranks = (0..steps.world).map(|rank| Steps { rank, ..steps });
+    fn all(batches: RankBatches) -> Vec<usize> {
+        let ranks = (0..batches.world).map(|rank| RankBatches { rank, ..batches });
         let mut all: Vec<usize> =
             ranks.flat_map(|s| (0..s.len()).flat_map(move |b| s.positions(b))).collect();
         all.sort_unstable();
@@ -144,23 +144,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranks_have_equal_parts_that_make_the_whole(steps in steps()) {
-            for rank in 0..steps.world {
-                let s = Steps { rank, ..steps };
+        fn ranks_have_equal_parts_that_make_the_whole(batches in rank_batches()) {
+            for rank in 0..batches.world {
+                let s = RankBatches { rank, ..batches };
                 let sizes: Vec<usize> = (0..s.len()).map(|b| s.positions(b).len()).collect();
                 prop_assert_eq!(sizes.iter().sum::<usize>(), s.total());
-                prop_assert_eq!(s.total(), steps.total());
+                prop_assert_eq!(s.total(), batches.total());
                 prop_assert!(sizes.iter().rev().skip(1).all(|&n| n == s.batch_size));
                 prop_assert!(sizes.last().is_none_or(|&n| 0 < n && n <= s.batch_size));
             }
-            let all = all(steps);
+            let all = all(batches);
             // Each position once, from 0 on, with less than a rank's worth too few or too many.
             prop_assert_eq!(&all, &(0..all.len()).collect::<Vec<_>>());
-            match (steps.drop_last, steps.uneven) {
-                (true, _) => prop_assert!(steps.images - all.len() < steps.batch_size * steps.world),
-                (false, Uneven::DropLast) => prop_assert!(steps.images - all.len() < steps.world),
+            match (batches.drop_last, batches.uneven) {
+                (true, _) => prop_assert!(batches.images - all.len() < batches.batch_size * batches.world),
+                (false, Uneven::DropLast) => prop_assert!(batches.images - all.len() < batches.world),
                 (false, Uneven::Pad) => {
-                    prop_assert!(all.len() >= steps.images && all.len() - steps.images < steps.world);
+                    prop_assert!(all.len() >= batches.images && all.len() - batches.images < batches.world);
                 }
             }
         }
@@ -168,11 +168,11 @@ mod tests {
         /// After any number of batches, other batch sizes and ranks have exactly the rest.
         #[test]
         fn what_is_left_does_not_depend_on_who_came_before(
-            before in steps(), after in steps(), batches in 0usize..40,
+            before in rank_batches(), after in rank_batches(), batches in 0usize..40,
         ) {
             let batches = batches.min(before.len());
             let first = before.after(batches);
-            let rest = all(Steps { images: before.images, first, uneven: Uneven::Pad, drop_last: false, ..after });
+            let rest = all(RankBatches { images: before.images, first, uneven: Uneven::Pad, drop_last: false, ..after });
             prop_assert!(rest.len() < before.images - first + after.world);
             prop_assert_eq!(&rest, &(first..first + rest.len()).collect::<Vec<_>>());
             prop_assert!(rest.len() >= before.images - first);
@@ -182,15 +182,15 @@ mod tests {
     proptest! {
         /// Taking one batch of each turn after the other gives the batches of one process, also of a resumed epoch.
         #[test]
-        fn turns_have_the_batches_of_one(steps in steps(), turns in 1usize..6, after in 0usize..20) {
-            let each = |turn| Steps { turn, turns, ..steps };
-            let of_turns: Vec<_> = (0..steps.len()).map(|b| each(b % turns).positions(b / turns)).collect();
-            prop_assert_eq!(&of_turns, &(0..steps.len()).map(|b| steps.positions(b)).collect::<Vec<_>>());
-            prop_assert_eq!((0..turns).map(|turn| each(turn).len()).sum::<usize>(), steps.len());
-            prop_assert_eq!((0..turns).map(|turn| each(turn).total()).sum::<usize>(), steps.total());
+        fn turns_have_the_batches_of_one(batches in rank_batches(), turns in 1usize..6, after in 0usize..20) {
+            let each = |turn| RankBatches { turn, turns, ..batches };
+            let of_turns: Vec<_> = (0..batches.len()).map(|b| each(b % turns).positions(b / turns)).collect();
+            prop_assert_eq!(&of_turns, &(0..batches.len()).map(|b| batches.positions(b)).collect::<Vec<_>>());
+            prop_assert_eq!((0..turns).map(|turn| each(turn).len()).sum::<usize>(), batches.len());
+            prop_assert_eq!((0..turns).map(|turn| each(turn).total()).sum::<usize>(), batches.total());
             for whole in (0..turns).map(each) {
                 let done = after.min(whole.len());
-                let rest = Steps { first: whole.after(done), ..whole };
+                let rest = RankBatches { first: whole.after(done), ..whole };
                 prop_assert_eq!(rest.len(), whole.len() - done);
                 for b in 0..rest.len() {
                     prop_assert_eq!(rest.positions(b), whole.positions(done + b));
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_huge_batch_size_is_one_batch() {
-        let steps = Steps {
+        let batches = RankBatches {
             images: 10,
             first: 0,
             batch_size: usize::MAX,
@@ -213,6 +213,6 @@ mod tests {
             turn: 0,
             turns: 1,
         };
-        assert_eq!((steps.len(), steps.positions(0), steps.after(1)), (1, 4..8, 10));
+        assert_eq!((batches.len(), batches.positions(0), batches.after(1)), (1, 4..8, 10));
     }
 }

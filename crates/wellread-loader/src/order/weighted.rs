@@ -3,6 +3,7 @@
 
 use super::rows::Rows;
 use crate::draw::{Digest, key, mix};
+use wellread_store::row_location::path_of_set;
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Result, Store};
 
@@ -25,7 +26,7 @@ impl Weighted {
         rows: &Rows,
         store: &dyn Store,
     ) -> Result<Self> {
-        let error = |cause: &dyn std::fmt::Display| Error::new(store.path(), cause);
+        let error = |cause: &dyn std::fmt::Display| Error::new(path_of_set(store), cause);
         if weights.len() != store.len() {
             return Err(error(&format_args!(
                 "{} given for {}",

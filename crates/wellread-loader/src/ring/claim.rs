@@ -1,7 +1,7 @@
 //! The claims of threads: slices are claimed in order, and finished, or left to others, in any.
 
 use super::part::{Claim, Part};
-use super::{Ring, Shared, Slot};
+use super::{EpochShared, Ring, Slot};
 use crate::skip::Failed;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use wellread_trace::{Kind, span};
 /// Python does so a moment after. New memory takes longer to write to, and stays.
 const MAX_BUFFER_WAIT: Duration = Duration::from_millis(10);
 
-impl Shared {
+impl EpochShared {
     /// The next slice or run of batches to work on; sleeps while the ring is full. `None` when there is nothing left.
     pub(super) fn claim(&self) -> Option<Claim> {
         let mut ring = self.lock();

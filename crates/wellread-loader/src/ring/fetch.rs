@@ -1,22 +1,22 @@
 //! The thread that asks for bytes before the [ring](crate::ring)'s threads read them, of sets that are remote.
 //!
 //! ```text
-//!  order ─▶ rows of batches to come ─▶ heads, far ahead ─▶ requests, as they will be made ─▶ ranges ─▶ tickets, held by batch
+//!  order ─▶ rows of batches to come ─▶ heads, far ahead ─▶ requests, as they will be made ─▶ ranges ─▶ guards, held by batch
 //! ```
 //!
 //! It reads no pixels, and a failure here is repeated and reported where the row is read.
 
-use super::{Shared, lock};
+use super::{EpochShared, lock};
 use crate::dataset::Dataset;
 use crate::item::{ItemContext, Job};
-use crate::plan::{Inner, SetPlan};
+use crate::plan::{LoaderShared, SetPlan};
 use crate::transform::Crop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::Builder;
 use wellread_store::ReadExtent;
 use wellread_store::ahead::Fetching;
-use wellread_store::place::{self, Ticket, Wanted};
+use wellread_store::place::{self, PrefetchGuard, WantedRanges};
 use wellread_store::process::Thread;
 
 /// How much of each image is read.
@@ -28,7 +28,7 @@ fn extent(set: &SetPlan) -> ReadExtent {
     if is_whole { ReadExtent::Whole } else { ReadExtent::Part }
 }
 
-impl Shared {
+impl EpochShared {
     /// Starts the thread, where there is something to ask for. Without it all is read as well, more slowly.
     pub(crate) fn start_fetching(self: &Arc<Self>) {
         let Some(ahead) = &self.ahead else { return };
@@ -91,13 +91,13 @@ impl Shared {
     fn rows_of(&self, batch: usize) -> (Vec<usize>, Vec<u64>) {
         let order = &self.loader.plan.order;
         let of = |position| (self.order.row(order, position), order.occurrence(position));
-        self.steps.positions(batch).map(of).unzip()
+        self.rank_batches.positions(batch).map(of).unzip()
     }
 
-    fn fetch_heads(&self, fetching: &mut Fetching, batch: usize) -> Vec<Ticket> {
-        let Inner { plan, dataset, targets, .. } = &*self.loader;
+    fn fetch_heads(&self, fetching: &mut Fetching, batch: usize) -> Vec<PrefetchGuard> {
+        let LoaderShared { plan, dataset, targets, .. } = &*self.loader;
         let (rows, _) = self.rows_of(batch);
-        let mut wanted = Wanted::default();
+        let mut wanted = WantedRanges::default();
         dataset.store().heads(&rows, extent(&plan.images), &mut wanted);
         if let (Some(targets), Some((set, pairs))) = (targets, &plan.targets) {
             let rows: Vec<usize> = rows.iter().filter_map(|&row| pairs.row(dataset, row).ok()).collect();
@@ -106,22 +106,27 @@ impl Shared {
         fetching.fetch(&wanted)
     }
 
-    fn fetch_pixels(&self, fetching: &mut Fetching, context: &mut ItemContext, batch: usize) -> Vec<Ticket> {
+    fn fetch_pixels(
+        &self,
+        fetching: &mut Fetching,
+        context: &mut ItemContext,
+        batch: usize,
+    ) -> Vec<PrefetchGuard> {
         let (rows, occurrences) = self.rows_of(batch);
         let jobs = self.jobs();
-        let mut tickets = vec![];
+        let mut guards = vec![];
         for job in std::iter::once(&jobs.images).chain(&jobs.targets) {
             if let Some(all) = ask(fetching, context, job, (&rows, &occurrences), self.batches) {
-                tickets.extend(all);
+                guards.extend(all);
                 continue;
             }
             // One row that cannot be read does not keep the others.
             for (row, occurrence) in rows.iter().zip(&occurrences) {
                 let one = (std::slice::from_ref(row), std::slice::from_ref(occurrence));
-                tickets.extend(ask(fetching, context, job, one, 1).into_iter().flatten());
+                guards.extend(ask(fetching, context, job, one, 1).into_iter().flatten());
             }
         }
-        tickets
+        guards
     }
 }
 
@@ -132,9 +137,9 @@ fn ask(
     job: &Job<'_>,
     (rows, occurrences): (&[usize], &[u64]),
     batches: usize,
-) -> Option<Vec<Ticket>> {
+) -> Option<Vec<PrefetchGuard>> {
     let requests = context.requests(job, rows, occurrences).ok()?;
-    let mut wanted = Wanted::default();
+    let mut wanted = WantedRanges::default();
     job.dataset.store().ranges(requests, &mut wanted).ok()?;
     Some(fetching.fetch_batch(&wanted, batches))
 }

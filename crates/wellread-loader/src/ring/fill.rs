@@ -5,12 +5,12 @@
 //!                                                                └─ fails: row by row, for the rows at fault
 //! ```
 
-use super::Shared;
+use super::EpochShared;
 use crate::budget::SPLIT_BYTES;
 use crate::dataset::Dataset;
 use crate::item::{ItemContext, Job, PairedImages};
-use crate::order::Steps;
-use crate::plan::{Inner, Plan, SetPlan};
+use crate::order::RankBatches;
+use crate::plan::{LoaderShared, Plan, SetPlan};
 use crate::pool::{Fill, RowMemory};
 use crate::skip::{Failed, OnError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,11 +36,11 @@ impl Jobs<'_> {
         out: &mut [RowMemory<'_>],
     ) -> Result<()> {
         let Some(targets) = &self.targets else { return Ok(()) };
-        context.beside().fetch(targets, rows, occurrences, out)
+        context.target_context().fetch(targets, rows, occurrences, out)
     }
 }
 
-impl Shared {
+impl EpochShared {
     /// Plans rows, as many as make a part of the work that is not much larger than others, and returns how many that is.
     /// It depends on sizes only, so that the rows read together do not depend on the number of threads.
     pub(crate) fn plan(&self, context: &mut ItemContext, fill: &mut Fill<'_>) -> Result<usize> {
@@ -107,10 +107,12 @@ impl Shared {
 
     /// Whether an image can be read of those that the other turns deliver: some are tried, first one of each of their batches.
     pub(crate) fn can_read_for_other_turns(&self) -> bool {
-        let own = self.steps;
-        let others =
-            || (0..own.turns).filter(move |&turn| turn != own.turn).map(move |turn| Steps { turn, ..own });
-        let batches = || others().flat_map(|steps| (0..steps.len()).map(move |batch| steps.positions(batch)));
+        let own = self.rank_batches;
+        let others = || {
+            (0..own.turns).filter(move |&turn| turn != own.turn).map(move |turn| RankBatches { turn, ..own })
+        };
+        let batches =
+            || others().flat_map(|of_turn| (0..of_turn.len()).map(move |batch| of_turn.positions(batch)));
         let positions =
             (0..self.loader.plan.largest).flat_map(|i| batches().filter_map(move |mut batch| batch.nth(i)));
         let Ok(mut buffer) = self.take_buffer(0) else { return false };
@@ -185,7 +187,7 @@ impl Shared {
 
     /// The inputs that read rows.
     pub(super) fn jobs(&self) -> Jobs<'_> {
-        let Inner { plan, dataset, targets, .. } = &*self.loader;
+        let LoaderShared { plan, dataset, targets, .. } = &*self.loader;
         let of_targets = |targets| {
             let (set, pairs) = plan.targets.as_ref()?;
             Some(self.job(

@@ -25,8 +25,8 @@ mod part;
 
 use crate::ahead::Lookahead;
 use crate::item::ItemContext;
-use crate::order::{Deal, EpochOrder, Steps};
-use crate::plan::{Inner, Plan};
+use crate::order::{EpochOrder, NodeSharding, RankBatches};
+use crate::plan::{LoaderShared, Plan};
 use crate::pool::{BatchBuffer, Fill};
 use crate::skip::Failed;
 use part::{Claim, Part};
@@ -48,14 +48,14 @@ pub(crate) struct Filled {
 }
 
 /// One epoch, as the threads see it.
-pub(crate) struct Shared {
-    pub(crate) loader: Arc<Inner>,
+pub(crate) struct EpochShared {
+    pub(crate) loader: Arc<LoaderShared>,
     pub(crate) order: EpochOrder,
     pub(crate) epoch: u64,
     /// Batches are counted from where the iteration begins.
-    pub(crate) steps: Steps,
-    /// To whom the epoch is dealt ([`Plan::deals`]).
-    pub(crate) deals: Vec<Deal>,
+    pub(crate) rank_batches: RankBatches,
+    /// How the epoch is sharded ([`Plan::shardings`]).
+    pub(crate) shardings: Vec<NodeSharding>,
     /// Their number.
     pub(crate) batches: usize,
     /// Ends reading at the next block.
@@ -104,11 +104,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
-    pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps, deals: Vec<Deal>) -> Self {
+impl EpochShared {
+    pub(crate) fn new(
+        loader: Arc<LoaderShared>,
+        epoch: u64,
+        rank_batches: RankBatches,
+        shardings: Vec<NodeSharding>,
+    ) -> Self {
         let Plan { order, seed, read_ahead, .. } = &*loader.plan;
-        let order = EpochOrder::new(order, *seed, epoch, &deals);
-        let batches = steps.len();
+        let order = EpochOrder::new(order, *seed, epoch, &shardings);
+        let batches = rank_batches.len();
         let slots = if read_ahead.workers == 0 { 0 } else { read_ahead.prefetch.min(batches) };
         let ring = Ring {
             slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
@@ -125,8 +130,8 @@ impl Shared {
             loader,
             order,
             epoch,
-            steps,
-            deals,
+            rank_batches,
+            shardings,
             batches,
             stop: Arc::default(),
             ring: Mutex::new(ring),
@@ -142,12 +147,12 @@ impl Shared {
     }
 
     pub(crate) fn slices(&self, batch: usize) -> usize {
-        self.steps.positions(batch).len().div_ceil(self.loader.plan.slice_rows)
+        self.rank_batches.positions(batch).len().div_ceil(self.loader.plan.slice_rows)
     }
 
     /// Positions of a slice, and its range of rows in the batch.
     pub(crate) fn slice(&self, batch: usize, slice: usize) -> (Range<usize>, Range<usize>) {
-        let positions = self.steps.positions(batch);
+        let positions = self.rank_batches.positions(batch);
         let first = slice * self.loader.plan.slice_rows;
         let last = (first + self.loader.plan.slice_rows).min(positions.len());
         (positions.start + first..positions.start + last, first..last)
@@ -155,7 +160,7 @@ impl Shared {
 
     pub(crate) fn take_buffer(&self, batch: usize) -> Result<BatchBuffer> {
         self.loader.pool.take().ok_or_else(|| {
-            let images = self.steps.positions(batch).len() * self.loader.plan.crops;
+            let images = self.rank_batches.positions(batch).len() * self.loader.plan.crops;
             let path = self.loader.dataset.store().path();
             Error::new(path, format_args!("not enough memory for a batch of {}", counted(images, "image")))
                 .hint("choose a smaller batch size or fewer batches ahead (prefetch)")
@@ -210,7 +215,7 @@ impl Shared {
 
     /// A batch's number in its epoch, for traces.
     pub(crate) fn number_of(&self, batch: usize) -> u64 {
-        self.steps.number(batch) as u64
+        self.rank_batches.number(batch) as u64
     }
 
     /// Reads what was claimed.

@@ -22,13 +22,16 @@ fn find(images: &[&str], targets: &[&str], rows: Option<&[usize]>, is_lenient: b
 #[test]
 fn targets_are_found_by_names_else_by_order() {
     for (images, targets) in [
-        (["a", "b"], ["a", "b"]),
         (["a", "b"], ["0", "1"]),
         (["image_1", "image_2"], ["mask_1", "mask_2"]),
         (["s1_ch1", "s2_ch1"], ["s1_ch2", "s2_ch2"]),
     ] {
         assert!(matches!(find(&images, &targets, None, false), Ok(Pairs::Order)), "{targets:?}");
     }
+    // The very names are names, in whichever order.
+    let same = find(&["a", "b"], &["a", "b"], None, false).unwrap();
+    assert!(matches!(same, Pairs::SameNames), "{same:?}");
+    assert_eq!(same.pairing(), Pairing::Names);
     let by_name = |targets: &[&str]| match find(&["a", "b"], targets, None, false) {
         Ok(Pairs::Names(found)) => found,
         other => panic!("{other:?}"),

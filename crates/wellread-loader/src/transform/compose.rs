@@ -53,7 +53,7 @@ pub struct Transform {
     /// out. Loaders set it by the set ([`wellread_store::Hints::is_last_mask`]).
     pub is_last_mask: bool,
     /// Whether stored images are parts of larger ones, which illumination fields are of. Loaders set it by the set
-    /// ([`wellread_store::Hints::are_cut`]).
+    /// ([`wellread_store::Hints::are_crops`]).
     pub is_cut: bool,
 }
 
@@ -92,13 +92,13 @@ impl Transform {
 
     /// The same for the images of a set, which says this of itself.
     pub(crate) fn for_set(mut self, set: Hints<'_>) -> Self {
-        (self.is_last_mask, self.is_cut) = (set.is_last_mask, set.are_cut);
+        (self.is_last_mask, self.is_cut) = (set.is_last_mask, set.are_crops);
         self
     }
 
     /// Whether it is as [`Self::for_set`] makes it.
     pub(crate) fn is_for(&self, set: Hints<'_>) -> bool {
-        (self.is_last_mask, self.is_cut) == (set.is_last_mask, set.are_cut)
+        (self.is_last_mask, self.is_cut) == (set.is_last_mask, set.are_crops)
     }
 
     /// The channel that is a mask, of images of so many.

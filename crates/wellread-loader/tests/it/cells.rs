@@ -210,7 +210,7 @@ fn memory_is_bounded_by_images_that_a_cache_keeps() {
     let cells = images.cells(table(dir.path(), &images), &options(Edge::Shift)).unwrap();
     let cached = cells.with_cache(&Cache::MEMORY).unwrap();
     let loader = Loader::builder(&cached).batch_size(4).memory(64 << 20).build().unwrap();
-    assert_eq!(loader.memory().unwrap().caches, 5 * SIDE * SIDE);
+    assert_eq!(loader.memory().unwrap().cache_bytes, 5 * SIDE * SIDE);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn memory_is_bounded_by_masks_that_a_cache_keeps() {
     let cells = images.cells_from(CellsFrom::Path(&table), Some(&masks), &options).unwrap();
     let caches = |cells: &Dataset| {
         let loader = Loader::builder(cells).batch_size(1).memory(64 << 20).build().unwrap();
-        loader.memory().unwrap().caches
+        loader.memory().unwrap().cache_bytes
     };
     assert_eq!(caches(&cells), SIDE * SIDE);
     assert_eq!(caches(&cells.with_cache(&Cache::MEMORY).unwrap()), 2 * SIDE * SIDE);

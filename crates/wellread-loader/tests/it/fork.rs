@@ -32,7 +32,7 @@ static BEFORE_MAIN: extern "C" fn() = {
 };
 
 /// Runs `work` in a forked process and tells whether it returned `true`; one that hangs is ended.
-fn in_child(work: impl FnOnce() -> bool) -> bool {
+pub(crate) fn in_child(work: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child runs `work` and ends without running anything of the test's own. That allocating and starting
     // threads works there is what glibc and Darwin promise beyond POSIX, and Python relies on.
     match unsafe { libc::fork() } {

@@ -10,7 +10,7 @@ use wellread_image::{PixelType, Shape};
 use wellread_loader::{Cache, Dataset, MemoryStore};
 use wellread_store::cells::{CellOptions, CellSource, Cells, CellsStore};
 use wellread_store::concat::{Concat, Part};
-use wellread_store::place::Wanted;
+use wellread_store::place::WantedRanges;
 use wellread_store::planes::PlaneStore;
 use wellread_store::subset::Subset;
 use wellread_store::{
@@ -56,10 +56,10 @@ impl Store for Odd {
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
         Ok(rows.iter().map(|&row| file(row)).collect())
     }
-    fn heads(&self, rows: &[usize], _: ReadExtent, _: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, _: &mut WantedRanges) {
         self.pages.asked.lock().unwrap().extend(rows);
     }
-    fn ranges(&self, requests: &[Request], _: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], _: &mut WantedRanges) -> Result<()> {
         self.pages.asked.lock().unwrap().extend(requests.iter().map(|request| request.row));
         Ok(())
     }
@@ -67,7 +67,7 @@ impl Store for Odd {
         true
     }
     fn hints(&self) -> Hints<'_> {
-        Hints { rows_per_read: 7, pages: Some(&*self.pages), columns: Some(self), ..Hints::default() }
+        Hints { rows_per_read: 7, page_cache: Some(&*self.pages), columns: Some(self), ..Hints::default() }
     }
     /// It knows of the second image that its file has not the bytes for it.
     fn check(&self, request: &Request) -> Result<RowInfo> {
@@ -170,10 +170,13 @@ fn check(store: &dyn Store, pages: &Pages, images: &[usize]) {
     let wells: Vec<usize> =
         columns.column(0).as_primitive::<Int32Type>().values().iter().map(|&well| well as usize).collect();
     assert_eq!(wells, images.iter().map(|image| 10 * image).collect::<Vec<_>>());
-    assert_eq!(hints.page_cache(), 12_345);
+    assert_eq!(hints.page_cache_bytes(), 12_345);
     hints.limit_page_cache(99);
     hints.forget_pages();
-    assert_eq!((hints.page_cache(), pages.max_bytes(), pages.forgotten.load(Ordering::Relaxed)), (99, 99, 1));
+    assert_eq!(
+        (hints.page_cache_bytes(), pages.max_bytes(), pages.forgotten.load(Ordering::Relaxed)),
+        (99, 99, 1)
+    );
     for (row, &image) in images.iter().enumerate() {
         let hints = store.row_hints(row).unwrap();
         assert_eq!(hints.position(), 1000 - 10 * image as u64);
@@ -192,7 +195,7 @@ fn check_row(store: &dyn Store, pages: &Pages, row: usize, image: usize) {
     assert_eq!(store.remote_path(), Some(Path::new("far://odd")));
     assert_eq!(store.files_of(&[row]).unwrap(), [file(image)]);
     pages.asked.lock().unwrap().clear();
-    let mut wanted = Wanted::default();
+    let mut wanted = WantedRanges::default();
     store.heads(&[row], ReadExtent::Part, &mut wanted);
     let region = store.row_info(row).unwrap().shape.full();
     store.ranges(&[Request { row, region }], &mut wanted).unwrap();
@@ -248,7 +251,7 @@ fn a_store_with_nothing_to_say_says_nothing() {
     let hints = store.hints();
     hints.limit_page_cache(0);
     hints.forget_pages();
-    assert_eq!((hints.rows_per_read, hints.page_cache()), (1, 0));
+    assert_eq!((hints.rows_per_read, hints.page_cache_bytes()), (1, 0));
     assert!(hints.feature_names().is_empty() && hints.columns_left_out().is_empty());
     assert!(hints.features(&[]).unwrap().is_none());
     let row = store.row_hints(0).unwrap();

@@ -9,6 +9,8 @@ mod crops;
 mod errors;
 #[cfg(target_os = "linux")]
 mod fork;
+#[cfg(target_os = "linux")]
+mod fork_writers;
 mod groups;
 mod hints;
 mod intensities;

@@ -32,7 +32,7 @@ fn a_folder_that_lost_a_file_is_another_set() {
     // Cells aside, each set that is made of others compares those.
     let some = set.select(vec![7, 2]).unwrap();
     let both = Dataset::concat(&[set.clone(), folder(&dir.path().join("other"), 3)]).unwrap();
-    let marks = set.marks().clone();
+    let digests = set.row_digests().clone();
     remove(&set, 5);
     let wanted = format!("it had 20 images and has 19, and row 5 is now {}", names[6]);
     for set in [&set, &some, &both] {
@@ -40,7 +40,7 @@ fn a_folder_that_lost_a_file_is_another_set() {
         assert!(said.contains(&wanted) && said.contains("open the dataset anew"), "{said}");
     }
     let now = Dataset::open(dir.path().join("set")).unwrap();
-    assert!(marks.check(&now).unwrap_err().to_string().contains(&wanted));
+    assert!(digests.check(&now).unwrap_err().to_string().contains(&wanted));
     now.reopened().unwrap();
     remove(&now, 18);
     assert!(said(&now).contains("it had 19 images and has 18, and row 18 is gone"), "{}", said(&now));

@@ -107,7 +107,7 @@ proptest! {
         let loader = Loader::builder(&images)
             .batch_size(2 * crops).crops_per_image(crops).shuffle(seed).workers(workers).transform(transform.clone())
             .targets(Targets::labels(&store.dataset()).output(output)).build().unwrap();
-        prop_assert_eq!(loader.pairing(), Some(Pairing::Order));
+        prop_assert_eq!(loader.pairing(), Some(Pairing::Names));
         let plain = Loader::builder(&images)
             .batch_size(2 * crops).crops_per_image(crops).shuffle(seed).transform(transform.clone()).build().unwrap();
         for (batch, plain) in loader.collect_epoch().unwrap().iter().zip(plain.collect_epoch().unwrap()) {
@@ -385,8 +385,10 @@ fn a_bound_on_memory_counts_targets() {
     let alone = builder.clone().memory(1 << 30).build().unwrap();
     let both = builder.clone().memory(1 << 30).targets(Targets::image(&stain)).build().unwrap();
     let (alone, with) = (alone.memory().unwrap().clone(), both.memory().unwrap().clone());
-    assert!(with.batch >= 2 * 4 * 200 * 200 * 4 && with.batch < 2 * alone.batch);
-    assert!(with.thread >= 2 * alone.thread, "{with}, {alone}");
+    assert!(
+        with.bytes_per_batch >= 2 * 4 * 200 * 200 * 4 && with.bytes_per_batch < 2 * alone.bytes_per_batch
+    );
+    assert!(with.bytes_per_thread >= 2 * alone.bytes_per_thread, "{with}, {alone}");
     let error = builder.clone().memory(1 << 20).targets(Targets::image(&stain)).build().unwrap_err();
     assert!(error.to_string().contains("exceeds the memory"), "{error}");
     let bounded = builder.memory(64 << 20).targets(Targets::image(&stain)).build().unwrap();

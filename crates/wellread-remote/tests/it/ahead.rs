@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wellread_store::ahead::Fetching;
-use wellread_store::place::{self, FetchAhead, TAIL, Ticket, Wanted};
+use wellread_store::place::{self, FetchAhead, PrefetchGuard, TAIL, WantedRanges};
 use wellread_store::{ReadExtent, Request, read_image};
 
 /// As much as one request brings at most.
@@ -24,7 +24,7 @@ fn asker(path: &Path, most: Option<u64>) -> Box<dyn FetchAhead> {
     place::of(path).ahead(most).expect("a remote place")
 }
 
-fn ask(asker: &mut dyn FetchAhead, path: &Path, ranges: &[Range<u64>]) -> Ticket {
+fn ask(asker: &mut dyn FetchAhead, path: &Path, ranges: &[Range<u64>]) -> PrefetchGuard {
     asker.fetch(&[(path, ranges)], 1).unwrap()
 }
 
@@ -49,7 +49,7 @@ fn all_ranges_are_on_their_way_at_once_and_read_in_any_order() {
     // Too far from each other to be joined, and none at the file's ends.
     let ranges: Vec<_> = (1..17).map(|i| 200_000 * i..200_000 * i + 1000 * i).collect();
     gate::hold("at-once", ranges.len());
-    let ticket = ask(&mut *asker(&path, None), &path, &ranges);
+    let guard = ask(&mut *asker(&path, None), &path, &ranges);
     let all = bytes(3_400_000);
     for i in 0..ranges.len() {
         let range = &ranges[i * 7 % ranges.len()];
@@ -63,7 +63,7 @@ fn all_ranges_are_on_their_way_at_once_and_read_in_any_order() {
         1 + ranges.len(),
         "the file's beginning, and each range once"
     );
-    drop(ticket);
+    drop(guard);
     read(&file, &ranges[0]);
     assert_eq!(server::requests("at-once/a").len(), 2 + ranges.len(), "what is let go is gone");
 }
@@ -73,7 +73,7 @@ fn no_more_is_held_than_the_bound_and_a_reader_does_not_wait_for_room() {
     let (path, file) = opened("bounded", 5 * PIECE as usize);
     let mut asker = asker(&path, Some(2 * PIECE));
     let ranges: Vec<_> = (0..5).map(|i| i * PIECE..(i + 1) * PIECE).collect();
-    let mut tickets: Vec<_> =
+    let mut guards: Vec<_> =
         ranges.iter().map(|range| ask(&mut *asker, &path, std::slice::from_ref(range))).collect();
     let all = bytes(5 * PIECE as usize);
     let check = |range: &Range<u64>| {
@@ -85,11 +85,11 @@ fn no_more_is_held_than_the_bound_and_a_reader_does_not_wait_for_room() {
     assert_eq!(asked(), 2, "there is no room for the others");
     check(&ranges[2]);
     assert_eq!(asked(), 3, "the reader has asked for it");
-    drop(tickets.drain(..2));
+    drop(guards.drain(..2));
     check(&ranges[3]);
     check(&ranges[4]);
     assert_eq!(asked(), 5, "each once");
-    drop(tickets);
+    drop(guards);
 }
 
 /// The requests for a file of so many bytes by three of so many batches, each of which asks for eight short ranges.
@@ -106,11 +106,11 @@ fn requests_of_batches(bucket: &str, length: usize, batches: usize) -> usize {
     let all = bytes(length);
     for _ in 0..3 {
         let ranges = batch();
-        let ticket = asker.fetch(&[(&path, &ranges)], batches).unwrap();
+        let guard = asker.fetch(&[(&path, &ranges)], batches).unwrap();
         for range in &ranges {
             assert_eq!(read(&file, range), all[range.start as usize..range.end as usize], "{range:?}");
         }
-        drop(ticket);
+        drop(guard);
     }
     server::requests(&format!("{bucket}/a")).len()
 }
@@ -129,9 +129,9 @@ fn what_nobody_wants_any_more_is_given_up() {
     let ranges: Vec<_> = (1..9).map(|i| 200_000 * i..200_000 * i + 10).collect();
     gate::hold("given-up", usize::MAX);
     let mut asker = asker(&path, None);
-    let ticket = ask(&mut *asker, &path, &ranges);
+    let guard = ask(&mut *asker, &path, &ranges);
     gate::wait_for("given-up", ranges.len());
-    drop(ticket);
+    drop(guard);
     gate::wait_for_given_up("given-up", ranges.len());
     gate::hold("given-up", 0);
     assert_eq!(read(&file, &ranges[3]), bytes(2_000_000)[800_000..800_010]);
@@ -142,12 +142,12 @@ fn what_another_has_given_up_is_asked_for_by_who_reads_it() {
     let (path, file) = opened("left-by-another", 400_000);
     let range = 200_000..200_100;
     gate::hold("left-by-another", usize::MAX);
-    let mut ticket = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
+    let mut guard = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
     gate::wait_for("left-by-another", 1);
     std::thread::scope(|scope| {
         // Whether it waits for the piece already or comes later.
         let reader = scope.spawn(|| read(&file, &range));
-        ticket.give_up();
+        guard.give_up();
         gate::wait_for_given_up("left-by-another", 1);
         gate::hold("left-by-another", 0);
         assert_eq!(reader.join().unwrap(), bytes(400_000)[200_000..200_100]);
@@ -159,7 +159,7 @@ fn who_is_to_stop_does_not_wait_for_what_another_has_asked_for() {
     let (path, file) = opened("asked-by-another", 400_000);
     let range = 200_000..200_100;
     gate::hold("asked-by-another", usize::MAX);
-    let ticket = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
+    let guard = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
     gate::wait_for("asked-by-another", 1);
     let stop = Arc::new(AtomicBool::new(true));
     let error = place::until(&stop, || file.read_exact_at(&mut [0; 100], 200_000)).unwrap_err();
@@ -167,7 +167,7 @@ fn who_is_to_stop_does_not_wait_for_what_another_has_asked_for() {
     gate::hold("asked-by-another", 0);
     assert_eq!(read(&file, &range), bytes(400_000)[200_000..200_100]);
     assert_eq!(server::requests("asked-by-another/a").len(), 2, "the file's beginning, and the range once");
-    drop(ticket);
+    drop(guard);
 }
 
 #[test]
@@ -175,14 +175,14 @@ fn an_error_is_told_to_who_reads() {
     let (path, file) = opened("told", 400_000);
     server::spoil("told", &[Wrong::Status(403, "AccessDenied")]);
     let range = 200_000..200_100;
-    let ticket = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
+    let guard = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
     let error = file.read_exact_at(&mut [0; 100], 200_000).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
     let said = error.to_string();
     assert!(said.starts_with("GET bytes 200000-200099 of s3://told/a: "), "{said}");
     // A second request goes to the server.
     assert_eq!(read(&file, &range), bytes(400_000)[200_000..200_100]);
-    drop(ticket);
+    drop(guard);
 }
 
 #[test]
@@ -190,12 +190,12 @@ fn a_replaced_object_is_an_error_and_no_mixture() {
     let (path, file) = opened("exchanged", 400_000);
     server::put("exchanged/a", &vec![1; 400_000]);
     let range = 200_000..200_100;
-    let ticket = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
+    let guard = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
     for _ in 0..2 {
         let error = file.read_exact_at(&mut [0; 100], 200_000).unwrap_err().to_string();
         assert!(error.contains("was replaced"), "{error}");
     }
-    drop(ticket);
+    drop(guard);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn small_files_of_which_nothing_is_known_come_in_one_request_each() {
     let paths: Vec<PathBuf> = (0..20).map(path).chain([PathBuf::from("s3://small/missing")]).collect();
     let whole = 0..u64::MAX;
     let files: Vec<_> = paths.iter().map(|path| (path.as_path(), std::slice::from_ref(&whole))).collect();
-    let ticket = asker(&paths[0], None).fetch(&files, 1).unwrap();
+    let guard = asker(&paths[0], None).fetch(&files, 1).unwrap();
     for i in 0..20 {
         let i = i * 7 % 20;
         assert_eq!(place::read(&paths[i]).unwrap(), bytes(lengths[i]), "{i}");
@@ -219,7 +219,7 @@ fn small_files_of_which_nothing_is_known_come_in_one_request_each() {
     assert_eq!(place::read(&paths[20]).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(server::requests("small/missing").len(), 1);
     assert_eq!(gate::most_at_once("small"), 21);
-    drop(ticket);
+    drop(guard);
 }
 
 #[test]
@@ -228,27 +228,27 @@ fn the_end_of_a_file_of_unknown_length_is_one_request() {
     // On its way before anybody reads.
     let asked = |path: &Path| {
         gate::hold("ends", usize::MAX);
-        let ticket = ask(&mut *asker(path, None), path, &[TAIL]);
+        let guard = ask(&mut *asker(path, None), path, &[TAIL]);
         gate::wait_for("ends", 1);
         gate::hold("ends", 0);
-        ticket
+        guard
     };
     let path = Path::new("s3://ends/a");
     server::put("ends/a", &bytes(400_000));
-    let ticket = asked(path);
+    let guard = asked(path);
     let (file, length) = place::open(path).unwrap();
     assert_eq!(length, 400_000);
     assert_eq!(read(&file, &(399_000..400_000)), bytes(400_000)[399_000..]);
     assert_eq!(server::requests("ends/a"), ["GET bytes=-65536"]);
-    drop(ticket);
+    drop(guard);
     // An object whose end cannot be asked for gives its beginning when it is opened.
     server::put("ends/b", &bytes(400_000));
     server::spoil("ends", &[Wrong::Status(403, "AccessDenied")]);
     let path = Path::new("s3://ends/b");
-    let ticket = asked(path);
+    let guard = asked(path);
     assert_eq!(place::open(path).unwrap().1, 400_000);
     assert_eq!(server::requests("ends/b"), ["GET bytes=-65536", "GET bytes=0-65535"]);
-    drop(ticket);
+    drop(guard);
 }
 
 #[test]
@@ -262,14 +262,14 @@ fn every_format_says_what_it_reads() {
         let (local, other) = (recognised(&local), recognised(&other));
         let mut fetching = Fetching::of(other.path(), None).unwrap();
         let rows: Vec<usize> = (0..NAMES.len()).rev().collect();
-        let mut wanted = Wanted::default();
+        let mut wanted = WantedRanges::default();
         other.heads(&rows, ReadExtent::Whole, &mut wanted);
         let heads = fetching.fetch(&wanted);
         let requests: Vec<_> = rows
             .iter()
             .map(|&row| Request { row, region: other.row_info(row).unwrap().shape.full() })
             .collect();
-        let mut wanted = Wanted::default();
+        let mut wanted = WantedRanges::default();
         other.ranges(&requests, &mut wanted).unwrap();
         let pixels = fetching.fetch(&wanted);
         assert!(!heads.is_empty() || !pixels.is_empty(), "{name}");

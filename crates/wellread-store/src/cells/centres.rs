@@ -2,9 +2,9 @@
 //!
 //! A column of other numbers, as those of the parents, has labels of the same image: of cells nearby, or of none.
 
+use super::cell_positions::CellPositions;
 use super::components::labelled;
 use super::edge::CellBox;
-use super::placement::Placement;
 use super::sums::sums;
 use super::table::CellTable;
 use crate::surface::{option, option_as};
@@ -33,7 +33,7 @@ pub(super) struct PlacedCells<'a> {
     pub rows: &'a [usize],
     pub ids: &'a [i64],
     /// Where the table has positions and numbers.
-    pub placement: &'a Placement,
+    pub positions: &'a CellPositions,
 }
 
 /// Label images, and which of them is of each image.
@@ -58,8 +58,8 @@ struct Labels {
 /// # Errors
 /// Most of them lie on labels of other cells.
 pub(super) fn check(cells: &PlacedCells<'_>, images: &LabelImages<'_>) -> Result<()> {
-    let placement = cells.placement;
-    let Some((column, _)) = &placement.labels else { return Ok(()) };
+    let positions = cells.positions;
+    let Some((column, _)) = &positions.labels else { return Ok(()) };
     let (mut seen, mut others, mut first, mut is_one_label) = (0, 0, None, true);
     for image in first_images(cells.boxes) {
         // One that cannot be read is an error where its cells are read.
@@ -69,7 +69,7 @@ pub(super) fn check(cells: &PlacedCells<'_>, images: &LabelImages<'_>) -> Result
         let of_image = (0..cells.boxes.len()).filter(|&cell| cells.boxes[cell].image == image);
         for cell in of_image {
             let (number, of_table) = (cells.ids[cell], cells.rows[cell]);
-            let position = [placement.y[of_table], placement.x[of_table]];
+            let position = [positions.y[of_table], positions.x[of_table]];
             let Some(label) = labels.at(position, number) else { continue };
             seen += 1;
             if label == number as f64 {

@@ -2,7 +2,7 @@
 
 use super::classes::Classes;
 use super::components::labelled;
-use super::found::Found;
+use super::found::CountedNames;
 use super::keys::ImageOf;
 use super::mask_rows::of_another_shape;
 use super::pairs::pair;
@@ -31,7 +31,7 @@ pub(super) struct LabelCells {
     /// The image that each is of.
     pub image: ImageOf,
     /// Label images of no image.
-    pub unpaired: Found,
+    pub unpaired: CountedNames,
     /// Label images with cells.
     pub shapes: Vec<LabelShape>,
 }
@@ -77,7 +77,7 @@ pub(super) fn table(
             option("cells.by")
         )));
     }
-    let mut unpaired = Found::default();
+    let mut unpaired = CountedNames::default();
     for label in (0..labels.len()).filter(|label| !paired.contains(label)) {
         unpaired.push(|| labels.name(label).unwrap_or_else(|_| format!("row {label}")));
     }

@@ -17,7 +17,7 @@ use wellread_image::{Region, clip_runs};
 
 /// A box that is wanted of a row of the inner store.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedBox {
     /// The row and its box, which lies inside.
     pub part: Request,
     /// The request that it is for.
@@ -92,7 +92,7 @@ impl Cutter {
     pub fn read(
         &mut self,
         store: &dyn Store,
-        wanted: &[Wanted],
+        wanted: &[WantedBox],
         most: usize,
         scratch: &mut Scratch,
         each: &mut EachPart<'_>,
@@ -161,7 +161,7 @@ struct CutSink<'a, 'e> {
     order: &'a [(u64, usize)],
     requests: &'a [Request],
     serves: &'a [Range<usize>],
-    wanted: &'a [Wanted],
+    wanted: &'a [WantedBox],
     buffer: &'a mut Vec<u8>,
     each: &'a mut EachPart<'e>,
 }

@@ -1,6 +1,6 @@
 //! The outcome of a table of cells: how many rows were left out, and the names of the first few.
 
-pub use crate::found::Found;
+pub use crate::counted_names::CountedNames;
 use serde::Serialize;
 
 /// The outcome of a table of cells.
@@ -13,18 +13,18 @@ pub struct CellsReport {
     /// Images that they are cut out of.
     pub images: usize,
     /// Rows of the table whose image is not in the set.
-    pub without_image: Found,
+    pub without_image: CountedNames,
     /// Rows without a position: null, NaN or infinite.
-    pub without_position: Found,
+    pub without_position: CountedNames,
     /// Rows whose position lies outside of their image.
-    pub outside: Found,
+    pub outside: CountedNames,
     /// Cells that were left out because their box reaches beyond the image.
-    pub dropped: Found,
+    pub dropped: CountedNames,
     /// Images without a cell, which is no error.
-    pub images_without_cells: Found,
+    pub images_without_cells: CountedNames,
     /// Label images whose image is not in the set, where the cells are their labels. It is no error, since the set may be a part of all
     /// images.
-    pub labels_without_image: Found,
+    pub labels_without_image: CountedNames,
     /// The doubt whether table and images count sites from the same number, in words, where all of them agree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site_numbers: Option<String>,
@@ -34,6 +34,11 @@ impl CellsReport {
     /// Rows that no cell can be cut out for.
     pub(super) fn unmatched(&self) -> usize {
         self.without_image.count + self.without_position.count + self.outside.count
+    }
+
+    /// Rows that are left out: those, and cells at the border.
+    pub(super) fn left_out(&self) -> usize {
+        self.unmatched() + self.dropped.count
     }
 
     /// Why rows cannot be cut out, a sentence for each reason.
@@ -73,6 +78,7 @@ mod tests {
             report.notes(),
             ["1 cell outside of the image: row 1", "5 images without a cell: image 0, image 1, image 2 …"]
         );
-        assert_eq!(report.unmatched(), 1);
+        report.dropped.push(|| "row 2".to_owned());
+        assert_eq!((report.unmatched(), report.left_out()), (1, 2));
     }
 }

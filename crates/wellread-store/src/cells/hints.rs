@@ -4,21 +4,25 @@
 use super::edge::CellBox;
 use super::options::Mask;
 use super::store::CellsStore;
-use crate::{Hints, PageCache, PartTable, Result, RowCut, RowFacts, RowHints, SetPart, Store, unknown_facts};
+use crate::{
+    Hints, LeftOutCounts, PageCache, PartTable, Result, RowCut, RowFacts, RowHints, SetPart, Store,
+    unknown_facts,
+};
 use std::path::PathBuf;
 
 impl CellsStore {
     /// The hints of the set of cells itself: its images' parts are its parts.
     pub(super) fn own_hints(&self) -> Hints<'_> {
         let images = self.images.hints();
-        let keeps = images.pages.is_some() || self.mask_hints().pages.is_some();
+        let keeps = images.page_cache.is_some() || self.mask_hints().page_cache.is_some();
         Hints {
             columns: Some(self),
             sites: None,
             parts: images.parts.map(|_| self as &dyn PartTable),
-            pages: keeps.then_some(self as &dyn PageCache),
+            page_cache: keeps.then_some(self as &dyn PageCache),
+            left_out: LeftOutCounts { cells: self.cells.report().left_out(), ..images.left_out },
             is_last_mask: self.mask() == Mask::Channel,
-            are_cut: true,
+            are_crops: true,
             ..images
         }
     }
@@ -47,12 +51,12 @@ impl PartTable for CellsStore {
 
 impl PageCache for CellsStore {
     fn max_bytes(&self) -> usize {
-        self.images.hints().page_cache().saturating_add(self.mask_hints().page_cache())
+        self.images.hints().page_cache_bytes().saturating_add(self.mask_hints().page_cache_bytes())
     }
 
     /// Label images get up to a half.
     fn keep_at_most(&self, bytes: usize) {
-        let masks = self.mask_hints().page_cache().min(bytes / 2);
+        let masks = self.mask_hints().page_cache_bytes().min(bytes / 2);
         self.mask_hints().limit_page_cache(masks);
         self.images.hints().limit_page_cache(bytes - masks);
     }

@@ -1,5 +1,6 @@
 //! The cells of a table in the images of a set: where each is cut out, and what could not be.
 
+use super::cell_positions::{CellPositions, readable};
 use super::centres::PlacedCells;
 use super::centroids::{self, LabelCells};
 use super::edge::{BoxPosition, CellBox, box_position};
@@ -7,11 +8,10 @@ use super::found::CellsReport;
 use super::keys::{ImageLookup, image_of};
 use super::mask_rows::{LabelSets, MaskRows};
 use super::options::{CellOptions, Mask, Unmatched};
-use super::placement::{Placement, readable};
 use super::table::{self, CellTable, TableFile};
 use super::unshared;
 use crate::ahead::Fetching;
-use crate::place::Wanted;
+use crate::place::WantedRanges;
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{Error, ReadExtent, Result, RowInfo, Store, threads, with_columns};
@@ -124,9 +124,9 @@ impl Cells {
         let LabelCells { table, image, unpaired, shapes } = found;
         let infos = infos(images, &image.images);
         centroids::check_shapes(labels.1, &shapes, &infos)?;
-        let placement = Placement::of(&table, image, None, &CellOptions::default())?;
+        let positions = CellPositions::of(&table, image, None, &CellOptions::default())?;
         let sets = LabelSets { masks, labels: Some(labels) };
-        let mut cells = Self::masked(images, table, &placement, infos, options, &sets)?;
+        let mut cells = Self::masked(images, table, &positions, infos, options, &sets)?;
         cells.report.labels_without_image = unpaired;
         Ok(cells)
     }
@@ -151,24 +151,24 @@ impl Cells {
         let keys = keys.unwrap_or_else(none);
         let image = image_of(images, &table, &by, &keys)?;
         unshared::check(images, &table, &image.images, by.unshared())?;
-        let placement = Placement::of(&table, image, Some(images), options)?;
-        let infos = infos(images, &placement.image.images);
-        Self::masked(images, table, &placement, infos, options, &LabelSets { masks, labels: None })
+        let positions = CellPositions::of(&table, image, Some(images), options)?;
+        let infos = infos(images, &positions.image.images);
+        Self::masked(images, table, &positions, infos, options, &LabelSets { masks, labels: None })
     }
 
     /// The cells, with their masks where these are asked for. `infos` are those of [`infos`].
     fn masked(
         images: &dyn Store,
         table: CellTable,
-        placement: &Placement,
+        positions: &CellPositions,
         infos: Vec<Option<RowInfo>>,
         options: &CellOptions,
         sets: &LabelSets<'_>,
     ) -> Result<Self> {
-        let mut cells = Self::in_images(images, table, placement, infos, options)?;
+        let mut cells = Self::in_images(images, table, positions, infos, options)?;
         if options.mask != Mask::None {
             let Self { table, boxes, rows, ids, .. } = &cells;
-            let placed = PlacedCells { table, boxes, rows, ids, placement };
+            let placed = PlacedCells { table, boxes, rows, ids, positions };
             cells.masks = Some(MaskRows::find(images, &placed, options, sets)?);
         }
         Ok(cells)
@@ -202,11 +202,11 @@ impl Cells {
     fn in_images(
         images: &dyn Store,
         table: CellTable,
-        placement: &Placement,
+        positions: &CellPositions,
         mut infos: Vec<Option<RowInfo>>,
         options: &CellOptions,
     ) -> Result<Self> {
-        let Placement { image, y, x, labels } = placement;
+        let CellPositions { image, y, x, labels } = positions;
         let mut report =
             CellsReport { rows: table.rows, site_numbers: image.doubt.clone(), ..CellsReport::default() };
         let mut is_checked = vec![false; images.len()];
@@ -365,7 +365,7 @@ fn infos(images: &dyn Store, of: &[Option<usize>]) -> Vec<Option<RowInfo>> {
     let mut infos = vec![None; images.len()];
     for wanted in wanted.chunks(step) {
         let held = fetching.as_mut().map(|fetching| {
-            let mut heads = Wanted::default();
+            let mut heads = WantedRanges::default();
             images.heads(wanted, ReadExtent::Part, &mut heads);
             fetching.fetch(&heads)
         });

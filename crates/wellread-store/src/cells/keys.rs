@@ -10,7 +10,7 @@ use super::options::CellOptions;
 use super::table::CellTable;
 use super::telling::{FILE, ILLUMINATION, NAMES, TELLING, by_name, is_as_before, resolved};
 use super::usable;
-use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_unlike};
+use crate::features::{Comparison, Index, as_written, doubtful, key_at, refuse_unlike, row_values};
 use crate::surface::option;
 use crate::{Error, Result, Store, threads};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -200,11 +200,17 @@ fn by_columns(
             let names = format!("{} and {}", images.name(first)?, images.name(second)?);
             let alike = theirs.join(", ");
             let cause = format_args!("could be of either of two images, {names}, which are alike in {alike}");
-            Err(Error::new(&table.path, cause).row(row).hint(format_args!(
-                "name more columns than {} ({}); images of one channel each have to be put together first",
-                own.join(", "),
-                option("cells.by")
-            )))
+            let by = option("cells.by");
+            let way = if is_told_by_others(images, table, theirs, [first, second])? {
+                format!("name more columns than {} ({by})", own.join(", "))
+            } else {
+                format!(
+                    "no other column of both tells these images apart. Open one of their folders alone, or name a column of the table \
+                     that has the images' names ({by})"
+                )
+            };
+            let channels = "images of one channel each have to be put together first";
+            Err(Error::new(&table.path, cause).row(row).hint(format_args!("{way}; {channels}")))
         }
         Ok(image) => Ok(image),
     };
@@ -236,6 +242,22 @@ fn by_columns(
     let doubt = doubtful((theirs, beside), &compared, &has_cells);
     let first = (rows > 0).then(|| in_words(theirs, beside, 0));
     Ok(ImageOf { images: found, doubt, first, keys, names: own.to_vec() })
+}
+
+/// Whether columns beside those that were compared tell two images apart, of those that the table has as well.
+fn is_told_by_others(
+    images: &dyn Store,
+    table: &CellTable,
+    compared: &[String],
+    [first, second]: [usize; 2],
+) -> Result<bool> {
+    let mut others = images.hints().feature_names();
+    others.retain(|name| !compared.contains(name) && resolved(name, &table.names).is_some());
+    if others.is_empty() {
+        return Ok(false);
+    }
+    let values = row_values(images, &others)?;
+    Ok(values.get(first) != values.get(second))
 }
 
 #[cfg(test)]

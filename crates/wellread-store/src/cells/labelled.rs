@@ -7,7 +7,7 @@
 //! A component may reach beyond any region that is asked for, so that an image is read and labelled whole.
 
 use super::components::labelled;
-use crate::place::Wanted;
+use crate::place::WantedRanges;
 use crate::{
     Block, Error, Hints, PageCache, PixelSink, ReadExtent, Request, Result, RowCut, RowFacts, RowHints,
     RowInfo, Scratch, Store, check_request, default_answers, delegate_store, read_region, unknown_facts,
@@ -109,7 +109,7 @@ impl Store for LabelledMasks {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { pages: Some(self), ..self.masks.hints() }
+        Hints { page_cache: Some(self), ..self.masks.hints() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
@@ -117,11 +117,11 @@ impl Store for LabelledMasks {
         Ok(RowHints::new(self, row))
     }
 
-    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut WantedRanges) {
         self.masks.heads(rows, ReadExtent::Whole, wanted);
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         let whole = Self::rows(requests).into_iter().map(|row| {
             let region = self.masks.row_info(row)?.shape.full();
             Ok(Request { row, region })
@@ -147,7 +147,7 @@ impl Store for LabelledMasks {
 
 impl PageCache for LabelledMasks {
     fn max_bytes(&self) -> usize {
-        self.masks.hints().page_cache().saturating_add(self.kept().most)
+        self.masks.hints().page_cache_bytes().saturating_add(self.kept().most)
     }
 
     /// Labels before the pixels that they are of.

@@ -79,7 +79,7 @@ impl MaskRows {
         if open.is_none() && options.masks.is_none() {
             return Err(none());
         }
-        if cells.placement.labels.is_none() {
+        if cells.positions.labels.is_none() {
             return Err(table.choice_error(
                 format_args!(
                     "a mask needs the number of each cell in its label image: name its column ({})",

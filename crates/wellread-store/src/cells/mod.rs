@@ -17,7 +17,7 @@
 //! | `centroids`, `sums`, `pieces`, `classes` | a label image as a table of cells, by area and centroid of each label; binary masks and maps of classes, which are none |
 //! | `components`, `labelled` | connected components; binary masks as label images of theirs |
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
-//! | `placement` | what a table says of each cell: image, position in pixels, number |
+//! | `cell_positions` | what a table says of each cell: image, position in pixels, number |
 //! | `keys` | which image a cell is of |
 //! | `telling`, `usable` | names of columns that tell images, and images by names; which columns of a table do, for hints |
 //! | `unshared` | whether rows of one image are of one plate, well and site, as far as the table alone says |
@@ -35,6 +35,7 @@
 //! A cell's box has the pixel that its centre lies in at index `size / 2`. Pixel `i` reaches from `i - 0.5` to `i + 0.5`, as
 //! CellProfiler and scikit-image count. So the box of a cell starts at `floor(y + 0.5) - height / 2`.
 
+mod cell_positions;
 mod centres;
 mod centroids;
 mod classes;
@@ -56,7 +57,6 @@ mod options;
 mod own_pixels;
 mod pairs;
 mod pieces;
-mod placement;
 mod positions;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -69,7 +69,7 @@ mod telling;
 mod unshared;
 mod usable;
 
-pub use found::{CellsReport, Found};
+pub use found::{CellsReport, CountedNames};
 pub use join::{CellSource, Cells};
 pub use numbers::{ByNumbers, by_numbers};
 pub use options::{CellOptions, Edge, Mask, Unit, Unmatched};

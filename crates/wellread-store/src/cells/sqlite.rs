@@ -17,7 +17,7 @@ mod text;
 
 use super::sqlite_column::Column;
 use crate::features::{BYTES, Comparison};
-use crate::spool::LocalFile;
+use crate::spool::LocalCopy;
 use crate::words::{counted, first_few};
 use crate::{Error, LeftOut, Result, place};
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
@@ -52,7 +52,7 @@ const UNFINISHED: [&str; 2] = ["-wal", "-journal"];
 pub(super) struct Database {
     path: PathBuf,
     /// The file, or a copy of it.
-    file: LocalFile,
+    file: LocalCopy,
     objects: Table,
     images: Option<Table>,
     /// Columns that both have and that tell the image.
@@ -78,7 +78,7 @@ impl Database {
     /// A file that is damaged or being written; no such table, no table of objects, or several of which none is the one.
     pub fn open(path: &Path, table: Option<&str>, wanted: &[&str]) -> Result<(Self, usize)> {
         check_complete(path)?;
-        let file = LocalFile::of(path, "SQLite")?;
+        let file = LocalCopy::of(path, "SQLite")?;
         let connection = connect(path, &file)?;
         let refuse = |e: rusqlite::Error| refusal(path, &e);
         let names = table_names(&connection).map_err(refuse)?;
@@ -251,7 +251,7 @@ fn check_complete(path: &Path) -> Result<()> {
 }
 
 /// Opens a file for reading alone, as one that nobody changes: nothing is locked, and no file is made beside it.
-fn connect(path: &Path, file: &LocalFile) -> Result<Connection> {
+fn connect(path: &Path, file: &LocalCopy) -> Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let refuse = |e: rusqlite::Error| refusal(path, &e);

@@ -8,7 +8,7 @@
 //!
 //! Long because all of it is one type, which answers all that a store is asked.
 
-use super::cut::{Cutter, Wanted};
+use super::cut::{Cutter, WantedBox};
 use super::edge::{CellBox, bands, inside, moved};
 use super::join::Cells;
 use super::labelled::LabelledMasks;
@@ -48,8 +48,8 @@ struct Context {
     cutter: Cutter,
     mask_cutter: Cutter,
     /// Boxes of images and of label images.
-    wanted: Vec<Wanted>,
-    wanted_masks: Vec<Wanted>,
+    wanted: Vec<WantedBox>,
+    wanted_masks: Vec<WantedBox>,
     own: OwnPixels,
     zeros: Vec<u8>,
 }
@@ -159,7 +159,7 @@ impl CellsStore {
             let channels = (c + nc).min(shape.c()).saturating_sub(c);
             if channels > 0 {
                 let part = part(image, [t, c, z], [nt, channels, nz]);
-                wanted.push(Wanted { part, request: i, start });
+                wanted.push(WantedBox { part, request: i, start });
             }
             if let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) {
                 let row = found.rows.get(image).copied().flatten();
@@ -173,7 +173,7 @@ impl CellsStore {
                 let part = part(row, [t, 0, z], [nt, 1, nz]);
                 own.push(i, &part.region, self.cells.ids[request.row])
                     .map_err(|cause| Error::new(&found.path, cause))?;
-                wanted_masks.push(Wanted { part, request: i, start });
+                wanted_masks.push(WantedBox { part, request: i, start });
             }
         }
         Ok(())
@@ -189,7 +189,7 @@ impl CellsStore {
     ) -> Result<()> {
         let Context { of_images, of_masks, cutter, mask_cutter, wanted, wanted_masks, own, .. } = context;
         let (wanted, wanted_masks) = (&wanted[..], &wanted_masks[..]);
-        let cell_of = |wanted: &[Wanted], row: usize| {
+        let cell_of = |wanted: &[WantedBox], row: usize| {
             wanted.iter().find(|wanted| wanted.part.row == row).map(|wanted| requests[wanted.request].row)
         };
         if let Some(masks) = &self.masks {
@@ -205,7 +205,7 @@ impl CellsStore {
         }
         let is_zero = self.mask() == Mask::Zero;
         if is_zero {
-            for &Wanted { request, start, .. } in wanted_masks {
+            for &WantedBox { request, start, .. } in wanted_masks {
                 if let Some((region, data)) = own.of(request) {
                     let region = moved(region, start);
                     sink.mark_unmasked(request, &Block { region, data, dtype: PixelType::U8 });
@@ -215,7 +215,7 @@ impl CellsStore {
         let mut of_consumer = ConsumerError::default();
         std::mem::swap(&mut scratch.context, of_images);
         let read = cutter.read(&*self.images, wanted, self.most, scratch, &mut |i, cut| {
-            let Wanted { request, start, .. } = wanted[i];
+            let WantedBox { request, start, .. } = wanted[i];
             let (part, dtype) = (cut.part, cut.block.dtype);
             let region = moved(&part, start);
             if !is_zero && sink.takes_parts() {
@@ -231,7 +231,7 @@ impl CellsStore {
         std::mem::swap(&mut scratch.context, of_images);
         of_consumer.outer(read, |row| cell_of(wanted, row))?;
         if self.mask() == Mask::Channel {
-            for &Wanted { request, start, part } in wanted_masks {
+            for &WantedBox { request, start, part } in wanted_masks {
                 self.put_mask(&requests[request], request, start, &part.region, own, sink)?;
             }
         }
@@ -240,12 +240,12 @@ impl CellsStore {
 
     /// Checks that the label image of each cell that is read whole has a pixel of the cell's number in its box. A table
     /// whose numbers are not those of the label images would give nothing but black crops.
-    fn check_labels(&self, requests: &[Request], wanted: &[Wanted], own: &OwnPixels) -> Result<()> {
+    fn check_labels(&self, requests: &[Request], wanted: &[WantedBox], own: &OwnPixels) -> Result<()> {
         let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) else { return Ok(()) };
         if !found.has_to_be_seen {
             return Ok(());
         }
-        for Wanted { request: number, part, .. } in wanted {
+        for WantedBox { request: number, part, .. } in wanted {
             let Request { row, region } = requests[*number];
             let planes = masks.row_info(part.row)?.shape;
             let is_whole = region.size[3..] == self.cells.size
@@ -378,7 +378,7 @@ impl Store for CellsStore {
         Ok(RowHints::new(self, row))
     }
 
-    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut place::Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut place::WantedRanges) {
         let images = rows.iter().filter_map(|&row| Some(self.cell(row).ok()?.image)).collect::<BTreeSet<_>>();
         let images: Vec<usize> = images.into_iter().collect();
         self.images.heads(&images, ReadExtent::Part, wanted);
@@ -388,11 +388,11 @@ impl Store for CellsStore {
         }
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut place::Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut place::WantedRanges) -> Result<()> {
         let mut context = Context::default();
         // The plan puts the pixels outside of images.
         self.plan(requests, &mut context, &mut Discard)?;
-        let parts = |boxes: &[Wanted]| boxes.iter().map(|of| of.part).collect::<Vec<_>>();
+        let parts = |boxes: &[WantedBox]| boxes.iter().map(|of| of.part).collect::<Vec<_>>();
         if let Some(masks) = &self.masks {
             masks.ranges(&parts(&context.wanted_masks), wanted)?;
         }

@@ -8,7 +8,7 @@
 use super::table::CellTable;
 use crate::each_row;
 use crate::features::key_at;
-use crate::profiles::{Profiles, Spread, files_of_sites, folders_of, parts};
+use crate::profiles::{FolderSpread, Profiles, files_of_sites, folders_of, parts};
 use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
@@ -95,7 +95,7 @@ pub(super) fn by_name(
     let base = folders_of(images);
     let base: Vec<&str> = base.iter().map(String::as_str).collect();
     let mut image_of_name: Vec<Option<usize>> = vec![None; given.len()];
-    let mut spread = Spread::default();
+    let mut spread = FolderSpread::default();
     let either = |what: &str, one: &str, other: &str| {
         let cause =
             format_args!("{what} in column {name:?} could be either of two images, {one} and {other}");

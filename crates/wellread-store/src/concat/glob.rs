@@ -106,7 +106,7 @@ impl Search<'_> {
             } else if fits(first, &entry.name) {
                 // Only where a link leads has to be looked at.
                 let kind = match entry.kind {
-                    Kind::Link => place::metadata(&path).map(|found| found.kind),
+                    Kind::Symlink => place::metadata(&path).map(|found| found.kind),
                     kind => Ok(kind),
                 };
                 match kind {

@@ -15,7 +15,7 @@ use crate::ahead::Fetching;
 use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Format, OpenOptions, format_named};
 use crate::part_list::PartList;
-use crate::place::Ticket;
+use crate::place::PrefetchGuard;
 use crate::probe::Probe;
 use crate::words::{counted, first_and_more};
 use crate::{Error, Result, Store, fd_table, place, registry, threads};
@@ -161,6 +161,7 @@ impl FolderContent {
 
 /// The way to open a path: by its content, where it is a folder.
 fn in_folder(path: &Path, options: &OpenOptions) -> Result<FolderContent> {
+    registry::look_ahead(path, options);
     if path.as_os_str().is_empty() || !place::is_folder(path) {
         return Ok(FolderContent::Set(None));
     }
@@ -312,7 +313,7 @@ fn images(
 }
 
 /// Asks for the first bytes of those that are remote: what tells whether they are there, and what their images are.
-fn ask_for<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<Ticket> {
+fn ask_for<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<PrefetchGuard> {
     let remote: Vec<&Path> =
         paths.map(PathBuf::as_path).filter(|path| place::is_remote(path)).take(FILES_AHEAD).collect();
     let fetching = remote.first().and_then(|first| Fetching::of(first, None));

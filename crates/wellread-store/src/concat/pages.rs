@@ -5,7 +5,7 @@ use crate::PageCache;
 
 impl PageCache for Concat {
     fn max_bytes(&self) -> usize {
-        self.parts().iter().map(|part| part.store.hints().page_cache()).fold(0, usize::saturating_add)
+        self.parts().iter().map(|part| part.store.hints().page_cache_bytes()).fold(0, usize::saturating_add)
     }
 
     /// Not more, however few that are for each part: it is said where memory is bounded.

@@ -19,9 +19,13 @@ pub(super) struct Found {
 }
 
 /// The things that parts lack, each sentence with the name of its part before it.
-pub(super) fn lacks<'p>(parts: impl Iterator<Item = (&'p str, &'p (dyn Store + 'static))>) -> Vec<String> {
+pub(super) fn missing_parts<'p>(
+    parts: impl Iterator<Item = (&'p str, &'p (dyn Store + 'static))>,
+) -> Vec<String> {
     parts
-        .flat_map(|(name, store)| store.hints().lacks.iter().map(move |what| format!("{name}: {what}")))
+        .flat_map(|(name, store)| {
+            store.hints().missing_parts.iter().map(move |what| format!("{name}: {what}"))
+        })
         .collect()
 }
 

@@ -12,6 +12,9 @@ impl SiteTable for Concat {
         for part in self.parts() {
             let Some(sites) = part.store.hints().sites else { continue };
             let one = sites.summary();
+            let in_part = |names: &[String]| -> Vec<String> {
+                names.iter().map(|name| format!("{}/{name}", part.name)).collect()
+            };
             if !layouts.contains(&one.layout) {
                 layouts.push(one.layout);
             }
@@ -23,11 +26,15 @@ impl SiteTable for Concat {
             all.incomplete += one.incomplete;
             all.planes_missing += one.planes_missing;
             all.left_out += one.left_out;
+            all.left_out_first.extend(in_part(&one.left_out_first));
             all.unmatched += one.unmatched;
+            all.unmatched_first.extend(in_part(&one.unmatched_first));
             all.unnamed += one.unnamed;
-            all.unnamed_first.extend(one.unnamed_first.iter().map(|name| format!("{}/{name}", part.name)));
+            all.unnamed_first.extend(in_part(&one.unnamed_first));
         }
-        all.unnamed_first.truncate(SiteSummary::NAMED);
+        for first in [&mut all.left_out_first, &mut all.unmatched_first, &mut all.unnamed_first] {
+            first.truncate(SiteSummary::NAMED);
+        }
         all.layout = layouts.join(", ");
         all
     }

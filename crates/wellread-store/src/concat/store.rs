@@ -6,11 +6,11 @@ use super::names;
 use super::parts::{self, Found};
 use crate::hints::{PageCache, PartTable, SetPart, SiteTable};
 use crate::outer_rows::{self, ConsumerError};
-use crate::place::Wanted;
+use crate::place::WantedRanges;
 use crate::store_layout::count_codec;
 use crate::{
-    EachImage, Error, FormatContext, Hints, NumberedSink, PixelSink, ReadExtent, Request, Result, RowCut,
-    RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout,
+    EachImage, Error, FormatContext, Hints, LeftOutCounts, NumberedSink, PixelSink, ReadExtent, Request,
+    Result, RowCut, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -49,7 +49,7 @@ pub struct Concat {
     /// Parts that keep decoded pages.
     pub(super) keeping: usize,
     has_sites: bool,
-    lacks: Vec<String>,
+    missing_parts: Vec<String>,
     columns: OnceLock<Columns>,
     /// Columns that were read, and whose zones differ in the parts.
     pub(super) in_utc: Mutex<BTreeSet<String>>,
@@ -79,7 +79,7 @@ impl Concat {
     pub fn new(path: PathBuf, parts: Vec<Part>) -> Self {
         let set = Self::whole(path, parts);
         let keeping = set.keeping.max(1);
-        let pages = set.parts.iter().map(|part| part.store.hints().page_cache()).max().unwrap_or(0);
+        let pages = set.parts.iter().map(|part| part.store.hints().page_cache_bytes()).max().unwrap_or(0);
         set.keep_at_most_each((pages / keeping).max(pages.min(LEAST_PAGES).min(MOST_LEAST_PAGES / keeping)));
         set
     }
@@ -95,11 +95,11 @@ impl Concat {
         starts.push(rows);
         let first = parts.first().map_or(SEVERAL, |part| part.store.format());
         let format = if parts.iter().all(|part| part.store.format() == first) { first } else { SEVERAL };
-        let keeping = parts.iter().filter(|part| part.store.hints().page_cache() > 0).count();
+        let keeping = parts.iter().filter(|part| part.store.hints().page_cache_bytes() > 0).count();
         let has_sites = parts.iter().any(|part| part.store.hints().sites.is_some());
         Self {
             path,
-            lacks: parts::lacks(parts.iter().map(|part| (&*part.name, &*part.store))),
+            missing_parts: parts::missing_parts(parts.iter().map(|part| (&*part.name, &*part.store))),
             parts,
             starts,
             format,
@@ -345,14 +345,19 @@ impl Store for Concat {
         Hints {
             // A read that has a price of its own has it in each part.
             rows_per_read: self.parts.iter().map(|part| part.store.hints().rows_per_read).max().unwrap_or(1),
-            pages: (self.keeping > 0).then_some(self as &dyn PageCache),
+            page_cache: (self.keeping > 0).then_some(self as &dyn PageCache),
             columns: Some(self),
             sites: self.has_sites.then_some(self as &dyn SiteTable),
             parts: Some(self),
-            lacks: &self.lacks,
+            missing_parts: &self.missing_parts,
+            left_out: self
+                .parts
+                .iter()
+                .map(|part| part.store.hints().left_out)
+                .fold(LeftOutCounts::default(), LeftOutCounts::and),
             is_last_mask: !self.parts.is_empty()
                 && self.parts.iter().all(|part| part.store.hints().is_last_mask),
-            are_cut: self.parts.iter().any(|part| part.store.hints().are_cut),
+            are_crops: self.parts.iter().any(|part| part.store.hints().are_crops),
         }
     }
 
@@ -361,7 +366,7 @@ impl Store for Concat {
         Ok(RowHints::new(self, row))
     }
 
-    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut WantedRanges) {
         let mut places: Vec<_> = rows.iter().filter_map(|&row| self.locate(row).ok()).collect();
         places.sort_unstable();
         for of_part in places.chunk_by(|a, b| a.0 == b.0) {
@@ -370,7 +375,7 @@ impl Store for Concat {
         }
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         let place = |request: &Request| {
             let (part, row) = self.locate(request.row)?;
             Ok((part, Request { row, region: request.region }))

@@ -10,7 +10,7 @@
 //! that was written in parts names them. A part that is gone is missed, and a file beside them is no part.
 
 use crate::entries::{self, Entry};
-use crate::format::{Format, Naming, absent_format_of, formats, mixed_folder};
+use crate::format::{Format, absent_format_of, formats, mixed_folder};
 use crate::part_list::{self, PartList};
 use crate::probe::{DEPTH, Probe};
 use crate::{Error, Result, place};
@@ -146,7 +146,6 @@ impl Search<'_> {
 
     fn mixed(&self, first: &Path, own: &Format, other: &Path, foreign: &str) -> Error {
         let below = |path: &Path| path.strip_prefix(self.root).unwrap_or(path).to_owned();
-        let naming = Naming { name: own.name, endings: own.endings };
-        mixed_folder(self.root, (&below(first), &naming), (&below(other), foreign))
+        mixed_folder(self.root, (&below(first), own.name), (&below(other), foreign))
     }
 }

@@ -6,17 +6,17 @@ use std::sync::Once;
 
 /// The newest version that was tested, and whether it was said that a file is newer.
 #[derive(Debug)]
-pub struct Tested {
-    has: &'static str,
+pub struct TestedVersion {
+    description: &'static str,
     newest: &'static str,
-    said: Once,
+    noted: Once,
 }
 
-impl Tested {
-    /// `has` leads from a file to its version, as in "was written by Lance". `newest` is as many numbers of a version as
+impl TestedVersion {
+    /// `description` leads from a file to its version, as in "was written by Lance". `newest` is as many numbers of a version as
     /// matter, such as `14.0` for all releases 14.0.x.
-    pub const fn new(has: &'static str, newest: &'static str) -> Self {
-        Self { has, newest, said: Once::new() }
+    pub const fn new(description: &'static str, newest: &'static str) -> Self {
+        Self { description, newest, noted: Once::new() }
     }
 
     /// Whether files that declare `version` may be read past the library. If not, that is said on standard error, once in a
@@ -26,7 +26,7 @@ impl Tested {
             return true;
         }
         // Where nobody reads it, there is nobody left to tell.
-        self.said.call_once(|| {
+        self.noted.call_once(|| {
             let _ = writeln!(std::io::stderr(), "{}", self.note(path, version));
         });
         false
@@ -41,12 +41,12 @@ impl Tested {
     }
 
     fn note(&self, path: &Path, version: &str) -> String {
-        let Self { has, newest, .. } = self;
+        let Self { description, newest, .. } = self;
         // A file may say anything.
         let version: String = version.chars().take(32).collect();
         let version = version.escape_debug();
         format!(
-            "note: {} {has} {version}, newer than {newest}, with which reading past the library was tested: it is read \
+            "note: {} {description} {version}, newer than {newest}, with which reading past the library was tested: it is read \
              through the library",
             path.display()
         )
@@ -65,15 +65,15 @@ mod tests {
 
     #[test]
     fn newer_versions_are_told_by_the_numbers_that_matter() {
-        let tested = Tested::new("was written by Lance", "14.0");
+        let tested = TestedVersion::new("was written by Lance", "14.0");
         for covered in ["14.0.2", "14.0", "14", "13.9.9", "14.0.0-beta.1", "v2.0.0", "custom-build", ""] {
             assert!(tested.covers(Path::new("a.lance"), covered), "{covered}");
         }
-        assert!(!tested.said.is_completed());
+        assert!(!tested.noted.is_completed());
         for newer in ["14.1.0", "15.0.0", "v100", "15.0.0-beta.1"] {
             assert!(tested.is_newer(newer), "{newer}");
         }
-        assert!(!tested.covers(Path::new("a.lance"), "15.0") && tested.said.is_completed());
+        assert!(!tested.covers(Path::new("a.lance"), "15.0") && tested.noted.is_completed());
         assert_eq!(
             tested.note(Path::new("a.lance"), "15.0"),
             "note: a.lance was written by Lance 15.0, newer than 14.0, with which reading past the library was tested: it is \

@@ -4,18 +4,18 @@ use crate::table::Columns;
 
 /// Which fields are wanted below a column.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct WantedFields {
     all: bool,
-    fields: Vec<(String, Wanted)>,
+    fields: Vec<(String, WantedFields)>,
 }
 
 /// Nothing below a column.
-static NOTHING: Wanted = Wanted { all: false, fields: vec![] };
+static NOTHING: WantedFields = WantedFields { all: false, fields: vec![] };
 
 /// Everything below a column.
-pub static ALL: Wanted = Wanted { all: true, fields: vec![] };
+pub static ALL: WantedFields = WantedFields { all: true, fields: vec![] };
 
-impl Wanted {
+impl WantedFields {
     /// The fields at or below any of the paths.
     pub fn of(paths: &Columns) -> Self {
         let mut root = Self::default();
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn paths_are_found_level_by_level() {
         let path = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        let wanted = Wanted::of(&[path(&["a", "b"]), path(&["a", "b", "c"]), path(&["d"])]);
+        let wanted = WantedFields::of(&[path(&["a", "b"]), path(&["a", "b", "c"]), path(&["d"])]);
         let a = wanted.field("a").unwrap();
         assert!(!wanted.is_all() && !a.is_all() && a.field("c").is_none());
         // All of it, and a part of that.

@@ -14,6 +14,7 @@ pub static FORMAT: Format = Format {
     is_folder: false,
     holds_images: |_| true,
     parts: &[],
+    inner_folders: &[],
     foreign_entry: |folder| entries::foreign_by_look(folder, belongs),
     keeps_features: false,
     features_beside: false,

@@ -55,7 +55,7 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocati
         return Err(Error::new(path, "there is no PNG or JPEG file in this folder or its subfolders"));
     };
     if let Some((other, format)) = foreign.filter(|_| options.format.is_none()) {
-        return Err(mixed_folder(path, (&first.below, &NAMING), (&other, format)));
+        return Err(mixed_folder(path, (&first.below, NAMING.name), (&other, format)));
     }
     let arranged = name_index::arrange(path, rows, |row| &row.below)?.into_iter();
     let named =

@@ -5,7 +5,7 @@ use super::layout::{self, NAMING};
 use super::splits::{self, Labels};
 use crate::ahead::Fetching;
 use crate::file_rows::{FileRows, ImageLocation};
-use crate::place::{self, Ticket, Wanted};
+use crate::place::{self, PrefetchGuard, WantedRanges};
 use crate::refusal::Refusal;
 use crate::{
     Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, ReadExtent, Request, Result, RowFacts,
@@ -105,7 +105,7 @@ impl ImageFolder {
 }
 
 /// Asks for the names of classes of a folder, where that is a round trip.
-fn ask_for_labels(folder: &Path) -> Vec<Ticket> {
+fn ask_for_labels(folder: &Path) -> Vec<PrefetchGuard> {
     if !place::is_remote(folder) || !place::is_folder(folder) {
         return vec![];
     }
@@ -197,7 +197,7 @@ impl Store for ImageFolder {
     }
 
     /// Each image is read whole, whatever is wanted of it.
-    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut WantedRanges) {
         for row in rows.iter().filter_map(|&row| self.rows.row(row).ok()) {
             wanted.whole(&self.rows.path_of(row));
         }

@@ -12,7 +12,7 @@ const NAMED: usize = 5;
 
 /// The lacking parts, a sentence each. They are those of `absent` among the images that metadata list, and wells that
 /// are gone and not among the images.
-pub(super) fn lacks(
+pub(super) fn missing_parts(
     listed: &[ImageLocation],
     absent: &BTreeSet<usize>,
     gone: &[String],
@@ -78,23 +78,23 @@ mod tests {
     #[test]
     fn what_a_plate_lacks_is_said() {
         let whole = places(&["A/1/0", "A/1/1", "B/2/0", "B/2/1"]);
-        assert!(lacks(&whole, &BTreeSet::new(), &[], Missing::Error).is_empty());
+        assert!(missing_parts(&whole, &BTreeSet::new(), &[], Missing::Error).is_empty());
         let uneven = places(&["A/1/0", "A/1/1", "B/2/0", "C/3/0"]);
         assert_eq!(
-            lacks(&uneven, &BTreeSet::from([1]), &[], Missing::Error),
+            missing_parts(&uneven, &BTreeSet::from([1]), &[], Missing::Error),
             [
                 "1 field of 4 is not there: A/1/1 (missing skip|zero)",
                 "2 wells of 3 have fewer fields than others: B/2 has 1 of 2; C/3 has 1 of 2"
             ]
         );
         assert_eq!(
-            lacks(&whole, &BTreeSet::from([0, 3]), &["C/3".to_owned()], Missing::Skip),
+            missing_parts(&whole, &BTreeSet::from([0, 3]), &["C/3".to_owned()], Missing::Skip),
             ["1 well is not there: C/3 (left out)", "2 fields of 4 are not there: A/1/0; B/2/1 (left out)"]
         );
         // A well by itself, and many.
-        assert!(lacks(&places(&["0", "1"]), &BTreeSet::new(), &[], Missing::Error).is_empty());
+        assert!(missing_parts(&places(&["0", "1"]), &BTreeSet::new(), &[], Missing::Error).is_empty());
         let all = (0..7).collect();
-        let many = lacks(&places(&["A/1/0"; 7]), &all, &[], Missing::Zero);
+        let many = missing_parts(&places(&["A/1/0"; 7]), &all, &[], Missing::Zero);
         let [said] = many.as_slice() else { panic!("{many:?}") };
         assert!(said.starts_with("7 fields of 7 are") && said.ends_with("A/1/0; … (read as 0)"), "{said}");
     }

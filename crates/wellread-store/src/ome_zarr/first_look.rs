@@ -11,7 +11,7 @@ use super::consolidated::{LONGEST, ZMETADATA};
 use super::series;
 use crate::ahead::Fetching;
 use crate::name_index;
-use crate::place::{self, Ticket, Wanted};
+use crate::place::{self, PrefetchGuard, WantedRanges};
 use std::path::{Path, PathBuf};
 
 /// Metadata of an image in folder `dir`: of its group, and of its array at `level`, which most writers call so.
@@ -23,14 +23,14 @@ fn of_image(dir: &Path, level: usize) -> Vec<PathBuf> {
 }
 
 /// Asks for all metadata of the image in folder `dir` that is looked into first.
-pub(super) fn ask_for_image(dir: &Path, level: usize) -> Vec<Ticket> {
+pub(super) fn ask_for_image(dir: &Path, level: usize) -> Vec<PrefetchGuard> {
     let Some(mut fetching) = Fetching::of(dir, None) else { return vec![] };
     fetching.first_bytes(of_image(dir, level).iter().map(PathBuf::as_path))
 }
 
 /// As [`ask_for_image`], and waits for all of them. Their place keeps what is as short as metadata are, so that who opens the image
 /// later on does not ask again.
-pub(super) fn fetch_image(dir: &Path, level: usize) -> Vec<Ticket> {
+pub(super) fn fetch_image(dir: &Path, level: usize) -> Vec<PrefetchGuard> {
     let held = ask_for_image(dir, level);
     if !held.is_empty() {
         for file in of_image(dir, level) {
@@ -42,12 +42,12 @@ pub(super) fn fetch_image(dir: &Path, level: usize) -> Vec<Ticket> {
 }
 
 /// Asks for what opening a group at `path` reads, where its listing tells which of the files there are.
-pub(super) fn ask_for_group(path: &Path) -> Vec<Ticket> {
+pub(super) fn ask_for_group(path: &Path) -> Vec<PrefetchGuard> {
     if !place::of(path).tells_names() {
         return vec![];
     }
     let Some(mut fetching) = Fetching::of(path, None) else { return vec![] };
-    let (mut wanted, mut folder) = (Wanted::default(), path.to_owned());
+    let (mut wanted, mut folder) = (WantedRanges::default(), path.to_owned());
     let of_series = path.join(series::FOLDER);
     // An image has its file read and kept already, by the look at what it is.
     if place::is_folder(&of_series) {
@@ -66,7 +66,11 @@ pub(super) fn ask_for_group(path: &Path) -> Vec<Ticket> {
 }
 
 /// Asks for the metadata of groups in folders at once, of a version of Zarr, where each would be a round trip of its own.
-pub(super) fn ask_for_groups(path: &Path, zarr: u8, folders: impl Iterator<Item = PathBuf>) -> Vec<Ticket> {
+pub(super) fn ask_for_groups(
+    path: &Path,
+    zarr: u8,
+    folders: impl Iterator<Item = PathBuf>,
+) -> Vec<PrefetchGuard> {
     let Some(mut fetching) = Fetching::of(path, None) else { return vec![] };
     let folders: Vec<PathBuf> = folders.collect();
     // The reader looks for the newer one first. A listing tells that it is missing, where there is a listing.

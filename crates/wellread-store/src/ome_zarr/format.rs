@@ -13,6 +13,7 @@ pub static FORMAT: Format = Format {
     is_folder: true,
     holds_images: |_| true,
     parts: &[".zgroup", ".zattrs", ".zarray", ".zmetadata"],
+    inner_folders: &[],
     foreign_entry: foreign::entry,
     keeps_features: false,
     features_beside: true,

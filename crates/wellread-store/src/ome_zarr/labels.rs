@@ -16,7 +16,7 @@ const FOLDER: &str = "labels";
 /// be looked at has none.
 pub(crate) fn below(root: &Path) -> Vec<(PathBuf, Vec<String>)> {
     let options = OpenOptions { format: Some(NAMING.name.to_owned()), ..OpenOptions::default() };
-    let rows = layout::rows(root, &options).unwrap_or_default().places;
+    let rows = layout::rows(root, &options).unwrap_or_default().locations;
     let folders =
         rows.iter().map(|row| root.join(&row.below).join(FOLDER)).filter(|folder| place::is_folder(folder));
     let named = folders.map(|folder| {

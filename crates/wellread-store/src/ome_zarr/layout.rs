@@ -70,17 +70,19 @@ fn ends_in_zarr(name: &str) -> bool {
 /// The rows of a path.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// Their places, and their names.
-    pub places: Vec<ImageLocation>,
+    /// Their locations, each with a name.
+    pub locations: Vec<ImageLocation>,
     /// Those whose folders are not there, though metadata name them.
     pub absent: BTreeSet<usize>,
     /// The parts that a plate or a series lacks, in sentences.
-    pub lacks: Vec<String>,
+    pub missing_parts: Vec<String>,
+    /// How many rows were left out, since their folders are not there.
+    pub left_out: usize,
 }
 
 impl From<Vec<ImageLocation>> for Rows {
-    fn from(places: Vec<ImageLocation>) -> Self {
-        Self { places, ..Self::default() }
+    fn from(locations: Vec<ImageLocation>) -> Self {
+        Self { locations, ..Self::default() }
     }
 }
 
@@ -123,14 +125,20 @@ pub(super) fn rows_known(path: &Path, options: &OpenOptions, known: &Consolidate
     };
     let looks = !is_series || options.missing == Missing::Zero;
     let absent = if looks { absent(path, &listed) } else { BTreeSet::new() };
-    let lacks = if is_series { gaps } else { fields::lacks(&listed, &absent, &wells_gone, options.missing) };
+    let missing_parts =
+        if is_series { gaps } else { fields::missing_parts(&listed, &absent, &wells_gone, options.missing) };
     let rows = if options.missing == Missing::Skip {
         let there = listed.into_iter().enumerate().filter(|(row, _)| !absent.contains(row));
-        Rows { places: there.map(|(_, place)| place).collect(), absent: BTreeSet::new(), lacks }
+        Rows {
+            locations: there.map(|(_, location)| location).collect(),
+            left_out: absent.len(),
+            absent: BTreeSet::new(),
+            missing_parts,
+        }
     } else {
-        Rows { places: listed, absent, lacks }
+        Rows { locations: listed, absent, missing_parts, left_out: 0 }
     };
-    if rows.places.is_empty() { Err(Error::new(path, "lists no images")) } else { Ok(rows) }
+    if rows.locations.is_empty() { Err(Error::new(path, "lists no images")) } else { Ok(rows) }
 }
 
 /// The rows whose folders are not there, though metadata name them. Each folder that they lie in is listed once.
@@ -321,7 +329,7 @@ fn folder(path: &Path, options: &OpenOptions, known: &Consolidated) -> Result<Ve
     groups.sort();
     // Links may lead to a group that is listed, or to this folder. An entry that cannot be looked at gives its error
     // where it is read.
-    let has_links = groups.last().is_some_and(|group| group.is_link);
+    let has_links = groups.last().is_some_and(|group| group.is_symlink);
     if has_links {
         let mut visited = Visited::default();
         let mut is_first = |place: &Path| visited.is_first(place).unwrap_or(true);
@@ -337,7 +345,7 @@ fn folder(path: &Path, options: &OpenOptions, known: &Consolidated) -> Result<Ve
             .hint("give the path of an OME-Zarr image (x.zarr), or of a folder of them"));
     };
     if let Some((other, format)) = foreign.filter(|_| options.format.is_none()) {
-        return Err(mixed_folder(path, (first, &NAMING), (&other, format)));
+        return Err(mixed_folder(path, (first, NAMING.name), (&other, format)));
     }
     let arranged = name_index::arrange(path, groups, PathBuf::as_path)?;
     Ok(arranged

@@ -14,7 +14,7 @@ use super::grid::{block_region, covering, for_each_index, part_inside};
 use super::shard::ShardCodec;
 use super::store::OmeZarrStore;
 use crate::ahead::Fetching;
-use crate::place::{self, Ticket, Wanted};
+use crate::place::{self, PrefetchGuard, WantedRanges};
 use crate::{Error, ReadExtent, Request, Result, Store as _};
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -28,7 +28,7 @@ const SMALL_SHARD: u64 = 1 << 20;
 impl OmeZarrStore {
     /// Adds the metadata of rows that were not looked into, and the indices of shards, unless these are going to be
     /// read whole. It assumes the names of a row that was looked into.
-    pub(super) fn metadata_files(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
+    pub(super) fn metadata_files(&self, rows: &[usize], extent: ReadExtent, wanted: &mut WantedRanges) {
         let Some(known) = self.rows.iter().find_map(|row| row.loaded.get()) else { return };
         for &row in rows {
             let Ok(entry) = self.rows.row(row) else { continue };
@@ -65,8 +65,8 @@ impl OmeZarrStore {
     }
 
     /// Adds the chunks of some requests.
-    pub(super) fn chunk_ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
-        let mut indices = Wanted::default();
+    pub(super) fn chunk_ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
+        let mut indices = WantedRanges::default();
         self.each_chunk(requests, |request, plan, at, file| {
             if let Kind::Shard(codec) = &plan.codecs.kind
                 && !is_fetched_whole(request, plan, at)
@@ -87,7 +87,7 @@ impl OmeZarrStore {
         })
     }
 
-    fn fetched(&self, wanted: &Wanted) -> Vec<Ticket> {
+    fn fetched(&self, wanted: &WantedRanges) -> Vec<PrefetchGuard> {
         let fetching = if wanted.is_empty() { None } else { Fetching::of(self.path(), None) };
         fetching.map(|mut fetching| fetching.fetch(wanted)).unwrap_or_default()
     }
@@ -115,7 +115,7 @@ impl OmeZarrStore {
     }
 
     /// Adds the indices of an image's shards, where these are few and not fetched whole.
-    fn few_indices(&self, row: usize, plan: &ArrayPlan, wanted: &mut Wanted) {
+    fn few_indices(&self, row: usize, plan: &ArrayPlan, wanted: &mut WantedRanges) {
         let Kind::Shard(codec) = &plan.codecs.kind else { return };
         let shards = plan.grid.iter().fold(1, |shards: usize, &n| shards.saturating_mul(n));
         let Ok(entry) = self.rows.row(row) else { return };
@@ -140,7 +140,7 @@ impl OmeZarrStore {
         codec: &ShardCodec,
         at: [usize; 5],
         path: &Path,
-        wanted: &mut Wanted,
+        wanted: &mut WantedRanges,
     ) -> Result<()> {
         if is_fetched_whole(request, plan, at) {
             wanted.push(path, 0, at_most(chunk_bytes(plan)).saturating_add(codec.index_bytes()));

@@ -8,7 +8,7 @@
 use super::chunk::{Target, checked};
 use super::codec::ChunkCodec;
 use super::order::Reorder;
-use crate::place::{File, Part, Wanted};
+use crate::place::{File, Part, WantedRanges};
 use crate::refusal::Refusal;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -126,7 +126,7 @@ impl ShardCodec {
     }
 
     /// Adds where the index of a shard is hoped to lie: at the end or the beginning of its file.
-    pub fn want_index(&self, file: &Path, wanted: &mut Wanted) {
+    pub fn want_index(&self, file: &Path, wanted: &mut WantedRanges) {
         if self.index_at_end { wanted.tail(file) } else { wanted.head(file) }
     }
 

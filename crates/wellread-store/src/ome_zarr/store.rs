@@ -22,11 +22,11 @@ use crate::file_names::path_text;
 use crate::file_rows::{FileRow, FileRows};
 use crate::format::Missing;
 use crate::open_files::OpenFiles;
-use crate::place::{self, Ticket, Wanted};
+use crate::place::{self, PrefetchGuard, WantedRanges};
 use crate::store::RowsAhead;
 use crate::{
-    Error, FeatureTable, Hints, OpenOptions, PixelSink, ReadExtent, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout, default_answers, default_columns, unknown_facts,
+    Error, FeatureTable, Hints, LeftOutCounts, OpenOptions, PixelSink, ReadExtent, Request, Result, RowFacts,
+    RowHints, RowInfo, Scratch, Store, StoreLayout, default_answers, default_columns, unknown_facts,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -46,7 +46,9 @@ pub(super) struct OmeZarrStore {
     /// Whether those are read as 0; else they cannot be read.
     pub(super) is_zero: bool,
     /// The parts that the plate lacks, in sentences.
-    lacks: Vec<String>,
+    missing_parts: Vec<String>,
+    /// Rows that were left out, since their folders are not there.
+    left_out: usize,
     /// Where the rows are those of a plate.
     plate: Option<PlateColumns>,
     /// Where they have a file of columns.
@@ -69,13 +71,15 @@ impl OmeZarrStore {
         fd_table::reserve_descriptors();
         let _held = first_look::ask_for_group(path);
         let consolidated = Consolidated::of(path);
-        let layout::Rows { places, absent, lacks } = layout::rows_known(path, options, &consolidated)?;
+        let layout::Rows { locations, absent, missing_parts, left_out } =
+            layout::rows_known(path, options, &consolidated)?;
         let store = Self {
             level: options.level,
             absent,
             is_zero: options.missing == Missing::Zero,
-            lacks,
-            rows: FileRows::new(path, places),
+            missing_parts,
+            left_out,
+            rows: FileRows::new(path, locations),
             plate: PlateColumns::of(path, &consolidated),
             series: SeriesColumns::of(path)?,
             plans: Plans::default(),
@@ -145,7 +149,7 @@ impl OmeZarrStore {
 
     /// Asks for all metadata of the image that is looked into first, in folder `dir`, at once. Those of others are asked for as
     /// [`Store::heads`] says.
-    fn ask_for_first(&self, dir: &Path) -> Vec<Ticket> {
+    fn ask_for_first(&self, dir: &Path) -> Vec<PrefetchGuard> {
         if self.is_asked.swap(true, Ordering::Relaxed) || self.consolidated.has(dir) {
             return vec![];
         }
@@ -240,18 +244,19 @@ impl Store for OmeZarrStore {
     fn hints(&self) -> Hints<'_> {
         let has_some = self.plate.is_some() || self.series.is_some();
         let columns = has_some.then_some(self as &dyn FeatureTable);
-        Hints { columns, lacks: &self.lacks, ..Hints::default() }
+        let left_out = LeftOutCounts { images: self.left_out, ..LeftOutCounts::default() };
+        Hints { columns, missing_parts: &self.missing_parts, left_out, ..Hints::default() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         Ok(RowHints::new(self, row))
     }
 
-    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut WantedRanges) {
         self.metadata_files(rows, extent, wanted);
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         self.chunk_ranges(requests, wanted)
     }
 

@@ -19,6 +19,7 @@ pub static FORMAT: Format = Format {
     is_folder: false,
     holds_images: recognise::holds_images,
     parts: &[],
+    inner_folders: &[],
     foreign_entry: |_| Ok(None),
     keeps_features: true,
     features_beside: false,

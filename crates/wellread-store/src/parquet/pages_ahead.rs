@@ -13,7 +13,7 @@ use super::pages::{self, HEADER};
 use super::thrift::{PageLocation, page_locations};
 use crate::Result;
 use crate::ahead::Fetching;
-use crate::place::{Ticket, Wanted};
+use crate::place::{PrefetchGuard, WantedRanges};
 use parquet::file::metadata::ColumnChunkMetaData;
 
 /// Bytes of columns that are asked for whole, at most.
@@ -23,9 +23,9 @@ const MAX_WHOLE_BYTES: u64 = 16 << 20;
 pub(super) fn columns<'c>(
     file: &PositionalFile,
     chunks: impl Iterator<Item = &'c ColumnChunkMetaData>,
-) -> Vec<Ticket> {
+) -> Vec<PrefetchGuard> {
     let Some(mut fetching) = Fetching::of(file.path(), None) else { return vec![] };
-    let (mut wanted, mut sum) = (Wanted::default(), 0u64);
+    let (mut wanted, mut sum) = (WantedRanges::default(), 0u64);
     for chunk in chunks {
         sum = sum.saturating_add(u64::try_from(chunk.compressed_size()).unwrap_or(0));
         if sum > MAX_WHOLE_BYTES {
@@ -37,7 +37,7 @@ pub(super) fn columns<'c>(
 }
 
 /// Adds a whole column to what is wanted.
-pub(super) fn push_column(file: &PositionalFile, chunk: &ColumnChunkMetaData, wanted: &mut Wanted) {
+pub(super) fn push_column(file: &PositionalFile, chunk: &ColumnChunkMetaData, wanted: &mut WantedRanges) {
     if let Some((start, size)) = pages::start(chunk).zip(u64::try_from(chunk.compressed_size()).ok()) {
         // The library reads on behind the last header.
         push_up_to(file, start, size.saturating_add(HEADERS as u64), wanted);
@@ -45,15 +45,15 @@ pub(super) fn push_column(file: &PositionalFile, chunk: &ColumnChunkMetaData, wa
 }
 
 /// Adds so many bytes, or those that the file has.
-fn push_up_to(file: &PositionalFile, at: u64, length: u64, wanted: &mut Wanted) {
+fn push_up_to(file: &PositionalFile, at: u64, length: u64, wanted: &mut WantedRanges) {
     wanted.push(file.path(), at, length.min(file.length().saturating_sub(at)));
 }
 
 /// Asks for the headers of all pages of a column, or for all of it. Keep the result until they are walked.
-pub(super) fn headers(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Vec<Ticket> {
+pub(super) fn headers(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Vec<PrefetchGuard> {
     let Some(mut fetching) = Fetching::of(file.path(), None) else { return vec![] };
     let Some(pages) = offset_index(file, chunk) else { return columns(file, std::iter::once(chunk)) };
-    let mut wanted = Wanted::default();
+    let mut wanted = WantedRanges::default();
     for at in pages::start(chunk).into_iter().chain(pages.iter().map(|page| page.offset)) {
         push_up_to(file, at, HEADER, &mut wanted);
     }
@@ -64,9 +64,9 @@ pub(super) fn headers(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Vec
 pub(super) fn first_headers<'c>(
     file: &PositionalFile,
     chunks: impl Iterator<Item = &'c ColumnChunkMetaData>,
-) -> Vec<Ticket> {
+) -> Vec<PrefetchGuard> {
     let Some(mut fetching) = Fetching::of(file.path(), None) else { return vec![] };
-    let mut wanted = Wanted::default();
+    let mut wanted = WantedRanges::default();
     for at in chunks.filter_map(pages::start) {
         push_up_to(file, at, HEADER, &mut wanted);
     }

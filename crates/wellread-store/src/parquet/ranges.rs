@@ -9,7 +9,7 @@ use super::fast::contiguous_part;
 use super::pages_ahead;
 use super::store::ParquetStore;
 use crate::ome_arrow::{CHUNKS, PLANES};
-use crate::place::Wanted;
+use crate::place::WantedRanges;
 use crate::{Request, Result, Store};
 use std::sync::atomic::Ordering;
 
@@ -36,7 +36,7 @@ impl ParquetStore {
 
     /// Adds the small columns that tell shapes, and the offset indices, of the row groups of some rows, where they were not
     /// read yet.
-    pub(super) fn index_ranges(&self, rows: &[usize], wanted: &mut Wanted) {
+    pub(super) fn index_ranges(&self, rows: &[usize], wanted: &mut WantedRanges) {
         let mut groups: Vec<_> = rows.iter().map(|&row| self.group_of(row)).collect();
         groups.sort_unstable();
         groups.dedup();
@@ -65,7 +65,7 @@ impl ParquetStore {
 
     /// Adds the pages that hold the pixels of some requests, but those that are kept decoded. The pages of the general
     /// reader are not known before.
-    pub(super) fn page_ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    pub(super) fn page_ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         for request in requests {
             let (group, row, info) = self.row(request.row)?;
             let source = row.source;

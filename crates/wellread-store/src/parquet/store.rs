@@ -17,7 +17,7 @@ use super::sums::have_sums;
 use crate::features::RowId;
 use crate::lazy::{self, Lazy};
 use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit, no_image};
-use crate::place::{Ticket, Wanted};
+use crate::place::{PrefetchGuard, WantedRanges};
 use crate::words::counted;
 use crate::{
     Error, Hints, OpenOptions, PixelSink, ReadExtent, Request, Result, RowInfo, Scratch, Store, StoreLayout,
@@ -188,7 +188,7 @@ impl ParquetStore {
         Ok(())
     }
 
-    fn columns_ahead<'a>(&self, group: usize, leaves: impl Iterator<Item = &'a usize>) -> Vec<Ticket> {
+    fn columns_ahead<'a>(&self, group: usize, leaves: impl Iterator<Item = &'a usize>) -> Vec<PrefetchGuard> {
         pages_ahead::columns(&self.file, leaves.map(|&leaf| self.chunk(group, leaf)))
     }
 
@@ -322,14 +322,14 @@ impl Store for ParquetStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { pages: Some(&self.cache), columns: Some(self), ..Hints::default() }
+        Hints { page_cache: Some(&self.cache), columns: Some(self), ..Hints::default() }
     }
 
-    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut WantedRanges) {
         self.index_ranges(rows, wanted);
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         self.page_ranges(requests, wanted)
     }
 

@@ -1,9 +1,9 @@
 //! Asks for bytes before they are read: a format names the ranges, and a place makes requests of them.
 //!
 //! ```text
-//!  rows ─ a store's heads(), ranges() ─▶ Wanted: files and ranges ─▶ FetchAhead of their place ─▶ Ticket
-//!                                                                        │ fetched, kept           │ held until the rows
-//!  the format reads as ever: File::read_exact_at ◀── what is there, or on its way ◀┘               ▼ were read
+//!  rows ─ a store's heads(), ranges() ─▶ WantedRanges: files and ranges ─▶ FetchAhead of their place ─▶ PrefetchGuard
+//!                                                                              │ fetched, kept           │ held until the rows
+//!  the format reads as ever: File::read_exact_at ◀── what is there, or on its way ◀──────┘               ▼ were read
 //! ```
 //!
 //! A format never learns where its bytes come from: it reads as if nobody had asked for them before.
@@ -21,11 +21,11 @@ pub const TAIL: Range<u64> = u64::MAX - HEAD..u64::MAX;
 
 /// Bytes of files that are going to be read.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct WantedRanges {
     files: BTreeMap<PathBuf, Vec<Range<u64>>>,
 }
 
-impl Wanted {
+impl WantedRanges {
     /// Adds `length` bytes of a file from `offset` on. They may end behind the file.
     pub fn push(&mut self, file: &Path, offset: u64, length: u64) {
         if length == 0 {
@@ -77,26 +77,26 @@ impl Wanted {
 pub type FileRanges<'a> = (&'a Path, &'a [Range<u64>]);
 
 /// Requested bytes, kept until they are read. Dropping it gives up what is still on its way.
-pub type Ticket = Box<dyn TicketContent>;
+pub type PrefetchGuard = Box<dyn Prefetched>;
 
-/// The content of a [`Ticket`].
-pub trait TicketContent: Send + Debug {
+/// The content of a [`PrefetchGuard`].
+pub trait Prefetched: Send + Debug {
     /// Gives up what is on its way, also for those who wait for it: they get an error. For the end of reading; dropped instead, those
     /// who wait ask by themselves.
     fn give_up(&mut self);
 }
 
 /// One reader's way to ask a place for bytes ahead. The held bytes have a bound: beyond that, requests wait until
-/// tickets go.
+/// guards go.
 pub trait FetchAhead: Send + Debug {
     /// Asks for bytes, and waits for none of them. A failed request gives its error when its bytes are read. `batches` calls,
     /// about, ask for so much of these files: 1 where nobody knows.
     ///
     /// # Errors
     /// Nothing can be asked for, as where there is no such bucket.
-    fn fetch(&mut self, files: &[FileRanges<'_>], batches: usize) -> io::Result<Ticket>;
+    fn fetch(&mut self, files: &[FileRanges<'_>], batches: usize) -> io::Result<PrefetchGuard>;
 
-    /// Whether something that was asked for waits until tickets go: asking for more brings nothing sooner.
+    /// Whether something that was asked for waits until guards go: asking for more brings nothing sooner.
     fn is_full(&self) -> bool;
 }
 
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn ranges_are_kept_by_file() {
-        let mut wanted = Wanted::default();
+        let mut wanted = WantedRanges::default();
         assert!(wanted.is_empty());
         wanted.push(Path::new("b"), 10, 5);
         wanted.push(Path::new("b"), 3, 0);

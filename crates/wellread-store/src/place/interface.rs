@@ -16,8 +16,8 @@ pub enum Kind {
     File,
     /// A folder.
     Folder,
-    /// A link, in a listing.
-    Link,
+    /// A symbolic link, in a listing.
+    Symlink,
     /// A pipe, a device.
     Other,
 }
@@ -29,7 +29,7 @@ impl From<FileType> for Kind {
         } else if of.is_dir() {
             Self::Folder
         } else if of.is_symlink() {
-            Self::Link
+            Self::Symlink
         } else {
             Self::Other
         }
@@ -95,7 +95,7 @@ impl Entry {
         }
     }
 
-    /// Its kind; a link is [`Kind::Link`]. Most file systems say so in the listing, without another look.
+    /// Its kind; a symbolic link is [`Kind::Symlink`]. Most file systems say so in the listing, without another look.
     ///
     /// # Errors
     /// It cannot be looked at.
@@ -135,6 +135,19 @@ pub trait Place: Send + Sync + Debug {
     /// look into all of them. A failed listing fails again when they do.
     fn list_all_ahead(&self, folder: &Path) {
         let _ = folder;
+    }
+
+    /// Looks at `path`, and lists these folders below it, all at once, where that saves waiting. A folder with a great many names need
+    /// not be listed. A failed look fails again when its answer is needed.
+    fn look_ahead(&self, path: &Path, folders: &[PathBuf]) {
+        let _ = (path, folders);
+    }
+
+    /// The entries of a folder that was listed not long ago, without asking anew. `None` where it was not, or where nothing is kept of
+    /// it.
+    fn listed(&self, folder: &Path) -> Option<Listing> {
+        let _ = folder;
+        None
     }
 
     /// Opens a regular file for reading, without waiting; also its length in bytes. Anything but a file is an

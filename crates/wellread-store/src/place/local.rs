@@ -5,11 +5,11 @@
 //! without waiting, and refused unless it is a regular file (or a link to one). The one look at the open file
 //! that this takes also gives its length, which every reader needs anyway.
 
-use super::ending::{self, InProgress};
 use super::file::{File, LocalFile, Writer};
 #[cfg(unix)]
 use super::interface::Identity;
 use super::interface::{Entry, Listing, Metadata, Place};
+use super::shutdown::{self, InProgress};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Runs `make`, after which something is there that was not, unless the process is ending.
 fn made<T>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let _making = MAKING.begin();
-    ending::check()?;
+    shutdown::check()?;
     make()
 }
 
@@ -103,7 +103,7 @@ impl Place for Local {
     }
 
     fn finish_before_end(&self, work: &mut dyn FnMut()) -> io::Result<()> {
-        ending::awaited(&MAKING, work)
+        shutdown::run_awaited(&MAKING, work)
     }
 }
 

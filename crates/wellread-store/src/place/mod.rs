@@ -18,7 +18,7 @@
 //! | `local` | the file system |
 //! | `address` | addresses that no place reads, and their parts that must not be shown |
 //! | `ahead`, `requests` | bytes asked for before they are read; which requests fetch some ranges |
-//! | [`ending`] | the end of the process, after which nothing is made any more |
+//! | [`shutdown`] | the end of the process, after which nothing is made any more |
 //! | `link` | what goes over the link to places behind a network, and its measurement |
 //! | `stopping` | waits that end when nobody wants the bytes any more |
 //!
@@ -28,16 +28,16 @@
 
 mod address;
 mod ahead;
-pub mod ending;
 mod file;
 mod interface;
 mod link;
 mod local;
 mod requests;
+pub mod shutdown;
 mod stopping;
 
 pub use address::{refused, shown};
-pub use ahead::{FetchAhead, FileRanges, HEAD, TAIL, Ticket, TicketContent, Wanted};
+pub use ahead::{FetchAhead, FileRanges, HEAD, PrefetchGuard, Prefetched, TAIL, WantedRanges};
 pub use file::{Changed, File, LocalFile, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
 pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
 pub use link::{
@@ -203,6 +203,19 @@ pub(crate) fn list_all_ahead(folder: &Path) {
     }
 }
 
+/// Looks at `path`, and lists these folders in it, all at once, where that saves waiting ([`Place::look_ahead`]).
+pub(crate) fn look_ahead(path: &Path, folders: &[&str]) {
+    if let Some(place) = registered(path) {
+        let folders: Vec<PathBuf> = folders.iter().map(|folder| path.join(folder)).collect();
+        place.look_ahead(path, &folders);
+    }
+}
+
+/// The entries of a folder that was listed not long ago, without asking anew ([`Place::listed`]).
+pub fn listed(folder: &Path) -> Option<Listing> {
+    registered(folder)?.listed(folder)
+}
+
 /// Opens a regular file for reading; also its length in bytes.
 ///
 /// # Errors
@@ -292,7 +305,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 /// Throws away what this process has begun to write in places and not completed ([`Place::abandon`]). Nothing comes into being
 /// afterwards.
 pub(crate) fn abandon() {
-    ending::close();
+    shutdown::begin();
     local::Local.abandon();
     for one in inventory::iter::<Registration>() {
         one.place.abandon();

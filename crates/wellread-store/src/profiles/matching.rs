@@ -7,9 +7,9 @@
 //!  images' names, files ─ rows_of_names ──▶ the same, by names without endings and folders
 //! ```
 
+use super::folder_spread::FolderSpread;
 use super::name_rows::{ProfileMatch, Profiles};
 use super::names::{Namesakes, files_of_sites, folders_of, full_name, full_parts, parts};
-use super::spread::Spread;
 use crate::each_row;
 use crate::features::{Comparison, FeatureColumns, Index, joint_key, key_at, key_in_words, refuse_unlike};
 use crate::surface::{for_cells, option};
@@ -181,7 +181,7 @@ pub(crate) fn rows_of_names(source: &dyn Store, path: &Path, columns: &[ArrayRef
         .filter_map(|(name, at)| at.as_ref().filter(|at| at.is_whole).map(|at| (at.row, file_of(name))))
         .collect();
     let mut found = Vec::with_capacity(images.len());
-    let mut spread = Spread::default();
+    let mut spread = FolderSpread::default();
     let mut other_folder = None;
     for (name, at) in images.iter().zip(matches) {
         let at = at.filter(|at| at.is_whole || !taken.contains(&(at.row, file_of(name))));

@@ -8,7 +8,7 @@
 
 use super::matching::{ByNames, keys_beside, rows_of_keys, rows_of_names, some_keys, some_values};
 use super::near;
-use super::places::refuse_two_places;
+use super::site_keys::refuse_ambiguous_sites;
 use crate::each_row;
 use crate::features::{Comparison, as_written, joint_key, key_at, key_in_words};
 use crate::surface::option;
@@ -74,7 +74,7 @@ fn rows_by_names(
         return Err(of_several_folders(path, on, &one, &other));
     }
     by_number(source, path, (on, columns), &mut rows)?;
-    refuse_two_places(source, path, on, &rows)?;
+    refuse_ambiguous_sites(source, path, on, &rows)?;
     Ok((rows, other_folder))
 }
 

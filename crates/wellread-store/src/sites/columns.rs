@@ -2,7 +2,7 @@
 
 use crate::features::{PLATE, SITE, WELL};
 use crate::file_names::decoded;
-use crate::text_columns::Kinds;
+use crate::text_columns::{self, Kinds};
 use arrow_array::{ArrayRef, Int64Array, StringArray};
 use std::sync::Arc;
 
@@ -30,11 +30,17 @@ impl TextColumn {
         Self { name: name.to_owned(), values, kind: Kind::Text }
     }
 
-    /// As numbers, where all values are whole ones; else as text. Digits of a plate's barcode are no number.
+    /// As whole numbers, where all values are; else as before. Digits of a plate's barcode are no number. Tables may write whole numbers as
+    /// pandas does beside missing values (1.0, NA).
     pub fn into_numbers(mut self) -> Self {
-        let is_number = self.values.iter().any(Option::is_some)
-            && self.values.iter().flatten().all(|value| value.parse::<i64>().is_ok());
-        self.kind = if is_number { Kind::Whole } else { Kind::Text };
+        let is_of_table = matches!(self.kind, Kind::Narrowest(_));
+        let known = |value: &&String| !is_of_table || text_columns::value(value).is_some();
+        let is_whole =
+            |value: &String| if is_of_table { whole(value).is_some() } else { value.parse::<i64>().is_ok() };
+        let mut values = self.values.iter().flatten().filter(known).peekable();
+        if values.peek().is_some() && values.all(is_whole) {
+            self.kind = Kind::Whole;
+        }
         self
     }
 
@@ -60,10 +66,20 @@ impl TextColumn {
         let values = self.values.iter().map(Option::as_deref);
         match self.kind {
             Kind::Text => Arc::new(values.collect::<StringArray>()),
-            Kind::Whole => Arc::new(values.map(|value| value?.parse::<i64>().ok()).collect::<Int64Array>()),
+            Kind::Whole => Arc::new(values.map(|value| whole(value?)).collect::<Int64Array>()),
             Kind::Narrowest(kinds) => kinds.array(values.map(Option::unwrap_or_default)),
         }
     }
+}
+
+/// A whole number, also with zeros behind a point.
+fn whole(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let digits = match text.split_once('.') {
+        Some((digits, zeros)) if zeros.bytes().all(|zero| zero == b'0') => digits,
+        _ => text,
+    };
+    digits.parse().ok()
 }
 
 /// The columns with sites as numbers, as CellProfiler has them.
@@ -164,5 +180,27 @@ mod tests {
         let mixed = numbered(vec![column(SITE, ["1", "a"])]);
         assert_eq!(mixed[0].of(&[1]).array().as_string::<i32>().value(0), "a");
         assert!(mixed[0].of(&[7]).array().is_null(0));
+        // Names of files are no numbers of pandas.
+        let versions = numbered(vec![column(SITE, ["1.0", "2.0"])]);
+        assert_eq!(versions[0].array().as_string::<i32>().value(0), "1.0");
+    }
+
+    #[test]
+    fn sites_of_tables_are_numbers_however_they_are_written() {
+        let site = |values: [&str; 2]| {
+            let mut kinds = Kinds::new(false);
+            for value in values {
+                kinds.observe(value);
+            }
+            let texts = values.iter().map(|&value| Some(value.to_owned())).collect();
+            numbered(vec![TextColumn::new(SITE, texts).typed(kinds)])[0].array()
+        };
+        assert_eq!(site(["1.0", "2.0"]).as_primitive::<Int64Type>().values(), &[1, 2]);
+        assert_eq!(site(["01", "10"]).as_primitive::<Int64Type>().values(), &[1, 10]);
+        let lacking = site(["3.0", "NA"]);
+        assert_eq!((lacking.as_primitive::<Int64Type>().value(0), lacking.is_null(1)), (3, true));
+        // As any other column of a table.
+        assert_eq!(site(["1.5", "2.0"]).as_primitive::<Float64Type>().values(), &[1.5, 2.0]);
+        assert_eq!(site(["1", "a"]).as_string::<i32>().value(1), "a");
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn open(path: &Path, missing: Missing) -> Result<Box<dyn Store>> {
         lacking[..lacking.len().min(NAMED)].join("; ")
     );
     if !lacking.is_empty() && (missing != Missing::Skip || companion.files.is_empty()) {
-        let error = Error::new(path, cause).choice();
+        let error = Error::new(path, cause);
         return Err(if companion.files.is_empty() {
             error.hint("put the files beside it")
         } else {
@@ -53,6 +53,6 @@ pub(super) fn open(path: &Path, missing: Missing) -> Result<Box<dyn Store>> {
         });
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    let lacks = if lacking.is_empty() { vec![] } else { vec![format!("{cause} (left out)")] };
-    crate::tiff::open_companion(folder, companion, lacks)
+    let missing_parts = if lacking.is_empty() { vec![] } else { vec![format!("{cause} (left out)")] };
+    crate::tiff::open_companion(folder, companion, missing_parts, lacking.len())
 }

@@ -7,6 +7,7 @@
 //! A site is a row. Its planes are those of the whole set: a plane of some site is missing where another has none.
 
 use super::columns::{self, TextColumn};
+use super::fault::Fault;
 use super::files::FileText;
 use super::layout::Role;
 use super::names::{Matcher, Named};
@@ -14,11 +15,10 @@ use super::natural;
 use super::pattern::Memory;
 use crate::features::{PLATE, SITE, WELL};
 use crate::surface::{option, option_as};
+use crate::threads;
 use crate::words::{counted, first_few};
-use crate::{Error, Result, threads};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
 /// For a plane that no file holds.
 pub(super) const NO_FILE: u32 = u32::MAX;
@@ -69,19 +69,6 @@ impl Grouped {
     }
 }
 
-/// Why names make no sites.
-pub(super) struct Fault {
-    pub cause: String,
-    pub hint: String,
-}
-
-impl Fault {
-    /// As an error about the set at `path`.
-    pub fn at(self, path: &Path) -> Error {
-        Error::new(path, self.cause).hint(self.hint).choice()
-    }
-}
-
 /// Puts files together by their names.
 ///
 /// # Errors
@@ -111,6 +98,7 @@ pub(super) fn group(files: &[FileText], matcher: &Matcher) -> Result<Grouped, Fa
                 "a field is {{name}}, * stands for anything, and a pattern fits the whole name: {}",
                 option_as("pattern", "r{row}c{col}f{site}p{z}-ch{channel}sk{time}*.tiff")
             ),
+            is_of_fields: false,
         });
     }
     let (axes, channels) = axes_of(&found);
@@ -128,6 +116,7 @@ pub(super) fn group(files: &[FileText], matcher: &Matcher) -> Result<Grouped, Fa
             ),
             hint: "the fields channel, time and z are the axes of an image: give other fields other names"
                 .to_owned(),
+            is_of_fields: true,
         });
     }
     let mut planes = vec![NO_FILE; each * sites.len()];
@@ -146,6 +135,7 @@ pub(super) fn group(files: &[FileText], matcher: &Matcher) -> Result<Grouped, Fa
                     option("pattern"),
                     option_as("layout", "files")
                 ),
+                is_of_fields: true,
             });
         }
         planes[place] = *row;

@@ -24,7 +24,7 @@ const MOST_IMAGES: usize = 2000;
 /// The details of the `Index.xml` in a folder, or in the folder above. `None` where there is none that can be
 /// read.
 pub(super) fn details(folder: &Path) -> Option<Details> {
-    let (file, length) = places(folder).find_map(|path| place::open(&path).ok())?;
+    let (file, length) = candidate_paths(folder).find_map(|path| place::open(&path).ok())?;
     let mut bytes = vec![];
     for most in MAX_BYTES {
         bytes.clear();
@@ -41,7 +41,7 @@ pub(super) fn details(folder: &Path) -> Option<Details> {
 }
 
 /// Where the index of the images in a folder may lie, in the order in which it is looked for.
-pub(super) fn places(folder: &Path) -> impl Iterator<Item = PathBuf> {
+pub(super) fn candidate_paths(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let names = ["Index.xml", "Index.idx.xml", "index.xml", "ImageIndex.ColumbusIDX.xml"];
     let beside = [Some(folder), folder.parent()];
     beside.into_iter().flatten().flat_map(move |folder| names.map(|name| folder.join(name)))

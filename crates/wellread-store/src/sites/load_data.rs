@@ -105,7 +105,7 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
                     absent.get_or_insert_with(|| table_faults::Absent {
                         row,
                         named: as_written(folder, name),
-                        place: place.clone(),
+                        resolved: place.clone(),
                     });
                     absent_first += usize::from(files.is_empty());
                     return NO_FILE;

@@ -2,6 +2,7 @@
 
 use super::group::{Grouped, NO_FILE};
 use crate::format::Missing;
+use crate::hints::SiteSummary;
 use crate::surface::option_as;
 use crate::words::counted;
 
@@ -20,7 +21,9 @@ pub(super) struct Incomplete {
     pub sites: usize,
     /// Planes that they lack together.
     pub planes: usize,
-    /// The planes that the first few lack.
+    /// The names of the first few.
+    pub names: Vec<String>,
+    /// The planes that these lack.
     pub first: Vec<String>,
 }
 
@@ -34,6 +37,7 @@ impl Incomplete {
             if lacks > 0 {
                 (found.count, found.planes) = (found.count + 1, found.planes + lacks);
                 if found.first.len() < NAMED {
+                    found.names.push(name.clone());
                     found.first.push(format!("{name} has no {}", lacking(grouped, planes)));
                 }
             }
@@ -63,6 +67,39 @@ impl Incomplete {
                 self.first.join("; ")
             )
         })
+    }
+}
+
+impl SiteSummary {
+    /// Sentences about the sites and the files that opening left out, as was asked for. The set has `images` all the same.
+    pub fn left_out_in_words(&self, images: usize) -> Vec<String> {
+        let named = |count: usize, first: &[String]| {
+            let more = if count > first.len() { " …" } else { "" };
+            format!("{}{more}", first.join(", "))
+        };
+        let their = |count: usize| if count == 1 { "its" } else { "their" };
+        let sites = (self.left_out > 0).then(|| {
+            format!(
+                "{} of {} left out: {} ({} files are missing; {})",
+                self.left_out,
+                counted(images + self.left_out, "site"),
+                named(self.left_out, &self.left_out_first),
+                their(self.left_out),
+                option_as("missing", "skip")
+            )
+        });
+        let files = (self.unmatched > 0).then(|| {
+            let fit = if self.unmatched == 1 { "name does" } else { "names do" };
+            format!(
+                "{} left out: {} ({} {fit} not fit {}; {})",
+                counted(self.unmatched, "file"),
+                named(self.unmatched, &self.unmatched_first),
+                their(self.unmatched),
+                self.layout,
+                option_as("unmatched", "skip")
+            )
+        });
+        sites.into_iter().chain(files).collect()
     }
 }
 
@@ -124,6 +161,28 @@ mod tests {
         let axes = [values(&[""]), values(&["1", "3"]), values(z)];
         let names = (0..planes.len() / (2 * z.len())).map(|site| format!("s{site}")).collect();
         Grouped { names, axes, channels: values(&["ch1", "ch3"]), planes, ..Grouped::default() }
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_and_named() {
+        let named = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        assert!(SiteSummary::default().left_out_in_words(3).is_empty());
+        let one = SiteSummary { left_out: 1, left_out_first: named(&["A02"]), ..SiteSummary::default() };
+        assert_eq!(
+            one.left_out_in_words(2),
+            ["1 of 3 sites left out: A02 (its files are missing; missing skip)"]
+        );
+        let many = SiteSummary {
+            layout: "harmony".to_owned(),
+            left_out: 12,
+            left_out_first: named(&["A02", "A03"]),
+            unmatched: 1,
+            unmatched_first: named(&["notes.tif"]),
+            ..SiteSummary::default()
+        };
+        let sites = "12 of 24 sites left out: A02, A03 … (their files are missing; missing skip)";
+        let files = "1 file left out: notes.tif (its name does not fit harmony; unmatched skip)";
+        assert_eq!(many.left_out_in_words(12), [sites, files]);
     }
 
     #[test]

@@ -21,6 +21,7 @@
 //! | `files`, `pattern`, `names` | paths of files; patterns of names; names taken apart |
 //! | `natural` | `A2` before `A10`; wells |
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
+//! | `fault` | why names make no sites, and what the fields of their pattern are taken as |
 //! | `store`, `plane_sink`, `channels` | the store whose rows are sites |
 //! | `load_data`, `channel_columns`, `paths`, `table_faults` | tables of files, the columns of their channels, where the files of another machine lie here, and what may be wrong |
 //! | `unnamed`, `unused` | images of a folder that the table in it does not name; a table that names files elsewhere |
@@ -35,6 +36,7 @@ mod columns;
 #[cfg(feature = "tiff")]
 mod companion;
 mod cv1000;
+mod fault;
 mod files;
 mod group;
 mod harmony;
@@ -64,11 +66,13 @@ pub use recognise::{UnmatchedNames, unmatched_names};
 pub use unused::unused_table;
 
 use crate::format::{Missing, OpenOptions, Unmatched};
+use crate::suggested::question;
 use crate::surface::{option, option_as};
 use crate::words::{counted, first_few};
 use crate::{Error, Result, Store, place};
+use fault::Fault;
 use files::{FileText, FilesOfRows};
-use group::{Fault, Grouped, LISTED};
+use group::{Grouped, LISTED};
 use layouts::LAYOUTS;
 use names::Matcher;
 use pattern::{Pattern, turned_wells};
@@ -138,7 +142,7 @@ pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Bo
 pub fn tables_beside(path: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     let own = [path.to_owned(), path.join(load_data::NAME)].into_iter().filter(|path| place::is_file(path));
     let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
-    let index = |folder| index_xml::places(folder).find(|path| place::is_file(path));
+    let index = |folder| index_xml::candidate_paths(folder).find(|path| place::is_file(path));
     own.chain(folders.into_iter().filter_map(index)).collect()
 }
 
@@ -229,7 +233,10 @@ fn grouped(files: &[FileText], matcher: Matcher, pattern: Option<&str>) -> Resul
     let turned = pattern.and_then(turned_wells).and_then(|turned| Matcher::of_pattern(&turned).ok());
     match turned.map(|turned| (group::group(files, &turned), turned)) {
         Some((Ok(grouped), turned)) if grouped.unmatched.is_empty() => Ok((turned, grouped)),
-        _ => Err(fault),
+        _ => Err(match pattern {
+            Some(pattern) => fault.of_pattern(pattern),
+            None => fault,
+        }),
     }
 }
 
@@ -241,13 +248,20 @@ fn named(name: &str) -> Result<&'static Layout> {
             COMPANION => "needs a folder with one .companion.ome; give the path of the file that ends in .companion.ome, or a pattern of such folders",
             _ => "",
         };
-        let known = layout_names().join(", ");
+        let names: Vec<&str> = layout_names().into_iter().chain([FILES]).collect();
+        let known = names.join(", ");
         let error = match own {
             "" if name.contains('{') => {
                 let pattern = option("pattern");
                 Error::new(name, format_args!("is a pattern of names and no layout: {pattern} takes it"))
             }
-            "" => Error::new(name, format_args!("is no layout of folders; there are {known}, {FILES}")),
+            "" => {
+                let error = Error::new(name, format_args!("is no layout of folders; there are {known}"));
+                match question(name, &names).trim_end() {
+                    "" => error,
+                    nearest => error.hint(nearest),
+                }
+            }
             own => Error::new(name, own),
         };
         error.choice()

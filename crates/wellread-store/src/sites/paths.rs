@@ -34,7 +34,7 @@ impl Folders {
         };
         match &*self.0.entry(folder.to_owned()).or_insert_with(|| listed(folder)) {
             Listed::Absent => false,
-            Listed::Names(names) if names.get(name).is_some_and(|kind| *kind != Kind::Link) => true,
+            Listed::Names(names) if names.get(name).is_some_and(|kind| *kind != Kind::Symlink) => true,
             // A link may lead nowhere, and some file systems find a name in capitals, too.
             _ => place::exists(path),
         }

@@ -62,14 +62,14 @@ impl PlaneOrigin {
 
 /// Hands blocks of requests of files on.
 pub(super) struct PlaneSink<'a> {
-    /// The place of each request.
-    pub places: &'a [PlaneOrigin],
+    /// The origin of each request.
+    pub origins: &'a [PlaneOrigin],
     pub sink: &'a mut dyn PixelSink,
 }
 
 impl PixelSink for PlaneSink<'_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
-        self.places[request].put(block, self.sink)
+        self.origins[request].put(block, self.sink)
     }
 
     // Files are no cells.

@@ -10,8 +10,9 @@
 //!
 //! One file that is none of a plate's must not silently make single images of the plate's files.
 
+use super::fault::Fault;
 use super::files::{FileText, FilesOfRows};
-use super::group::{self, Fault, Grouped, LISTED, NO_FILE};
+use super::group::{self, Grouped, LISTED, NO_FILE};
 use super::layout::Layout;
 use super::layouts::LAYOUTS;
 use super::names::Matcher;

@@ -14,19 +14,20 @@
 
 use super::channels;
 use super::columns::TextColumn;
+use super::fault::axes_taken;
 use super::group::{Grouped, NO_FILE};
 use super::layout::Details;
 use super::missing::{Incomplete, lacking, only, whole_sites};
 use super::plane_sink::{PlaneOrigin, PlaneSink};
 use crate::format::Missing;
 use crate::hints::{SiteSummary, SiteTable};
-use crate::place::Wanted;
+use crate::place::WantedRanges;
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{
-    Block, Error, FeatureTable, Hints, PixelSink, ReadExtent, Request, Result, RowHints, RowInfo, Scratch,
-    Store, StoreLayout, check_request, default_answers, default_columns, delegate_columns, features,
-    outer_rows, try_alloc,
+    Block, Error, FeatureTable, Hints, LeftOutCounts, PixelSink, ReadExtent, Request, Result, RowHints,
+    RowInfo, Scratch, Store, StoreLayout, check_request, default_answers, default_columns, delegate_columns,
+    features, outer_rows, try_alloc,
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::HashMap;
@@ -83,7 +84,9 @@ pub(super) fn opened(
         if whole.is_empty() {
             let cause = format!("no site has all of its files: {}", incomplete.first.join("; "));
             let zero = format!("{} reads the missing part as 0", option_as("missing", "zero"));
-            let hints: Vec<&str> = incomplete.doubt(&layout).into_iter().chain([zero.as_str()]).collect();
+            let axes = axes_taken(&layout);
+            let hints = incomplete.doubt(&layout).into_iter().chain([zero.as_str()]).chain(axes.as_deref());
+            let hints: Vec<&str> = hints.collect();
             return Err(Error::new(path, cause).hint(hints.join("; ")).choice());
         }
         only(grouped, &whole)
@@ -200,6 +203,11 @@ impl SitesStore {
         Ok(Arc::clone(known().entry(folder.to_owned()).or_insert(details)))
     }
 
+    /// How many sites were left out since they are not complete.
+    fn left_out(&self) -> usize {
+        if self.origin.missing == Missing::Skip { self.origin.incomplete.count } else { 0 }
+    }
+
     /// The doubt about the pattern, where it leaves no site whole.
     fn doubt(&self) -> Option<&'static str> {
         self.origin.incomplete.doubt(&self.origin.layout)
@@ -215,7 +223,10 @@ impl SitesStore {
             Some(doubt) => format!("{doubt}; {zero}"),
             None => format!("{} leaves such sites out, {zero}", option_as("missing", "skip")),
         };
-        Error::new(self.path(), format_args!("{name} has no {lacks}")).row(row).hint(hint).choice()
+        let axes = axes_taken(&self.origin.layout).map_or_else(String::new, |axes| format!("; {axes}"));
+        Error::new(self.path(), format_args!("{name} has no {lacks}"))
+            .row(row)
+            .hint(format_args!("{hint}{axes}"))
     }
 
     /// One request as requests of files, and the parts of it that are missing.
@@ -240,7 +251,7 @@ impl SitesStore {
                     if file != NO_FILE {
                         self.alike(request.row, file as usize, expected)?;
                         parts.inner.push(Request { row: file as usize, region });
-                        parts.places.push(place);
+                        parts.origins.push(place);
                     } else if self.origin.missing == Missing::Zero {
                         parts.empty.push((place, region, expected));
                     } else {
@@ -258,7 +269,7 @@ impl SitesStore {
 struct Parts {
     /// Requests of files, and where their blocks go.
     inner: Vec<Request>,
-    places: Vec<PlaneOrigin>,
+    origins: Vec<PlaneOrigin>,
     /// The parts that no file holds: their place, their region in a file, and the info of such a file.
     empty: Vec<(PlaneOrigin, Region, RowInfo)>,
 }
@@ -345,19 +356,22 @@ impl Store for SitesStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { columns: Some(self), sites: Some(self), ..self.inner.hints() }
+        let inner = self.inner.hints();
+        let (images, files) = (self.left_out(), self.grouped.unmatched.len());
+        let left_out = LeftOutCounts { images, files, ..inner.left_out };
+        Hints { columns: Some(self), sites: Some(self), left_out, ..inner }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         self.inner.row_hints(self.model(row)?)
     }
 
-    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut WantedRanges) {
         let files = rows.iter().filter_map(|&row| self.files_of_site(row).ok()).flatten();
         self.inner.heads(&files.collect::<Vec<_>>(), extent, wanted);
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         let mut parts = Parts::default();
         for (at, request) in requests.iter().enumerate() {
             self.split(at, request, &mut parts)?;
@@ -381,10 +395,10 @@ impl Store for SitesStore {
         }
         let row_of = |file: usize| {
             let part = parts.inner.iter().position(|part| part.row == file);
-            part.map(|part| requests[parts.places[part].request].row)
+            part.map(|part| requests[parts.origins[part].request].row)
         };
         let read = |sink: &mut dyn PixelSink| {
-            self.inner.read(&parts.inner, scratch, &mut PlaneSink { places: &parts.places, sink })
+            self.inner.read(&parts.inner, scratch, &mut PlaneSink { origins: &parts.origins, sink })
         };
         outer_rows::renumbered(sink, read, row_of)
     }
@@ -424,6 +438,8 @@ impl FeatureTable for SitesStore {
 impl SiteTable for SitesStore {
     fn summary(&self) -> SiteSummary {
         let Incomplete { count, planes, .. } = self.origin.incomplete;
+        let (left_out, named) = (self.left_out(), SiteSummary::NAMED);
+        let first_left_out = self.origin.incomplete.names.iter().take(left_out.min(named));
         let lacks = self.origin.incomplete.sentence(self.origin.missing);
         SiteSummary {
             layout: self.origin.layout.clone(),
@@ -432,10 +448,12 @@ impl SiteTable for SitesStore {
             missing: lacks.into_iter().chain(self.doubt().map(str::to_owned)).collect(),
             incomplete: count,
             planes_missing: planes,
-            left_out: if self.origin.missing == Missing::Skip { count } else { 0 },
+            left_out,
+            left_out_first: first_left_out.cloned().collect(),
             unmatched: self.grouped.unmatched.len(),
+            unmatched_first: self.grouped.unmatched.iter().take(named).cloned().collect(),
             unnamed: self.grouped.unnamed.len(),
-            unnamed_first: self.grouped.unnamed.iter().take(SiteSummary::NAMED).cloned().collect(),
+            unnamed_first: self.grouped.unnamed.iter().take(named).cloned().collect(),
         }
     }
 

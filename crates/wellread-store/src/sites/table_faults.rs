@@ -19,7 +19,7 @@ pub(super) struct Absent {
     /// Its path as the table has it.
     pub named: String,
     /// Where it was looked for.
-    pub place: PathBuf,
+    pub resolved: PathBuf,
 }
 
 /// The error for a table whose files all lie elsewhere; `map` are the paths that were mapped.
@@ -30,9 +30,9 @@ pub(super) fn elsewhere(path: &Path, table: &Table, absent: &Absent, map: &[(Str
         (0..table.len()).all(|row| (0..table.header.len()).all(|at| is_own(row, at)))
     };
     let unfit = map.iter().find(fits_none);
-    let Absent { row, named, place } = absent;
+    let Absent { row, named, resolved } = absent;
     let at =
-        if map.is_empty() || unfit.is_some() { String::new() } else { format!(" at {}", place.display()) };
+        if map.is_empty() || unfit.is_some() { String::new() } else { format!(" at {}", resolved.display()) };
     let cause = format!("{named} is not there{at}, nor are the other files of the table's first rows");
     let error = Error::new(path, cause).row(*row).choice();
     match unfit {

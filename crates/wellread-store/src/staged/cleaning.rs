@@ -72,7 +72,7 @@ pub fn remove_unfinished() -> KeptPart {
 /// so. Nothing comes into being afterwards, but work in progress is not waited for. Output in other places stays, since
 /// requests take memory and threads; the next writer of its target removes it.
 pub fn try_remove_unfinished() -> Option<KeptPart> {
-    place::ending::close();
+    place::shutdown::begin();
     let removed = held_by_nobody(&UNFINISHED).map(|mut paths| {
         paths.retain(|path| !place::is_remote(path));
         remove_all(&mut paths);

@@ -30,7 +30,7 @@ pub use store::TableStore;
 pub use writer::{MakeSink, TableWriter, ThreadSink};
 
 use crate::finished::Finished;
-use crate::place::Wanted;
+use crate::place::WantedRanges;
 use crate::{FormatContext, LeftOut, PageCache, Result, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -105,7 +105,7 @@ pub trait ImageTable: Send + Sync {
         1
     }
 
-    /// The decoded pixels that the table keeps, where it keeps some: see [`crate::Hints::pages`].
+    /// The decoded pixels that the table keeps, where it keeps some: see [`crate::Hints::page_cache`].
     fn pages(&self) -> Option<&dyn PageCache> {
         None
     }
@@ -163,8 +163,14 @@ pub trait ImageTable: Send + Sync {
 
     /// Adds what has to be read before [`Self::ranges`] can tell where rows lie, as far as that is known without reading: see
     /// [`crate::Store::heads`]. `rows` are in ascending order, each once.
-    fn heads(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], columns: &Columns, wanted: &mut WantedRanges) {
         let _ = (rows, columns, wanted);
+    }
+
+    /// Adds bytes that the first reads of a table want which was just opened, as far as its metadata tell. These are values of the columns
+    /// `index`, and bytes that tell where the rows of `pieces` lie. It is for tables that are remote, and may wait for their metadata.
+    fn first_look(&self, index: &Columns, pieces: &Columns, wanted: &mut WantedRanges) {
+        let _ = (index, pieces, wanted);
     }
 
     /// Adds the bytes of files that [`Self::read_pieces`] and [`Self::read`] are going to read for these columns of these rows. Rows
@@ -172,7 +178,7 @@ pub trait ImageTable: Send + Sync {
     ///
     /// # Errors
     /// The index of their positions cannot be read; rows that are not there may be errors, too.
-    fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut WantedRanges) -> Result<()> {
         let _ = (rows, columns, wanted);
         Ok(())
     }

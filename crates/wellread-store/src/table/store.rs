@@ -5,6 +5,7 @@
 
 use super::row::{Arrays, Pieces};
 use super::{ImageTable, Rows};
+use crate::ahead::HeldBytes;
 use crate::features::{self, RowId, unique_schema};
 use crate::format::format_named;
 use crate::lazy::{self, Lazy};
@@ -12,12 +13,12 @@ use crate::ome_arrow::{
     CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
     no_image, unkept,
 };
-use crate::place::Wanted;
+use crate::place::{self, WantedRanges};
 use crate::words::counted_with;
 use crate::{
-    Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, LeftOut, OpenOptions, PixelSink,
-    ReadExtent, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, check_request,
-    default_answers, default_columns, try_alloc, unknown_facts,
+    Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, LeftOut, LeftOutCounts,
+    OpenOptions, PixelSink, ReadExtent, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
+    StoreLayout, check_request, default_answers, default_columns, try_alloc, unknown_facts,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -84,6 +85,8 @@ pub struct TableStore {
     /// Whether rows were found whose pixels are not in the list that is read first.
     has_others: AtomicBool,
     row_id: RowId,
+    /// Bytes that the first reads want, where the table is remote.
+    _first: HeldBytes,
 }
 
 impl TableStore {
@@ -99,6 +102,10 @@ impl TableStore {
         let mut column = ImageColumn::find(table.path(), &table.schema(), options.column.as_deref())?;
         column.leave_out(table.columns_left_out());
         let blocks = (0..table.len().div_ceil(BLOCK)).map(|_| Lazy::new()).collect();
+        let mut wanted = WantedRanges::default();
+        if place::is_remote(table.path()) {
+            table.first_look(&column.index(), column.pieces(first_list(&column)), &mut wanted);
+        }
         let mut store = Self {
             table,
             column,
@@ -109,6 +116,7 @@ impl TableStore {
             latest: Mutex::new(None),
             has_others: AtomicBool::new(false),
             row_id: RowId::new(),
+            _first: HeldBytes::of(&wanted),
         };
         if !store.table.types_are_trusted() && eight_bit::is_proven(&store) {
             store.clamped = true;
@@ -319,7 +327,7 @@ impl TableStore {
 
     /// The list that is read first.
     fn first_list(&self) -> usize {
-        if self.column.has[CHUNKS] { CHUNKS } else { PLANES }
+        first_list(&self.column)
     }
 
     /// The lists that pixels of these rows are asked for in, as far as is known.
@@ -354,6 +362,11 @@ impl TableStore {
         *latest = Some((block, Arc::clone(&rows)));
         Ok(rows)
     }
+}
+
+/// The list of pixels that is read first.
+fn first_list(column: &ImageColumn) -> usize {
+    if column.has[CHUNKS] { CHUNKS } else { PLANES }
 }
 
 /// Rows in ascending order, each once, without those that are not there.
@@ -421,13 +434,14 @@ impl Store for TableStore {
     fn hints(&self) -> Hints<'_> {
         Hints {
             rows_per_read: self.table.rows_per_read(),
-            pages: self.table.pages(),
+            page_cache: self.table.pages(),
             columns: Some(self),
             sites: None,
             parts: None,
-            lacks: &[],
+            missing_parts: &[],
+            left_out: LeftOutCounts::default(),
             is_last_mask: false,
-            are_cut: false,
+            are_crops: false,
         }
     }
 
@@ -465,14 +479,14 @@ impl Store for TableStore {
         self.table.files()
     }
 
-    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, wanted: &mut WantedRanges) {
         let rows = ascending(rows.iter().copied(), self.len());
         for list in self.lists_read() {
             self.table.heads(&rows, self.column.pieces(list), wanted);
         }
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         let rows = ascending(requests.iter().map(|request| request.row), self.len());
         let mut lists = self.lists_read();
         lists.try_for_each(|list| self.table.ranges(&rows, self.column.pieces(list), wanted))

@@ -13,7 +13,7 @@ use super::image::Page;
 use super::pages::RawPage;
 use super::series::{Series, image_of_samples};
 use crate::Result;
-use wellread_image::{ImageMetadata, PhysicalSize, TimeIncrement, ome_xml};
+use wellread_image::{Channel, ImageMetadata, PhysicalSize, TimeIncrement, ome_xml};
 
 /// The value of `key` in an ImageJ description.
 fn value<'d>(description: &'d str, key: &str) -> Option<&'d str> {
@@ -111,6 +111,32 @@ pub(super) fn image_j_sizes(description: &str, resolution: [Option<f64>; 2], met
         .and_then(|s| s.parse::<f64>().ok())
         .filter(|s| s.is_finite() && *s > 0.0)
         .and_then(size);
+}
+
+/// Channels that are called as their planes are labelled in ImageJ; `labels` are in the order of pages. There are none where planes of a
+/// channel differ, a channel has no label, or two have the same. Such labels tell slices, or the file.
+pub(super) fn image_j_channels(labels: &[String], image: &Series) -> Vec<Channel> {
+    let Ok(info) = &image.info else { return vec![] };
+    let [_, count, depth, ..] = info.shape.0;
+    if count < 2 || image.samples > 1 {
+        return vec![];
+    }
+    let mut names = vec![""; count];
+    // Planes are in the order T, C, Z.
+    for (number, plane) in image.planes.iter().enumerate() {
+        let label = labels.get(plane.page as usize).map_or("", String::as_str);
+        let name = &mut names[number / depth % count];
+        if name.is_empty() {
+            *name = label;
+        } else if !label.is_empty() && label != *name {
+            return vec![];
+        }
+    }
+    let is_own = |(channel, name): (usize, &&str)| !name.is_empty() && !names[..channel].contains(name);
+    if !names.iter().enumerate().all(is_own) {
+        return vec![];
+    }
+    names.iter().map(|&name| Channel { name: name.to_owned(), ..Channel::default() }).collect()
 }
 
 /// The time between frames from an ImageJ description: `finterval`, in seconds or in the unit `tunit`.

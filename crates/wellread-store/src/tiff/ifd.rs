@@ -50,6 +50,9 @@ pub(super) mod tag {
     pub const UIC2: u16 = 33629;
     /// Zeiss's LSM: bytes with the size of the image and the order of its scan.
     pub const CZ_LSMINFO: u16 = 34412;
+    /// ImageJ's: see [`super::super::slice_labels`].
+    pub const IMAGE_J_BYTE_COUNTS: u16 = 50838;
+    pub const IMAGE_J_METADATA: u16 = 50839;
     /// Private: see [`super::super::sums`].
     pub const CHECKSUMS: u16 = 65301;
 }

@@ -67,7 +67,7 @@ impl FileIndex {
         }
         let (kind, mut series) = found.unwrap_or_else(|| (Kind::Plain, plain(&raw, len, first.scanned)));
         if !matches!(kind, Kind::Ome | Kind::Companion) {
-            let metadata = metadata(&first, kind, description);
+            let metadata = metadata(&first, kind, description, &series);
             for one in &mut series {
                 one.metadata.clone_from(&metadata);
             }
@@ -171,7 +171,12 @@ impl FileIndex {
 }
 
 /// Metadata of files without OME-XML.
-fn metadata(first: &FirstPage, kind: Kind, description: &str) -> Option<Arc<ImageMetadata>> {
+fn metadata(
+    first: &FirstPage,
+    kind: Kind,
+    description: &str,
+    series: &[Series],
+) -> Option<Arc<ImageMetadata>> {
     let mut metadata = ImageMetadata {
         acquired: first.date_time.as_deref().and_then(describe::iso_time),
         ..ImageMetadata::default()
@@ -179,6 +184,9 @@ fn metadata(first: &FirstPage, kind: Kind, description: &str) -> Option<Arc<Imag
     if kind == Kind::ImageJ {
         describe::image_j_sizes(description, first.resolution, &mut metadata);
         metadata.time_increment = describe::image_j_interval(description);
+        if let [stack] = series {
+            metadata.channels = describe::image_j_channels(&first.labels, stack);
+        }
     }
     (metadata != ImageMetadata::default()).then(|| Arc::new(metadata))
 }

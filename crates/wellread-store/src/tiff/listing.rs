@@ -72,7 +72,7 @@ pub(super) fn files(folder: &Path, options: &OpenOptions) -> Result<Listed> {
             .hint("give the folder that holds the images, or the folder above it"));
     };
     if let Some((other, format)) = found.other.filter(|_| options.format.is_none()) {
-        return Err(mixed_folder(folder, (first, &NAMING), (&other, format)));
+        return Err(mixed_folder(folder, (first, NAMING.name), (&other, format)));
     }
     Ok(Listed { files: tiff, companions })
 }

@@ -4,7 +4,7 @@
 //! is spent here. A general one is several times slower on camera noise.
 //!
 //! ```text
-//!  compressed strip ──8 bytes, 4 to 6 codes──▶ code ──table[code]──▶ place, length
+//!  compressed strip ──8 bytes, 4 to 6 codes──▶ code ──table[code]──▶ offset, length
 //!                                                                        │ 16 bytes copied, whatever the length
 //!  window  | all 256 bytes | what the codes since the last clear code stand for … |
 //!                                                                        │ at a clear code
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A new string is always "the previous string and the byte after it", which lie side by side in the decoded bytes. So
-//! a string is a place and a length, and a table entry one `u32`. Single bytes lie in the window as well, before all
+//! a string is an offset and a length, and a table entry one `u32`. Single bytes lie in the window as well, before all
 //! else, so that they are strings like any other. Table and window, 16 KiB and mostly as much, stay in the first-level
 //! cache.
 //!
@@ -29,13 +29,13 @@ const END: usize = 257;
 const FIRST_FREE: usize = 258;
 const MAX_WIDTH: u32 = 12;
 const TABLE: usize = 1 << MAX_WIDTH;
-/// Bits of a table entry that are its string's place in the window; the length is above.
-const PLACE_BITS: u32 = 23;
-const PLACE: u32 = (1 << PLACE_BITS) - 1;
+/// Bits of a table entry that are its string's offset in the window; the length is above.
+const OFFSET_BITS: u32 = 23;
+const OFFSET_MASK: u32 = (1 << OFFSET_BITS) - 1;
 /// A length of one, in an entry.
-const ONE: u32 = 1 << PLACE_BITS;
+const ONE: u32 = 1 << OFFSET_BITS;
 /// Strings of this length and longer have it in a list of its own.
-const LONG: u32 = u32::MAX >> PLACE_BITS;
+const LONG: u32 = u32::MAX >> OFFSET_BITS;
 /// Bytes that are copied at once: strings that are no longer than this are copied without a look at their length.
 const STEP: usize = 16;
 /// Where the window begins, behind the bytes that codes below 256 stand for.
@@ -47,7 +47,7 @@ const WINDOW: usize = START + (64 << 10);
 // then on the window is emptied now and then.
 const _: () = {
     let codes = TABLE - FIRST_FREE + 1;
-    assert!(START + codes * (codes + 1) / 2 + WINDOW + TABLE < 1 << PLACE_BITS);
+    assert!(START + codes * (codes + 1) / 2 + WINDOW + TABLE < 1 << OFFSET_BITS);
 };
 
 /// The longest output that `input` bytes can stand for. Each code adds one string, a byte longer than the
@@ -56,7 +56,7 @@ pub(super) const MAX_RATIO: u64 = 2600;
 
 /// A reusable decoder: its memory is kept from strip to strip.
 pub(crate) struct Decoder {
-    /// The string of each code: its place in the window, and its length or [`LONG`] above. Entries behind the newest
+    /// The string of each code: its offset in the window, and its length or [`LONG`] above. Entries behind the newest
     /// string have no meaning, nor have the two codes that stand for no string: they are [`LONG`].
     table: Box<[u32; TABLE]>,
     /// The lengths of strings that are [`LONG`]; of all strings while codes are followed without being decoded ([`skim`]). Those of
@@ -115,7 +115,7 @@ struct Progress {
     pos: usize,
     /// The code of the next new string.
     next: usize,
-    /// Place and length of that: the previous string and the byte that comes after it.
+    /// Offset and length of that: the previous string and the byte that comes after it.
     made: (usize, usize),
 }
 
@@ -206,15 +206,15 @@ impl Decoder {
                 return Err(Self::code_error(code, at.decoded(), out.len()));
             }
             if !fresh && at.next < TABLE {
-                let (place, length) = at.made;
-                self.define(at.next, place, length);
+                let (offset, length) = at.made;
+                self.define(at.next, offset, length);
             }
-            let (place, length) = self.string(code);
+            let (offset, length) = self.string(code);
             let needed = at.pos + length + STEP;
             if self.window.len() < needed {
                 try_alloc::grow(&mut self.window, needed + WINDOW)?;
             }
-            copy_string(&mut self.window, place, length, at.pos);
+            copy_string(&mut self.window, offset, length, at.pos);
             at.made = (at.pos, length + 1);
             at.pos += length;
             if fresh {
@@ -244,7 +244,7 @@ impl Decoder {
     fn burst<const W: usize, const N: usize>(&mut self, input: &[u8], left: usize, at: &mut Progress) {
         const { assert!(W <= MAX_WIDTH as usize && N * W <= 57) };
         let limit = if W == MAX_WIDTH as usize { TABLE } else { (1 << W) - 1 };
-        let Progress { mut bit, mut pos, mut next, made: (place, length), .. } = *at;
+        let Progress { mut bit, mut pos, mut next, made: (offset, length), .. } = *at;
         if length > STEP + 1 || next >= limit {
             return;
         }
@@ -253,7 +253,7 @@ impl Decoder {
         let groups = ((limit - 1 - next) / N)
             .min((left - 1).min(window.len().saturating_sub(pos)) / (STEP * N))
             .min((input.len() * 8).saturating_sub(bit + 64) / (W * N));
-        let mut made = (length as u32) << PLACE_BITS | place as u32;
+        let mut made = (length as u32) << OFFSET_BITS | offset as u32;
         'groups: for _ in 0..groups {
             // SAFETY: before this there were fewer than `groups` loads, each `W * N` bits on. By the last of the bounds
             // of `groups`, 64 bits and more are left at `bit`. So 8 bytes are left from the one that it is in.
@@ -263,7 +263,7 @@ impl Decoder {
                 let code = (bits >> (64 - W * (i + 1))) as usize & ((1 << W) - 1);
                 // SAFETY: a code of `W` bits, at most 12, is below `TABLE`.
                 let entry = unsafe { *table.get_unchecked(code) };
-                let length = (entry >> PLACE_BITS) as usize;
+                let length = (entry >> OFFSET_BITS) as usize;
                 if code >= next || length > STEP {
                     bit += W * i;
                     break 'groups;
@@ -271,33 +271,34 @@ impl Decoder {
                 // SAFETY: by the second of the bounds of `groups`, `STEP` bytes are left at `pos` for this code and each that
                 // follows. Each moves `pos` by at most that. A string that is defined lies before `pos`.
                 unsafe {
-                    let string = window.as_ptr().add((entry & PLACE) as usize).cast::<[u8; STEP]>().read();
+                    let string =
+                        window.as_ptr().add((entry & OFFSET_MASK) as usize).cast::<[u8; STEP]>().read();
                     window.as_mut_ptr().add(pos).cast::<[u8; STEP]>().write(string);
                 }
                 // SAFETY: by the first of the bounds of `groups`, `next` stays below `limit`, which is at most `TABLE`.
                 unsafe { *table.get_unchecked_mut(next) = made };
-                made = (entry & !PLACE) + (ONE | pos as u32);
+                made = (entry & !OFFSET_MASK) + (ONE | pos as u32);
                 next += 1;
                 pos += length;
             }
             bit += W * N;
         }
-        let made = ((made & PLACE) as usize, (made >> PLACE_BITS) as usize);
+        let made = ((made & OFFSET_MASK) as usize, (made >> OFFSET_BITS) as usize);
         *at = Progress { bit, pos, next, made, ..*at };
     }
 
     /// Defines the string of a code.
-    fn define(&mut self, code: usize, place: usize, length: usize) {
+    fn define(&mut self, code: usize, offset: usize, length: usize) {
         self.lengths[code] = length as u16;
-        self.table[code] = LONG.min(length as u32) << PLACE_BITS | place as u32;
+        self.table[code] = LONG.min(length as u32) << OFFSET_BITS | offset as u32;
     }
 
-    /// Place and length of the string of a code.
+    /// Offset and length of the string of a code.
     fn string(&self, code: usize) -> (usize, usize) {
         let entry = self.table[code];
-        let length = entry >> PLACE_BITS;
+        let length = entry >> OFFSET_BITS;
         let length = if length == LONG { usize::from(self.lengths[code]) } else { length as usize };
-        ((entry & PLACE) as usize, length)
+        ((entry & OFFSET_MASK) as usize, length)
     }
 
     /// Writes what was decoded since the last time, as far as it fits.
@@ -317,13 +318,13 @@ impl Decoder {
     }
 }
 
-/// Copies a string from its earlier place in the window to `pos`, behind which there are its length and [`STEP`] bytes.
+/// Copies a string from its earlier offset in the window to `pos`, behind which there are its length and [`STEP`] bytes.
 #[inline]
-fn copy_string(window: &mut [u8], place: usize, length: usize, pos: usize) {
-    let before = length.min(pos - place);
+fn copy_string(window: &mut [u8], offset: usize, length: usize, pos: usize) {
+    let before = length.min(pos - offset);
     let mut done = 0;
     while done < before {
-        window.copy_within(place + done..place + done + STEP, pos + done);
+        window.copy_within(offset + done..offset + done + STEP, pos + done);
         done += STEP;
     }
     // A string that is being defined reaches into itself by its last byte.

@@ -21,6 +21,7 @@
 //! | `image`, `page_tags`, `pages` | one page: pixel layout, strips and tiles; the same by its tags; all pages of a file |
 //! | `series`, `axes` | one 5D image: which page holds which plane; T, C and Z in lists |
 //! | `ome`, `describe` | images by OME-XML; by ImageJ's and tifffile's descriptions |
+//! | `slice_labels` | the labels that ImageJ shows above slices |
 //! | `companion` | OME-XML in a file of its own, and the files that it describes |
 //! | `index` | pages → images by whichever of them the file has, or none; all that is kept of a file |
 //! | `codec`, `lzw`, `predictor`, `samples` | bytes → samples |
@@ -71,6 +72,7 @@ mod restarts;
 mod samples;
 mod scan;
 mod series;
+mod slice_labels;
 mod store;
 mod sums;
 mod unkept;
@@ -89,18 +91,19 @@ pub(crate) fn open_files(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Sto
     Ok(Box::new(of_files(path, files, None)?))
 }
 
-/// Opens the files that a companion in `folder` names as one set. It describes those that have no OME-XML of their own. `lacks` says
-/// in sentences which images were left out.
+/// Opens the files that a companion in `folder` names as one set. It describes those that have no OME-XML of their own. `missing_parts` says
+/// in sentences which images were left out, and `left_out` how many.
 ///
 /// # Errors
 /// As [`open_files`].
 pub(crate) fn open_companion(
     folder: &Path,
     companion: Companion,
-    lacks: Vec<String>,
+    missing_parts: Vec<String>,
+    left_out: usize,
 ) -> Result<Box<dyn Store>> {
     let mut store = of_files(folder, companion.files.clone(), Some(companion))?;
-    store.lacks = lacks;
+    (store.missing_parts, store.left_out) = (missing_parts, left_out);
     Ok(Box::new(store))
 }
 

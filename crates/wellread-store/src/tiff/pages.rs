@@ -4,6 +4,7 @@ use super::axes::{T, Z};
 use super::endian::Endian;
 use super::ifd::{FileView, Header, Ifd, TRUNCATED, read_chain, tag};
 use super::image::Page;
+use super::slice_labels;
 use crate::Result;
 use std::sync::Arc;
 
@@ -27,14 +28,21 @@ pub(super) struct FirstPage {
     pub(super) stacked: usize,
     /// Axes of the pages of an LSM file of Zeiss, slowest first.
     pub(super) scanned: Option<[(usize, usize); 2]>,
+    /// Labels of the planes of a stack of ImageJ that has channels.
+    pub(super) labels: Vec<String>,
 }
 
 impl FirstPage {
     fn read(view: &mut FileView<'_>, endian: Endian, ifd: &Ifd) -> Result<Self> {
         // A tag of another type is another program's.
         let zeiss = ifd.numbers(view, endian, tag::CZ_LSMINFO, 90).ok().flatten();
+        let description = ifd.text(view, tag::IMAGE_DESCRIPTION)?;
+        // ImageJ counts channels where there are several.
+        let has_channels = |text: &str| text.starts_with("ImageJ=") && text.contains("\nchannels=");
+        let is_labelled = description.as_deref().is_some_and(has_channels);
         Ok(Self {
-            description: ifd.text(view, tag::IMAGE_DESCRIPTION)?,
+            labels: if is_labelled { slice_labels::read(view, endian, ifd) } else { vec![] },
+            description,
             date_time: ifd.text(view, tag::DATE_TIME)?,
             resolution: [
                 ifd.rational(view, endian, tag::X_RESOLUTION)?,

@@ -3,7 +3,7 @@
 use super::pieces::plan;
 use super::planes::{Plane, Planes};
 use super::read::{Context, Job};
-use crate::place::Wanted;
+use crate::place::WantedRanges;
 use crate::{FormatContext, Result};
 use wellread_image::Region;
 
@@ -13,7 +13,7 @@ impl Job<'_> {
         &self,
         context: &mut FormatContext,
         raw: &mut Vec<u8>,
-        wanted: &mut Wanted,
+        wanted: &mut WantedRanges,
     ) -> Result<()> {
         let context = context.get::<Context>();
         let Region { start: [.., y0, x0], size: [.., ny, nx] } = *self.region;

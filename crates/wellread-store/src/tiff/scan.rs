@@ -6,7 +6,7 @@
 
 use super::store::{IndexRef, NamedBy, Row, TiffStore};
 use crate::ahead::Fetching;
-use crate::place::{self, Ticket, Wanted};
+use crate::place::{self, PrefetchGuard, WantedRanges};
 use crate::{Store, threads};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -32,7 +32,7 @@ impl TiffStore {
         let sample = self.sample(scan, named_by);
         // All of few files are looked into, most likely: their heads are on their way together.
         let first = if n > scan { sample.clone() } else { (0..n).collect() };
-        let tickets = self.ask(fetching.as_mut(), first.into_iter());
+        let guards = self.ask(fetching.as_mut(), first.into_iter());
         let looked_into = threads::in_runs(sample.len(), FILES_PER_THREAD, |run| {
             sample[run].iter().map(|&file| self.index(file).ok()).collect::<Vec<_>>()
         });
@@ -68,7 +68,7 @@ impl TiffStore {
                 Err(_) => rows[i] = vec![Row { file: i as u32, series: 0 }],
             }
         }
-        drop((tickets, rest));
+        drop((guards, rest));
         let own = rows.into_iter().zip(&self.files).filter(|(_, file)| !claimed.contains(&file.path));
         self.rows = own.flat_map(|(rows, _)| rows).collect();
     }
@@ -91,17 +91,17 @@ impl TiffStore {
     }
 
     /// Asks for what is hoped to hold the directories of files that were not looked into, where each look would be a round trip.
-    fn ask(&self, fetching: Option<&mut Fetching>, files: impl Iterator<Item = usize>) -> Vec<Ticket> {
+    fn ask(&self, fetching: Option<&mut Fetching>, files: impl Iterator<Item = usize>) -> Vec<PrefetchGuard> {
         let Some(fetching) = fetching else { return vec![] };
         let unknown = files.map(|file| &self.files[file]).filter(|file| file.index.get().is_none());
-        let mut wanted = Wanted::default();
+        let mut wanted = WantedRanges::default();
         unknown.for_each(|file| self.want_directories(&file.path, &mut wanted));
         fetching.fetch(&wanted)
     }
 
     /// Adds the beginning of a file, where its header is, and its end, where many writers put the directories. They are taken to be where
     /// they are in the first file that was looked into.
-    pub(super) fn want_directories(&self, file: &Path, wanted: &mut Wanted) {
+    pub(super) fn want_directories(&self, file: &Path, wanted: &mut WantedRanges) {
         wanted.head(file);
         if *self.is_at_end.get().unwrap_or(&true) {
             wanted.tail(file);
@@ -114,9 +114,9 @@ impl TiffStore {
         let step = if fetching.is_some() { SCAN } else { n.max(1) };
         for first in (0..n).step_by(step) {
             let files = first..(first + step).min(n);
-            let tickets = self.ask(fetching.as_deref_mut(), files.clone());
+            let guards = self.ask(fetching.as_deref_mut(), files.clone());
             self.scan_files(files);
-            drop(tickets);
+            drop(guards);
         }
     }
 

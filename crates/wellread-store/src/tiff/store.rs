@@ -21,14 +21,14 @@ use crate::fd_table;
 use crate::file_names;
 use crate::name_index;
 use crate::open_files::OpenFiles;
-use crate::place::{self, HEAD, Wanted};
+use crate::place::{self, HEAD, WantedRanges};
 use crate::stamp::unless_written;
 use crate::store_layout::count_codec;
 use crate::stored_type::StoredType;
 use crate::words::counted;
 use crate::{
-    Error, FormatContext, Hints, OpenOptions, PixelSink, ReadExtent, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout, default_answers, unknown_facts,
+    Error, FormatContext, Hints, LeftOutCounts, OpenOptions, PixelSink, ReadExtent, Request, Result,
+    RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, default_answers, unknown_facts,
 };
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -70,7 +70,9 @@ pub(super) struct TiffStore {
     /// The descriptions in companions of files that have no OME-XML.
     pub(super) companions: Companions,
     /// Images that were left out, in sentences.
-    pub(super) lacks: Vec<String>,
+    pub(super) missing_parts: Vec<String>,
+    /// How many images were left out, since they lack files.
+    pub(super) left_out: usize,
     /// Files that stay open.
     opened: OpenFiles<FileKey>,
     /// Where their LZW strips can be entered.
@@ -161,7 +163,8 @@ impl TiffStore {
             first_id,
             descriptions: Descriptions::default(),
             companions,
-            lacks: vec![],
+            missing_parts: vec![],
+            left_out: 0,
             opened: OpenFiles::default(),
             restarts: Restarts::default(),
             is_at_end: OnceLock::new(),
@@ -505,7 +508,8 @@ impl Store for TiffStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { lacks: &self.lacks, ..Hints::default() }
+        let left_out = LeftOutCounts { images: self.left_out, ..LeftOutCounts::default() };
+        Hints { missing_parts: &self.missing_parts, left_out, ..Hints::default() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
@@ -514,7 +518,7 @@ impl Store for TiffStore {
 
     /// Asks for header and directories of a file that was not looked into. It asks for all of it where its one image is going to be read
     /// whole.
-    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut Wanted) {
+    fn heads(&self, rows: &[usize], extent: ReadExtent, wanted: &mut WantedRanges) {
         for &row in rows {
             let Ok((place, path)) = self.row(row) else { continue };
             if self.files[place.file as usize].index.get().is_some() {
@@ -528,7 +532,7 @@ impl Store for TiffStore {
         }
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         let (mut context, mut raw) = (FormatContext::default(), WINDOW.take());
         for (i, request) in requests.iter().enumerate() {
             let (place, path) = self.row(request.row)?;

@@ -1,5 +1,6 @@
 //! Tables joined to images that are but names and columns.
 
+mod order;
 mod times;
 
 use super::*;
@@ -133,24 +134,6 @@ fn a_column_that_images_lack_holds_their_names() {
     let found = joined(&images(), &[table], &on(&["index"]), false).unwrap();
     assert_eq!(values(&found, "dose"), some(&["0", "1", "2"]));
     assert_eq!(values(&found, "index"), some(&["image-0", "image-1", "image-2"]));
-}
-
-#[test]
-fn a_column_that_has_the_images_in_another_order_is_told() {
-    let other_order = |column: &str, values: &[&str]| {
-        let table = batch(vec![("dose", numbers(&[2, 0, 1])), (column, texts(values))]);
-        super::joined(&images(), &[table], &[], false).unwrap().other_order
-    };
-    let names = ["image-2.tif", "image-0.tif", "image-1.tif"];
-    assert_eq!(other_order("FileName", &names).as_deref(), Some("FileName"));
-    assert_eq!(other_order("FileName", &["image-0", "image-1", "image-2"]), None, "their order");
-    assert_eq!(other_order("nearest", &names), None, "a column of something else");
-    assert_eq!(other_order("FileName", &["image-1", "image-0", "image-1"]), None, "not a row for each");
-    assert_eq!(other_order("well", &["A01", "B02", "A01"]), None, "two images of one well");
-    // Each image once, in another order: those that are nearest to it.
-    let own = texts(&["image-0", "image-1", "image-2"]);
-    let table = batch(vec![("nearest_file", texts(&names)), ("FileName", own)]);
-    assert_eq!(super::joined(&images(), &[table], &[], false).unwrap().other_order, None);
 }
 
 #[test]

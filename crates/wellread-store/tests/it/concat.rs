@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::concat::Concat;
-use wellread_store::place::Wanted;
+use wellread_store::place::WantedRanges;
 use wellread_store::{
     CopySink, Error, ImageView, OpenOptions, ReadExtent, Request, Result, RowHints, Scratch, Store,
     WriteOptions, convert, create, delegate_store, open, open_all, read_image,
@@ -87,7 +87,7 @@ fn a_list_a_pattern_and_a_folder_of_tables_are_one_set() {
         let positions: Vec<u64> =
             (0..5).map(|row| set.row_hints(row).map(RowHints::position).unwrap()).collect();
         assert!(positions.is_sorted() && positions[2] > positions[1], "{positions:?}");
-        assert!(set.hints().page_cache() <= 64 << 20, "as one set keeps");
+        assert!(set.hints().page_cache_bytes() <= 64 << 20, "as one set keeps");
         assert!(set.row_info(5).is_err() && set.name(5).is_err());
     }
 }
@@ -351,11 +351,11 @@ impl Store for Noting {
     delegate_store!(self => self.0; format, path, remote_path, len, name, metadata, layout, files, files_of);
     delegate_store!(self => self.0; has_checksums, hints, row_hints, row_info, check, read, scan);
 
-    fn heads(&self, rows: &[usize], _: ReadExtent, _: &mut Wanted) {
+    fn heads(&self, rows: &[usize], _: ReadExtent, _: &mut WantedRanges) {
         self.1.lock().unwrap().push(rows.to_vec());
     }
 
-    fn ranges(&self, requests: &[Request], _: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], _: &mut WantedRanges) -> Result<()> {
         let rows: Vec<usize> = requests.iter().map(|request| request.row).collect();
         let last = rows.iter().find(|&&row| row + 1 == self.len()).copied();
         self.1.lock().unwrap().push(rows);
@@ -373,7 +373,7 @@ fn parts_are_asked_ahead_for_all_of_their_rows_at_once() {
         Arc::new(Noting(opened(path), Arc::clone(&asked)))
     };
     let set = Concat::of(vec![part("a.parquet"), part("b.parquet")]);
-    let mut wanted = Wanted::default();
+    let mut wanted = WantedRanges::default();
     set.heads(&[4, 1, 3, 0, 9], ReadExtent::Whole, &mut wanted);
     assert_eq!(std::mem::take(&mut *asked.lock().unwrap()), [[0, 1], [0, 1]]);
     let region = Shape::plane(2, 3).full();

@@ -288,7 +288,6 @@ fn files_that_cannot_be_read_have_names() {
     }
 }
 
-/// Opening a large folder, and its names, take the listing and the index: not a look into each file.
 /// Told by names of files: a row's name is that of its set alone where none is there twice.
 #[test]
 fn names_of_combined_folders_begin_with_these_where_one_is_there_twice() {
@@ -308,6 +307,7 @@ fn names_of_combined_folders_begin_with_these_where_one_is_there_twice() {
     assert!(Subset::of(alike, vec![3, 0]).hints().names_begin_with_parts());
 }
 
+/// Opening a large folder, and its names, take the listing and the index: not a look into each file.
 #[test]
 fn no_file_is_looked_into_for_its_name() {
     const N: usize = 1_000;

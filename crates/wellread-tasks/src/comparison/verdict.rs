@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use wellread_measure::Interval;
-use wellread_measure::compare::Verdict;
+use wellread_measure::compare::{DEFAULT_THRESHOLD, Verdict, is_alike};
 
 /// A ratio of times, candidate over baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,14 +72,11 @@ impl Comparison {
     }
 }
 
-/// Largest difference of what is called the same: the threshold that `wellread compare` has by default.
-const THRESHOLD: f64 = 0.05;
-
 impl PhaseComparison {
     /// Whether the times are known to be about alike: no difference was found, and the whole interval lies within 5 % of 1.
     pub fn is_alike(&self) -> bool {
         let (Some(low), Some(high)) = (self.ratio.low, self.ratio.high) else { return false };
-        self.verdict == Verdict::NoDifference && low >= 1.0 / (1.0 + THRESHOLD) && high <= 1.0 + THRESHOLD
+        self.verdict == Verdict::NoDifference && is_alike(low, high, DEFAULT_THRESHOLD)
     }
 
     /// The verdict in words, those of `wellread compare`: where no difference was found, `same` or `unclear`. Too few runs have

@@ -1,6 +1,6 @@
 //! Adam (Kingma and Ba 2015) with decoupled weight decay (Loshchilov and Hutter 2019), as PyTorch's `AdamW`.
 
-use super::Unet;
+use super::Network;
 use rayon::prelude::*;
 
 const BETA: [f64; 2] = [0.9, 0.999];
@@ -19,14 +19,14 @@ pub struct Adam {
 
 impl Adam {
     /// No step done.
-    pub fn new(net: &Unet, weight_decay: f64) -> Self {
+    pub fn new(net: &impl Network, weight_decay: f64) -> Self {
         let learnt = net.params().filter(|p| p.learnt);
         let moments = learnt.map(|p| [vec![0.0; p.values.len()], vec![0.0; p.values.len()]]).collect();
         Self { steps: 0, moments, weight_decay }
     }
 
     /// Moves the parameters against their gradients and sets these back.
-    pub fn step(&mut self, net: &mut Unet, rate: f64) {
+    pub fn step(&mut self, net: &mut impl Network, rate: f64) {
         self.steps += 1;
         let [first, second] = BETA.map(|beta| 1.0 - beta.powf(self.steps as f64));
         for (param, moments) in net.params_mut().filter(|p| p.learnt).zip(&mut self.moments) {

@@ -1,4 +1,4 @@
-//! A U-Net with its gradients, on plain memory: no tensor library.
+//! A U-Net and a small convolutional network with their gradients, on plain memory: no tensor library.
 //!
 //! ```text
 //! Tensor ──Unet::forward──▶ logits ──loss──▶ gradient of the logits ──Unet::backward──▶ gradients in Params ──Adam──▶
@@ -15,13 +15,17 @@
 //! | [`norm`] | batch and instance normalisation with ReLU |
 //! | [`resize`] | max-pooling; doubling and joining with the skip connection |
 //! | [`block`] | convolution, normalisation and ReLU as one |
-//! | [`unet`] | [`Unet`] |
+//! | [`network`] | [`Network`]: the parameters, as optimisers and checkpoints know them |
+//! | [`unet`] | [`Unet`]: a result for each pixel |
+//! | [`cnn`] | [`Cnn`]: a few numbers for an image |
 //! | [`loss`] | losses and their gradients |
 //! | [`adam`] | [`Adam`] with decoupled weight decay |
 
 pub mod adam;
 pub mod block;
+pub mod cnn;
 pub mod loss;
+pub mod network;
 pub mod norm;
 pub mod param;
 pub mod resize;
@@ -29,7 +33,9 @@ pub mod tensor;
 pub mod unet;
 
 pub use adam::Adam;
+pub use cnn::{Cnn, CnnSpec};
 pub use loss::Loss;
+pub use network::Network;
 pub use norm::NormKind;
 pub use param::Param;
 pub use tensor::Tensor;

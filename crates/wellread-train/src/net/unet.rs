@@ -15,7 +15,7 @@
 
 use super::block::{Block, BlockSpec, Tape};
 use super::resize::{double_and_join, pool, split_and_halve, unpool};
-use super::{NormKind, Param, Tensor};
+use super::{Network, NormKind, Param, Tensor};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -174,17 +174,6 @@ impl Unet {
         self.encoder.iter().chain(&self.decoder).flatten().chain([&self.head])
     }
 
-    /// All parameters, running statistics included.
-    pub fn params(&self) -> impl Iterator<Item = &Param> {
-        self.blocks().flat_map(Block::params)
-    }
-
-    /// The same, to be changed.
-    pub fn params_mut(&mut self) -> impl Iterator<Item = &mut Param> {
-        let levels = self.encoder.iter_mut().chain(&mut self.decoder).flatten();
-        levels.chain([&mut self.head]).flat_map(|block| block.params_mut().iter_mut())
-    }
-
     /// The size that images of `size` (D, H, W) are padded to.
     pub fn padded_size(&self, [d, h, w]: [usize; 3]) -> [usize; 3] {
         let step = 1 << self.spec.depth;
@@ -307,5 +296,16 @@ impl Unet {
         }
         let full = self.head.infer(&at)?;
         Ok(if self.padded_size(size) == size { full } else { full.window([0, 0, 0], size) })
+    }
+}
+
+impl Network for Unet {
+    fn params(&self) -> impl Iterator<Item = &Param> {
+        self.blocks().flat_map(Block::params)
+    }
+
+    fn params_mut(&mut self) -> impl Iterator<Item = &mut Param> {
+        let levels = self.encoder.iter_mut().chain(&mut self.decoder).flatten();
+        levels.chain([&mut self.head]).flat_map(|block| block.params_mut().iter_mut())
     }
 }

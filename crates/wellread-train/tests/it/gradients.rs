@@ -1,31 +1,10 @@
 //! The network's gradients against finite differences, and the requirements of training.
 
-use wellread_model::init::Uniform;
-use wellread_train::net::{Adam, Loss, NormKind, Tensor, Unet, UnetSpec};
-
-fn random(shape: [usize; 5], seed: u64) -> Tensor {
-    let mut uniform = Uniform::new(seed, 9);
-    Tensor::new((0..shape.iter().product()).map(|_| uniform.next_within(1.0)).collect(), shape).unwrap()
-}
+use crate::support::{random, slope_errors};
+use wellread_train::net::{Adam, Loss, NormKind, Unet, UnetSpec};
 
 fn spec(dimensions: usize, norm: NormKind) -> UnetSpec {
     UnetSpec { dimensions, c_in: 2, c_out: 1, width: 4, depth: 2, norm }
-}
-
-/// Loss of a network whose parameter `param` is moved by `step` along `direction`.
-fn moved(
-    net: &Unet,
-    param: usize,
-    direction: &[f32],
-    step: f32,
-    x: &Tensor,
-    target: &Tensor,
-    loss: Loss,
-) -> f64 {
-    let mut net = net.clone();
-    let param = net.params_mut().nth(param).unwrap();
-    param.values.iter_mut().zip(direction).for_each(|(v, d)| *v += step * d);
-    loss.of(&net.forward(x).unwrap().logits, target).unwrap().0
 }
 
 #[test]
@@ -43,27 +22,11 @@ fn gradients_are_those_of_finite_differences() {
             let pass = net.forward(&x).unwrap();
             let (_, gradient) = loss.of(&pass.logits, &target).unwrap();
             net.backward(pass, &gradient).unwrap();
+            let of_net = |net: &mut Unet| loss.of(&net.forward(&x).unwrap().logits, &target).unwrap().0;
             let mut errors = vec![];
-            for index in 0..net.params().count() {
-                let param = net.params().nth(index).unwrap().clone();
-                if !param.learnt {
-                    continue;
-                }
-                // Along the gradient itself: the slope there is the gradient's length.
-                let length = param.gradient.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
-                if length < 1e-6 {
-                    // A bias before normalisation changes nothing.
-                    continue;
-                }
-                let direction: Vec<f32> =
-                    param.gradient.iter().map(|g| (f64::from(*g) / length) as f32).collect();
-                let error = |step: f32| {
-                    let at = |step| moved(&net, index, &direction, step, &x, &target, loss);
-                    ((at(step) - at(-step)) / (2.0 * f64::from(step)) / length - 1.0).abs()
-                };
-                let error = [1e-3, 3e-4, 1e-4].map(error).into_iter().fold(f64::MAX, f64::min);
+            for (name, error) in slope_errors(&net, of_net) {
                 // ReLU and maximum have kinks, which some step comes across: the slope is another there.
-                assert!(error < 0.1, "{dimensions}D {norm:?} {}: {error}", param.name);
+                assert!(error < 0.1, "{dimensions}D {norm:?} {name}: {error}");
                 errors.push(error);
             }
             errors.sort_by(f64::total_cmp);

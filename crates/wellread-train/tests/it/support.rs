@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wellread_image::synthetic::{Kind, Spec, image};
 use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_model::init::Uniform;
 use wellread_store::{ImageView, WriteOptions, create};
+use wellread_train::net::{Network, Tensor};
 use wellread_train::phases::Phases;
 use wellread_train::task::{Mode, Task};
 
@@ -93,4 +95,35 @@ pub fn lines(path: &Path) -> Vec<Value> {
 /// The final metrics among lines of phases.
 pub fn metrics(lines: &[Value]) -> &Value {
     &lines.iter().find(|line| line.get("final_metrics").is_some()).unwrap()["final_metrics"]
+}
+
+/// A tensor of numbers between -1 and 1.
+pub fn random(shape: [usize; 5], seed: u64) -> Tensor {
+    let mut uniform = Uniform::new(seed, 9);
+    Tensor::new((0..shape.iter().product()).map(|_| uniform.next_within(1.0)).collect(), shape).unwrap()
+}
+
+/// The name of each learnt parameter, and the relative error of its gradient. The slope of the loss along the gradient should be its
+/// length.
+pub fn slope_errors<N: Network + Clone>(net: &N, loss: impl Fn(&mut N) -> f64) -> Vec<(String, f64)> {
+    let mut errors = vec![];
+    for (index, param) in net.params().enumerate().filter(|(_, param)| param.learnt) {
+        // Along the gradient itself: the slope there is the gradient's length.
+        let length = param.gradient.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
+        if length < 1e-5 {
+            // A bias before normalisation changes nothing.
+            continue;
+        }
+        let direction: Vec<f32> = param.gradient.iter().map(|g| (f64::from(*g) / length) as f32).collect();
+        let at = |step: f32| {
+            let mut moved = net.clone();
+            let values = &mut moved.params_mut().nth(index).unwrap().values;
+            values.iter_mut().zip(&direction).for_each(|(v, d)| *v += step * d);
+            loss(&mut moved)
+        };
+        let error = |step: f32| ((at(step) - at(-step)) / (2.0 * f64::from(step)) / length - 1.0).abs();
+        let error = [1e-3, 3e-4, 1e-4].map(error).into_iter().fold(f64::MAX, f64::min);
+        errors.push((param.name.clone(), error));
+    }
+    errors
 }

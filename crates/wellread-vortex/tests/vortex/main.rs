@@ -224,12 +224,12 @@ fn no_more_is_kept_decompressed_than_may_be() {
     // Bytes that a second time of reading all images looks at.
     let again = |limit: Option<usize>| {
         let store = open(&path).unwrap();
-        assert_eq!(store.hints().page_cache(), 64 << 20);
+        assert_eq!(store.hints().page_cache_bytes(), 64 << 20);
         if let Some(bytes) = limit {
             store.hints().limit_page_cache(bytes);
-            assert_eq!(store.hints().page_cache(), bytes);
+            assert_eq!(store.hints().page_cache_bytes(), bytes);
             store.hints().limit_page_cache(1 << 30);
-            assert_eq!(store.hints().page_cache(), bytes, "a limit is never raised");
+            assert_eq!(store.hints().page_cache_bytes(), bytes, "a limit is never raised");
         }
         check(&*store, &images);
         let before = bytes_read();

@@ -5,8 +5,12 @@ A reader is made from a path and a `Finish`, has a length, and gives `reader[i]`
 says that a forked process must not use what was opened before.
 """
 
+from __future__ import annotations
+
 import importlib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -15,16 +19,16 @@ class Reader:
 
     name: str
     """Name in tables and of `--loaders`."""
-    formats: tuple
+    formats: tuple[str, ...] | None
     """Formats it reads; `None` for whatever wellread reads."""
     where: str
     """`module:Class` in this package."""
-    packages: tuple
+    packages: tuple[tuple[str, str], ...]
     """Modules that it imports, as (module, how to get it)."""
     about: str
     """One line."""
 
-    def load(self):
+    def load(self) -> Any:
         """Import its class."""
         module, name = self.where.split(":")
         return getattr(importlib.import_module(f".{module}", __name__), name)
@@ -61,12 +65,12 @@ READERS = (
 )  # fmt: skip
 
 
-def of_formats(formats):
+def of_formats(formats: Iterable[str]) -> list[Reader]:
     """The readers of any of these formats."""
     return [entry for entry in READERS if entry.formats is None or set(entry.formats) & set(formats)]
 
 
-def find(name, format_name):
+def find(name: str, format_name: str) -> Reader:
     """The reader of that name for a format."""
     for entry in READERS:
         if entry.name == name and (entry.formats is None or format_name in entry.formats):
@@ -74,10 +78,11 @@ def find(name, format_name):
     raise LookupError(f"there is no reader {name!r} of {format_name}")
 
 
-def describe(entry, framework):
+def describe(entry: Reader, framework: str) -> dict[str, Any]:
     """An entry for the program: importable or why not. All that opening would import is imported, outside of the
     clocks: a loader that is kept opens once, and its first epoch counts from there."""
-    reasons, load = [], None
+    reasons: list[str] = []
+    load: Any = None
     for module, how in entry.packages:
         try:
             importlib.import_module(module)

@@ -17,7 +17,7 @@ class Images:
 
     knows_framework = True
     knows_layouts = True
-    tracks = ("dataloader", "loop")
+    tracks: tuple[str, ...] = ("dataloader", "loop")
 
     def __init__(self, path, finish, framework, layout=None):
         import wellread

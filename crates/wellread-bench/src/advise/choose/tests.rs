@@ -1,6 +1,7 @@
 //! The choice for given figures.
 
 use super::*;
+use crate::advise::predict::is_never;
 
 fn candidate(format: &'static str, is_there: bool, bytes: f64) -> Candidate {
     let compression = (!is_there).then_some(wellread_store::Compression::Lz4);
@@ -32,6 +33,22 @@ fn the_fastest_is_taken_and_of_equals_the_smallest() {
     assert!(choice.reasons.iter().any(|r| r.contains("4.00 (") && r.contains("times as fast")), "{choice:?}");
     let choice = chosen(&[100.0, 90.0, 50.0], &[4e-3, 1e-3, 1.005e-3], &[1.0; 3], NEED);
     assert_eq!(choice.index, 2, "{choice:?}");
+}
+
+/// A choice that much noise does not show to be slower has a ratio and no verdict. This said "no difference".
+#[test]
+fn what_noise_hides_is_no_equality() {
+    let all =
+        [candidate("tiff", true, 100.0), candidate("parquet", false, 50.0), candidate("lance", false, 40.0)];
+    let steady = |seconds: f64| vec![seconds; 10];
+    let noisy: Vec<f64> = (0..10).map(|round| if round % 2 == 0 { 0.9e-3 } else { 1.5e-3 }).collect();
+    let series = || Series::of(vec![steady(4e-3), steady(1e-3), noisy.clone()], 1);
+    let figures = Figures { batches: series(), single: series(), cold: series(), turns: vec![] };
+    let choice = format(&all.iter().collect::<Vec<_>>(), &figures, NEED).unwrap();
+    assert_eq!(choice.index, 2, "{choice:?}");
+    let said = choice.reasons.join("; ");
+    assert!(said.contains("no verdict on its speed: ") && said.contains(" the fastest, parquet"), "{said}");
+    assert!(!said.contains("no difference"), "{said}");
 }
 
 #[test]
@@ -213,20 +230,7 @@ fn one_round_of_never_is_outweighed_by_nine_that_are_faster() {
 }
 
 #[test]
-fn one_sentence_says_from_which_step_on_nothing_waits() {
-    let figure = |value, low, high| Figure { value, low, high };
-    assert_eq!(
-        no_wait(&figure(12.0, Some(11.0), Some(13.0))),
-        "no wait for steps from 12.0 ms (11.0 to 13.0)"
-    );
-    assert_eq!(
-        no_wait(&figure(12.0, Some(11.0), Some(f64::INFINITY))),
-        "no wait for steps from 12.0 ms (11.0 or more)"
-    );
-    for value in [f64::INFINITY, f64::NAN] {
-        assert!(no_wait(&figure(value, None, None)).starts_with("every step waits"), "{value}");
-    }
-    // The reason for a number of workers has no figure of its own.
+fn the_reason_for_a_number_of_workers_has_no_figure_of_its_own() {
     let speeds = [vec![Speed { background: 80.0, waiting: 200.0 }; 8]];
     assert_eq!(workers(&[1], &speeds, None, 1).unwrap().0.reasons, ["1 worker"]);
 }

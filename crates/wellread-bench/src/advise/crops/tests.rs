@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::MemoryStore;
-use wellread_measure::compare::Verdict;
 use wellread_store::cells::CellOptions;
 use wellread_store::{Compression, ImageView, WriteOptions};
 
@@ -35,7 +34,7 @@ fn result(source: CropSource, name: &str, cells_per_s: f64) -> CropResult {
         bytes_read_per_used: None,
         bytes_on_disk: if source == CropSource::Stored { 12.5e6 } else { 0.0 },
         versus_fastest: None,
-        verdict: Verdict::TooFewData,
+        verdict: crate::advise::SpeedVerdict::TooFewData,
     }
 }
 

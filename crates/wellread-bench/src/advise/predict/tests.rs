@@ -212,3 +212,31 @@ fn what_a_part_of_a_batch_measured_is_told_of_the_whole() {
     let looped = LoopTimes { compute: 0.005, wait: 0.001 };
     assert!((looped.joined(4.0).wait_share() - looped.wait_share()).abs() < 1e-12);
 }
+
+fn told(value: f64, low: Option<f64>, high: Option<f64>, waits: &[(f64, f64)]) -> String {
+    let point = |value| Figure { value, low: None, high: None };
+    let prediction = |&(step_ms, wait): &(f64, f64)| Prediction {
+        step_ms,
+        data_wait_fraction: point(wait),
+        utilisation: point(1.0 - wait),
+        whole_step_ms: point(step_ms / (1.0 - wait)),
+        mark: "",
+        checked: None,
+    };
+    no_wait(&Figure { value, low, high }, &waits.iter().map(prediction).collect::<Vec<_>>())
+}
+
+/// "Every step waits" stood above a table with 0.0 % for steps of 20 ms and more.
+#[test]
+fn one_sentence_says_from_which_step_on_nothing_waits() {
+    let never = f64::INFINITY;
+    assert_eq!(told(12.0, Some(11.0), Some(13.0), &[]), "no wait for steps from 12.0 ms (11.0 to 13.0)");
+    assert_eq!(told(12.0, Some(11.0), Some(never), &[]), "no wait for steps from 12.0 ms (11.0 or more)");
+    let every = "every step waits, as far as these rounds tell";
+    for value in [never, f64::NAN] {
+        assert_eq!(told(value, None, None, &[]), every);
+        assert_eq!(told(value, None, None, &[(5.0, 0.3), (20.0, 0.0006)]), every);
+        let waits = [(5.0, 0.002), (20.0, 0.0004), (50.0, 0.0002)];
+        assert_eq!(told(value, None, None, &waits), "waits are 0.0 % for steps from 20.0 ms");
+    }
+}

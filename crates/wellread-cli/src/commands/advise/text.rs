@@ -4,9 +4,8 @@ use crate::commands::diagnosis::{link_lines, percent, with_interval};
 use crate::output::Ui;
 use crate::text_table::plain_table;
 use std::path::Path;
-use wellread_bench::advise::choose::{is_never, no_wait};
-use wellread_bench::advise::predict::Checked;
-use wellread_bench::advise::{Advice, CandidateResult, CropAdvice, LinkAdvice, SettingResult};
+use wellread_bench::advise::predict::{Checked, is_never, no_wait};
+use wellread_bench::advise::{Advice, CandidateResult, CropAdvice, LinkAdvice, SettingResult, SpeedVerdict};
 use wellread_bench::model_loop::utilisation_mark;
 use wellread_bench::stages::Figure;
 use wellread_report::number::Unit;
@@ -125,7 +124,10 @@ pub(super) fn print(advice: &Advice, path: &Path, has_step: bool, commands: &[St
     let enough = &advice.no_wait_from_ms;
     if enough.value.is_finite() {
         let doubt = doubt(advice.predictions.iter().filter_map(|p| p.checked.as_ref()));
-        ui.say(format!("  {}, with everything that is recommended{doubt}", no_wait(enough)));
+        ui.say(format!(
+            "  {}, with everything that is recommended{doubt}",
+            no_wait(enough, &advice.predictions)
+        ));
     }
     if let Some(first) = &advice.first_epoch_images_per_s {
         ui.say(format!("  first epoch, from cold files: {} {things}/s at most", rate(first)));
@@ -151,7 +153,7 @@ fn print_crops(crops: &CropAdvice, ui: Ui) {
             vec![
                 one.name.clone(),
                 rate(&one.cells_per_s),
-                one.versus_fastest.as_ref().map_or_else(|| one.verdict.to_string(), times_the_time),
+                beside_fastest(one.verdict, one.versus_fastest.as_ref()),
                 one.bytes_read_per_used.map_or("–".to_owned(), two_digits),
                 format!("{:.1}", one.bytes_on_disk / 1e6),
             ]
@@ -219,13 +221,17 @@ fn times_the_time(ratio: &Figure) -> String {
 
 /// How one candidate compares, in words.
 fn versus(tried: &CandidateResult) -> String {
-    use wellread_measure::Verdict;
     if !tried.finalist {
         return "screened only".to_owned();
     }
-    let ratio = tried.versus_fastest.filter(|_| tried.verdict != Verdict::TooFewData);
-    match (tried.verdict, ratio) {
-        (Verdict::Slower | Verdict::Faster, Some(ratio)) => times_the_time(&ratio),
+    beside_fastest(tried.verdict, tried.versus_fastest.as_ref())
+}
+
+/// The verdict on a ratio to the time of the fastest. Without one, the ratio stands beside that.
+fn beside_fastest(verdict: SpeedVerdict, ratio: Option<&Figure>) -> String {
+    match (verdict, ratio) {
+        (SpeedVerdict::Slower | SpeedVerdict::Faster, Some(ratio)) => times_the_time(ratio),
+        (SpeedVerdict::NoVerdict, Some(ratio)) => format!("{verdict}: {}", times_the_time(ratio)),
         (verdict, _) => verdict.to_string(),
     }
 }
@@ -262,6 +268,16 @@ mod tests {
             Some("  workers: 0: none; 1: 780 µs (500 µs–none)")
         );
         assert_eq!(setting("cache", 1e-6, &[]), None);
+    }
+
+    #[test]
+    fn what_has_no_verdict_has_its_ratio() {
+        let ratio = Figure { value: 2.5, low: Some(1.78), high: Some(3.85) };
+        let said = |verdict| beside_fastest(verdict, Some(&ratio)).replace('\u{a0}', " ");
+        assert_eq!(said(SpeedVerdict::NoVerdict), "no verdict: 2.50 (1.78–3.85) times the time");
+        assert_eq!(said(SpeedVerdict::Slower), "2.50 (1.78–3.85) times the time");
+        assert_eq!(said(SpeedVerdict::NoDifference), "no difference");
+        assert_eq!(said(SpeedVerdict::TooFewData), "too few data");
     }
 
     #[test]

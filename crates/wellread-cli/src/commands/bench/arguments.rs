@@ -6,7 +6,7 @@ use crate::commands::result_file::local_folder;
 use crate::commands::synthetic::{GENERATED, SyntheticArgs, check_disk};
 use crate::commands::trace::TraceArgs;
 use crate::commands::{
-    SiteArgs, distinct, listed, outside_of, parse_positive, parse_seconds, parse_share, parse_size,
+    SiteArgs, distinct, listed, outside_of, parse_crop, parse_positive, parse_seconds, parse_share,
     parse_threads, recipe,
 };
 use crate::output::{Failure, Outcome};
@@ -128,9 +128,9 @@ pub struct Args {
     /// Several are compared.
     #[arg(help_heading = "Data loader: batches", long, value_name = "POLICY", value_delimiter = ',', default_value = listed(&Config::default().loader_caches))]
     loader_cache: Vec<Cache>,
-    /// Read random crops of this size instead of whole images, others in each epoch. The column bytes_read_per_used has
-    /// the bytes read for each byte used.
-    #[arg(help_heading = "Data loader: batches", long, value_name = "HxW", value_parser = parse_size, conflicts_with = "crop")]
+    /// Read random crops of this size (64x96, or 64 for a square), others in each epoch, instead of whole images. The
+    /// column bytes_read_per_used has the bytes read for each byte used.
+    #[arg(help_heading = "Data loader: batches", long, value_name = "HxW", value_parser = parse_crop, conflicts_with = "crop")]
     random_crop: Option<(usize, usize)>,
     /// With --random-crop, crops from each read of an image; batch sizes are multiples of it.
     #[arg(help_heading = "Data loader: batches", long, default_value_t = Config::default().crops, value_parser = parse_positive, requires = "random_crop")]
@@ -159,8 +159,8 @@ pub struct Args {
     /// least.
     #[arg(long, value_name = "BATCHES", value_parser = parse_positive)]
     prefetch: Option<usize>,
-    /// Take the centre of every image first, of this size.
-    #[arg(long, value_name = "HxW", value_parser = parse_size)]
+    /// Take the centre of every image first, of this size, such as 64x96, or 64 for a square.
+    #[arg(long, value_name = "HxW", value_parser = parse_crop)]
     crop: Option<(usize, usize)>,
     /// Factor that pixels are multiplied by; by default the range of their type is scaled to [0, 1].
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]

@@ -1,4 +1,4 @@
-//! Whether what `convert` wrote reads back as the source, and what becomes of it where it does not.
+//! Whether what `convert` wrote, now or in an earlier run, reads back as the source, and what becomes of it where it does not.
 //!
 //! ```text
 //!  written ──read back──▶ same ──▶ to its place
@@ -10,6 +10,7 @@ use crate::output::{Failure, Outcome, Ui};
 use std::path::Path;
 use wellread_store::convert::Converted;
 use wellread_store::features::FeatureColumns;
+use wellread_store::read_back::{self, Digests};
 use wellread_store::words::counted_with;
 use wellread_store::{Error, Format, OpenOptions, Store};
 
@@ -64,9 +65,7 @@ impl Check<'_> {
             drop(converted);
             return Err(failed(error));
         }
-        let file = error.file_below(converted.output.path());
-        let at = error.row_index().map_or(String::new(), |row| format!("row {row}: "));
-        let said = format!("{file}{at}{}", error.cause());
+        let said = in_words(&error, converted.output.path());
         if let Some(row) = error.row_index().filter(|row| *row < resumed) {
             return self.of_interrupted_run(converted, row, &said);
         }
@@ -113,6 +112,43 @@ impl Check<'_> {
         );
         failure("is damaged", &advice)
     }
+}
+
+/// The comparison of a finished set with its source, which found no difference.
+pub(super) struct Compared {
+    /// Facts of images that the set has no place for.
+    pub left_out: Vec<&'static str>,
+    /// The time of the comparison.
+    pub seconds: f64,
+}
+
+/// Reads all images of `target`, which an earlier run has completed at `path`, and compares them with those of the source. The inner
+/// error is the first difference, in words.
+///
+/// # Errors
+/// An image of the source that cannot be read.
+pub(super) fn compare_finished(
+    source: &dyn Store,
+    target: &dyn Store,
+    path: &Path,
+    jobs: usize,
+    ui: Ui,
+) -> Outcome<Result<Compared, String>> {
+    let start = std::time::Instant::now();
+    let bar = ui.progress(source.len() as u64, "comparing with the source");
+    let checked = read_back::check(source, &Digests::default(), target, source.len(), jobs, &|| bar.inc(1));
+    bar.finish_and_clear();
+    match checked {
+        Ok(left_out) => Ok(Ok(Compared { left_out, seconds: start.elapsed().as_secs_f64() })),
+        Err(error) if is_of_source(&error, source, path) => Err(error.into()),
+        Err(error) => Ok(Err(in_words(&error, path))),
+    }
+}
+
+/// In what the set at `written` differs from its source: the file, the row, and how.
+fn in_words(error: &Error, written: &Path) -> String {
+    let at = error.row_index().map_or(String::new(), |row| format!("row {row}: "));
+    format!("{}{at}{}", error.file_below(written), error.cause())
 }
 
 /// Whether an error of comparing `source` with what was written at `written` is one of the source. The common folder of several sets

@@ -2,17 +2,16 @@
 //!
 //! ```text
 //!  target ──images by name, shape, type──▶ others: what differs (what is there is kept, by an error)
-//!             └──all──▶ columns and their values, codec, chunks, variant; of cells the pixels ──▶ Finding
+//!             └──all──▶ columns and their values, codec, chunks, variant ──▶ no difference: the pixels ──▶ Finding
 //! ```
 //!
 //! No set records which command has written it. So what is compared is what can be seen, and of options those that are given.
 
-use super::check::is_of_source;
+use super::check::{Compared, compare_finished};
 use crate::output::{Failure, Outcome, Ui};
 use std::collections::HashMap;
 use std::path::Path;
 use wellread_store::each_row;
-use wellread_store::read_back::{self, Digests};
 use wellread_store::words::{counted, counted_with, first_few};
 use wellread_store::{
     Compression, Error, Format, OpenOptions, RowHints, RowInfo, Store, StoreLayout, Tune, WriteOptions,
@@ -41,10 +40,13 @@ struct SameImages {
     differences: Vec<String>,
     /// Options that were given and of which a set shows nothing.
     undetectable: Vec<String>,
+    /// The comparison of all pixels, where there was one.
+    compared: Option<Compared>,
 }
 
-/// Says that an earlier run has completed the target at `path`, and nothing is left to do: the bytes of all pixels. `None` where
-/// something is left, or nothing is there.
+/// Says that an earlier run has completed the target at `path`, and nothing is left to do. Returns the bytes of all pixels, and their
+/// comparison where `with_pixels` asks for it. `None` where something is left, or nothing is there. A table of cells may be another
+/// one since, of the same names: only pixels tell.
 ///
 /// # Errors
 /// As [`compare`]; a target with other images than the source, or that differs from what would be written.
@@ -53,16 +55,16 @@ pub(super) fn of_earlier_run(
     path: &Path,
     format: &Format,
     options: &WriteOptions,
-    is_of_cells: bool,
+    with_pixels: bool,
     ui: Ui,
-) -> Outcome<Option<u64>> {
+) -> Outcome<Option<(u64, Option<Compared>)>> {
     let refused = |cause: String| {
         let cause = format!("{cause}; nothing was written");
         let hint = "--overwrite writes it anew, or choose another name";
         Failure::from(Error::new(path, cause).hint(hint))
     };
-    let SameImages { bytes, differences, undetectable } =
-        match compare(source, path, format, options, is_of_cells)? {
+    let SameImages { bytes, differences, undetectable, compared } =
+        match compare(source, path, format, options, with_pixels, ui)? {
             None => return Ok(None),
             Some(Finding::Same(same)) => same,
             Some(Finding::Others(how)) => {
@@ -73,13 +75,13 @@ pub(super) fn of_earlier_run(
         let how = differences.join("; ");
         return Err(refused(format!("is complete, but differs from the result of this command: {how}")));
     }
-    let compared = if is_of_cells {
+    let pixels = if with_pixels {
         "their pixels are the same"
     } else {
         "pixels are compared by `wellread verify --against`"
     };
     ui.say(format!(
-        "{} is complete: it has the {} of the source by name, shape and type, and nothing is left to do ({compared})",
+        "{} is complete: it has the {} of the source by name, shape and type, and nothing is left to do ({pixels})",
         path.display(),
         counted(source.len(), source.hints().thing())
     ));
@@ -87,11 +89,11 @@ pub(super) fn of_earlier_run(
         let undetectable = undetectable.join(", ");
         ui.say(format!("  a finished set does not show {undetectable}: --overwrite writes it anew"));
     }
-    Ok(Some(bytes))
+    Ok(Some((bytes, compared)))
 }
 
 /// Looks at the target at `path`: `None` where a part of it is waiting to be gone on with, or where it is no set. The images of the
-/// source are told by name, shape and type, in their order. `is_of_cells` compares pixels.
+/// source are told by name, shape and type, in their order. `with_pixels` compares pixels, too, where nothing else differs.
 ///
 /// # Errors
 /// Columns of the target, or pixels of the source, that cannot be read.
@@ -100,7 +102,8 @@ fn compare(
     path: &Path,
     format: &Format,
     options: &WriteOptions,
-    is_of_cells: bool,
+    with_pixels: bool,
+    ui: Ui,
 ) -> Outcome<Option<Finding>> {
     // A folder of images opens unseen, so one that is not there would have images.
     if staged::part(path).is_some() || place::metadata(path).is_err() {
@@ -115,21 +118,15 @@ fn compare(
     let bytes = bytes_of_pixels(source, source.len())?;
     let mut differences = columns(target, format.keeps_columns(), options)?;
     differences.extend(layout(target, format, options));
-    // A table of cells may be another one since, of the same names: what was cut out tells.
-    if is_of_cells {
-        let checked =
-            read_back::check(source, &Digests::default(), target, source.len(), options.jobs, &|| {});
-        match checked {
-            Ok(_) => {}
-            Err(error) if is_of_source(&error, source, path) => return Err(error.into()),
-            Err(error) => {
-                let row = error.row_index().map_or(String::new(), |row| format!("row {row} "));
-                differences.push(format!("{row}{}", error.cause()));
-            }
+    let mut compared = None;
+    if with_pixels && differences.is_empty() {
+        match compare_finished(source, target, path, options.jobs, ui)? {
+            Ok(same) => compared = Some(same),
+            Err(difference) => differences.push(difference),
         }
     }
     let undetectable = undetectable(target, format, options);
-    Ok(Some(Finding::Same(SameImages { bytes, differences, undetectable })))
+    Ok(Some(Finding::Same(SameImages { bytes, differences, undetectable, compared })))
 }
 
 /// In what the images of the target are not those of the source: how many, which names, their order, shape and type.

@@ -95,7 +95,7 @@ pub(super) fn features_of(
     let mut own = own_columns(source, without)?;
     let mut joined = None;
     let mut notes = vec![];
-    let mut without_place = vec![];
+    let mut unsupported = vec![];
     let mut left_out = source.hints().columns_left_out();
     left_out.retain(|column| !without.contains(&column.name));
     let mut renamed = source.hints().columns_renamed();
@@ -121,10 +121,8 @@ pub(super) fn features_of(
         joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !is_kept) {
         let names = columns.schema().fields().iter().map(|field| field.name().clone()).collect();
-        without_place = columns_without_place(source.format(), names, format);
-        notes.extend(
-            told_without_place(&without_place, format).map(|told| Note::Warn(format!("note: {told}"))),
-        );
+        unsupported = unsupported_columns(source.format(), names, format);
+        notes.extend(unsupported_note(&unsupported, format).map(|told| Note::Warn(format!("note: {told}"))));
         own = None;
     }
     // They are known now that columns are read. Here they have the names of the source.
@@ -165,7 +163,7 @@ pub(super) fn features_of(
     // The command was told to.
     left_out.extend(without.iter().map(|name| LeftOut { name: name.clone(), why: "as was asked for" }));
     // The note above has told of them.
-    left_out.extend(without_place.into_iter().map(|name| LeftOut { name, why: "no place in the target" }));
+    left_out.extend(unsupported.into_iter().map(|name| LeftOut { name, why: "no place in the target" }));
     Ok(Features { columns: own, joined, left_out, renamed, notes })
 }
 
@@ -301,7 +299,7 @@ fn cannot_join(format: &Format) -> String {
 
 /// Those of these columns of a source, which is of a format of this name, that a target has no place for. Where both are of one
 /// format, names of images may tell some again, as the classes of an image folder.
-pub(in crate::commands) fn columns_without_place(
+pub(in crate::commands) fn unsupported_columns(
     source: &str,
     mut names: Vec<String>,
     format: &Format,
@@ -317,7 +315,7 @@ pub(in crate::commands) fn columns_without_place(
 }
 
 /// Says that a format leaves these columns out; `None` where there are none.
-pub(in crate::commands) fn told_without_place(names: &[String], format: &Format) -> Option<String> {
+pub(in crate::commands) fn unsupported_note(names: &[String], format: &Format) -> Option<String> {
     names.first().map(|first| {
         let columns = counted(names.len(), "column");
         format!(

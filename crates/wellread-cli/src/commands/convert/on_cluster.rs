@@ -2,6 +2,7 @@
 
 use super::super::OpenArgs;
 use super::super::on::{self, Answer, On};
+use super::super::without_checksums;
 use super::check::say_left_out;
 use crate::output::{Failure, Outcome, Ui, bytes};
 use serde_json::{Map, Value, json};
@@ -80,6 +81,7 @@ pub(super) fn run(
         let cause = "a path for a cluster must be UTF-8 text (hint: choose another name)";
         return Err(Failure::Failed(format!("{}: {cause}", target.display())));
     };
+    let has_wanted_sums = write["checksums"] == true;
     let mut more = Map::new();
     let fields = [
         ("target", json!(place)),
@@ -111,6 +113,7 @@ pub(super) fn run(
         ));
     }
     result["facts_left_out"] = say_left_out(format, left_out(images, target, format), ui).into();
+    result["has_checksums"] = without_checksums::say_of_new(target, format.name, has_wanted_sums, ui).into();
     on::say(&cluster, ui);
     ui.document(&with_fields(result, beside))
 }

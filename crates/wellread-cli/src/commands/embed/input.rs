@@ -1,6 +1,6 @@
 //! From stored images to what a model takes: options of `wellread embed`.
 
-use crate::commands::parse_size;
+use crate::commands::parse_crop;
 use crate::output::{Failure, Outcome};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -21,11 +21,11 @@ pub struct InputArgs {
     /// blue.
     #[arg(help_heading = "Images", long, value_name = "CHANNEL[,CHANNEL…]", value_delimiter = ',')]
     channels: Option<Vec<String>>,
-    /// Take the centre, of this size.
-    #[arg(help_heading = "Images", long, value_name = "HxW", value_parser = parse_size)]
+    /// Take the centre, of this size, such as 64x96, or 64 for a square.
+    #[arg(help_heading = "Images", long, value_name = "HxW", value_parser = parse_crop)]
     crop: Option<(usize, usize)>,
-    /// Resize to this size; shrinking takes averages.
-    #[arg(help_heading = "Images", long, value_name = "HxW", value_parser = parse_size)]
+    /// Resize to this size, such as 64x96, or 64 for a square; shrinking takes averages.
+    #[arg(help_heading = "Images", long, value_name = "HxW", value_parser = parse_crop)]
     resize: Option<(usize, usize)>,
     /// Scaling: unit, the default, maps the range of the pixel type to [0, 1]. none keeps values, a number multiplies them.
     /// percentiles:LOW:HIGH, such as percentiles:1:99, maps these percentiles of each channel of each image to [0, 1].

@@ -2,6 +2,7 @@
 
 use super::super::unreadable::with_ways_out;
 use super::channels::{OtherChannels, Others};
+use super::doubled;
 use super::pieces::{Codecs, Pieces, bytes_in_chunks, bytes_of_pieces, larger_than_pixels};
 use super::pixel_sizes::{PixelSizes, Size};
 use crate::output::Outcome;
@@ -10,9 +11,9 @@ use std::path::PathBuf;
 use wellread_image::{Channel, ImageMetadata, PixelType, Region};
 use wellread_store::labels::{self, Labels};
 use wellread_store::sites::layout_names;
-use wellread_store::store::RowsAhead;
 use wellread_store::{
-    Error, Renamed, Scratch, SetPart, SiteSummary, SiteTable, Store, StoreLayout, features, read_region,
+    Error, Renamed, Scratch, SetPart, SiteSummary, SiteTable, Store, StoreLayout, each_row, features,
+    read_region,
 };
 
 /// The description of a set, as the document has it.
@@ -223,12 +224,8 @@ fn look_at(store: &dyn Store, rows: usize, own: &ImageMetadata) -> Outcome<Sampl
     let mut counts: BTreeMap<([usize; 5], PixelType), usize> = BTreeMap::new();
     let (mut pixels, mut bytes_of_pixels) = (0u128, 0u128);
     let (mut others, mut pixel_sizes) = (Others::beside(&own.channels), PixelSizes::of(own));
-    let mut ahead = RowsAhead::of_first_heads(store, rows);
-    let with_list = |error| with_ways_out(error, store.path(), "");
-    for row in 0..rows {
-        ahead.before(row);
-        let info = store.row_info(row).map_err(with_list)?;
-        store.hints().look_into(row).map_err(with_list)?;
+    for (row, info) in each_row::looked_into(store, rows, |row| row).enumerate() {
+        let info = info.map_err(|error| with_ways_out(error, store.path(), ""))?;
         if let Some(metadata) = others.look_at(store, row) {
             pixel_sizes.look_at(&metadata);
         }
@@ -282,7 +279,7 @@ pub(super) fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described>
     let bytes_on_disk = store.bytes_on_disk()?;
     let layout = store.layout()?;
     // The files hold whole images and the table: nothing to compare crops with.
-    let are_whole = !store.hints().are_cut;
+    let are_whole = !store.hints().are_crops;
     let pieces = are_whole.then(|| pieces(store, &files, &layout, &looked)).transpose()?;
     let labels = labels::beside(store);
     let (looks, codecs) = (layout.lost_display_settings(), Codecs::of(&layout));
@@ -315,14 +312,14 @@ pub(super) fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described>
         columns: store.hints().feature_names(),
         layout_preset: sites.as_ref().and_then(preset),
         sites,
-        lacks: store.hints().lacks.to_vec(),
+        lacks: store.hints().missing_parts.to_vec(),
         parts: store.hints().set_parts(),
         plates: count_distinct(store, &[features::PLATE])?,
         wells: count_distinct(store, &[features::PLATE, features::WELL])?,
         labels: labels.as_ref().map_or_else(Vec::new, |labels| labels.names.clone()),
         looks,
         columns_renamed: renamed.map(|Renamed { from, to }| [from, to]).collect(),
-        notes: vec![],
+        notes: doubled::in_words(store)?.into_iter().collect(),
     };
     let SampledRows { others, pixel_sizes, .. } = looked;
     Ok(Described { info: info.with_notes(pieces), labels, others, pixel_sizes, thing: store.hints().thing() })

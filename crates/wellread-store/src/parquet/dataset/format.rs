@@ -18,6 +18,7 @@ pub static FORMAT: Format = Format {
     is_folder: true,
     holds_images: |_| true,
     parts: &PARTS,
+    inner_folders: &[],
     foreign_entry: |folder| {
         // No folder of it is a part of it.
         let is_foreign = |entry: &Entry| entry.is_folder || !PARTS.contains(&entry.name.as_str());

@@ -1,7 +1,7 @@
 //! Where the bytes of chunks lie, by the footer alone: for those who ask for them before they are read.
 
 use super::store::DatasetStore;
-use crate::place::Wanted;
+use crate::place::WantedRanges;
 use crate::{Request, Result};
 
 /// Row groups of several chunks are asked for whole up to so many bytes. It is not known of larger ones before which of them are
@@ -10,7 +10,7 @@ const SMALL_GROUP: u64 = 1 << 20;
 
 impl DatasetStore {
     /// Adds the columns that the chunks of some requests are read from: ome-arrow writes a row group for each chunk.
-    pub(super) fn chunk_ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    pub(super) fn chunk_ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         for request in requests {
             for chunk in &self.tables.chunks[self.image(request.row)?.chunks.clone()] {
                 if !chunk.region().intersects(&request.region) {

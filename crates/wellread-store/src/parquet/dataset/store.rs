@@ -12,7 +12,7 @@ use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
 use super::tables::{Tables, without_id};
 use crate::ahead::Fetching;
 use crate::ome_arrow::eight_bit;
-use crate::place::{self, Ticket, Wanted};
+use crate::place::{self, PrefetchGuard, WantedRanges};
 use crate::words::counted;
 use crate::{
     Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Renamed, Request, Result, RowFacts,
@@ -59,8 +59,8 @@ struct Needed {
 }
 
 /// Asks for both ends of all tables of a remote dataset, which are read one after the other.
-fn ends_ahead(folder: &Path) -> Vec<Ticket> {
-    let mut wanted = Wanted::default();
+fn ends_ahead(folder: &Path) -> Vec<PrefetchGuard> {
+    let mut wanted = WantedRanges::default();
     for table in [IMAGES, INDEX, CHUNKS].map(|name| folder.join(name)) {
         wanted.head(&table);
         wanted.tail(&table);
@@ -354,7 +354,7 @@ impl Store for DatasetStore {
         Ok(RowHints::new(self, row))
     }
 
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+    fn ranges(&self, requests: &[Request], wanted: &mut WantedRanges) -> Result<()> {
         self.chunk_ranges(requests, wanted)
     }
 

@@ -20,9 +20,9 @@ fn what_is_not_there(plate: &Path) {
     };
     assert_eq!(names(Missing::Error), ["A/1/0", "A/1/1", "B/2/0"]);
     assert_eq!(names(Missing::Skip), ["A/1/0", "B/2/0"]);
-    let lacks = |missing| with(missing).unwrap().hints().lacks.to_vec();
+    let lacks = |missing| with(missing).unwrap().hints().missing_parts.to_vec();
     let fewer = "1 well of 2 has fewer fields than others: B/2 has 1 of 2";
-    assert_eq!(whole.hints().lacks, [fewer]);
+    assert_eq!(whole.hints().missing_parts, [fewer]);
     for (missing, what) in
         [(Missing::Error, "missing skip|zero"), (Missing::Skip, "left out"), (Missing::Zero, "read as 0")]
     {
@@ -143,5 +143,5 @@ fn a_series_with_a_gap_is_read_whole_and_lacks_a_group() {
     let names: Vec<String> = (0..store.len()).map(|row| store.name(row).unwrap()).collect();
     assert_eq!(names, ["0", "1", "3"]);
     assert_eq!(read_image(&*store, 2).unwrap(), read_image(&*store, 0).unwrap());
-    assert_eq!(store.hints().lacks, ["groups of the series, whose numbers follow each other: 2"]);
+    assert_eq!(store.hints().missing_parts, ["groups of the series, whose numbers follow each other: 2"]);
 }

@@ -312,7 +312,7 @@ fn a_companion_stands_for_its_files() {
     let whole = open(&path, &with_missing(Missing::Skip)).unwrap();
     assert_eq!((whole.len(), names(&*whole)), (1, vec!["x_c0:y".to_owned()]));
     assert_eq!(image(&*whole, 0), ([1, 2, 1], pixels(&[2, 3])));
-    assert_eq!(whole.hints().lacks, ["1 image of 2 lacks files: x has no x_c1.tif (left out)"]);
+    assert_eq!(whole.hints().missing_parts, ["1 image of 2 lacks files: x has no x_c1.tif (left out)"]);
 }
 
 /// A companion of three times, in a file each.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  a place: InProgress::begin ─▶ check ─▶ a file, folder or object is made or moved
-//!  the end: close ─▶ waits until none is in progress ─▶ unfinished output is removed, and nothing comes after that
+//!  the shutdown: begin ─▶ waits until none is in progress ─▶ unfinished output is removed, and nothing comes after that
 //! ```
 
 use std::cell::Cell;
@@ -20,7 +20,7 @@ static BEGUN: OnceLock<Instant> = OnceLock::new();
 static ANSWERED: AtomicU64 = AtomicU64::new(0);
 
 /// Lets no work begin from now on.
-pub fn close() {
+pub fn begin() {
     let _ = BEGUN.set(Instant::now());
     // Work that begins meanwhile sees this, or is seen by [`InProgress::is_any`]: see [`InProgress::begin`].
     fence(Ordering::SeqCst);
@@ -39,7 +39,7 @@ pub fn note_answer() {
 }
 
 /// Whether the process is ending, and nothing was answered for so long.
-pub fn is_over(patience: Duration) -> bool {
+pub fn has_timed_out(patience: Duration) -> bool {
     let answered = Duration::from_millis(ANSWERED.load(Ordering::Relaxed));
     BEGUN.get().is_some_and(|begun| begun.elapsed() >= answered + patience)
 }
@@ -62,15 +62,15 @@ impl Drop for RestoreAwaited {
 ///
 /// # Errors
 /// The process is ending already; nothing is run.
-pub fn awaited(in_progress: &'static InProgress, work: &mut dyn FnMut()) -> io::Result<()> {
+pub fn run_awaited(in_progress: &'static InProgress, work: &mut dyn FnMut()) -> io::Result<()> {
     let _begun = in_progress.begin();
     check()?;
-    awaited_as(true, work);
+    run_as_awaited(true, work);
     Ok(())
 }
 
 /// Runs `work`, a part of that of another thread, for which `is_awaited` holds or does not.
-pub fn awaited_as<T>(is_awaited: bool, work: impl FnOnce() -> T) -> T {
+pub fn run_as_awaited<T>(is_awaited: bool, work: impl FnOnce() -> T) -> T {
     let _restore = RestoreAwaited(IS_AWAITED.replace(is_awaited));
     work()
 }
@@ -104,10 +104,10 @@ impl InProgress {
     }
 
     /// Begins; [`check`] has to follow.
-    pub fn begin(&'static self) -> Begun {
+    pub fn begin(&'static self) -> InProgressGuard {
         self.0.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        Begun(self)
+        InProgressGuard(self)
     }
 
     /// Whether any is in progress.
@@ -117,7 +117,7 @@ impl InProgress {
 
     /// Waits until none is, or nothing answers for so long.
     pub fn wait(&self, patience: Duration) {
-        while self.is_any() && !is_over(patience) {
+        while self.is_any() && !has_timed_out(patience) {
             thread::sleep(POLL_INTERVAL);
         }
     }
@@ -126,9 +126,9 @@ impl InProgress {
 /// Work that is in progress until this is dropped.
 #[derive(Debug)]
 #[must_use = "the work is no longer in progress when this is dropped"]
-pub struct Begun(&'static InProgress);
+pub struct InProgressGuard(&'static InProgress);
 
-impl Drop for Begun {
+impl Drop for InProgressGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -142,11 +142,11 @@ mod tests {
     fn a_part_of_awaited_work_is_awaited_in_whatever_thread() {
         static WORK: InProgress = InProgress::new();
         let mut seen = vec![];
-        awaited(&WORK, &mut || {
+        run_awaited(&WORK, &mut || {
             let here = is_awaited();
             thread::scope(|scope| {
                 let beside = scope.spawn(is_awaited);
-                let part = scope.spawn(move || awaited_as(here, is_awaited) && !is_awaited());
+                let part = scope.spawn(move || run_as_awaited(here, is_awaited) && !is_awaited());
                 seen.extend([here, WORK.is_any(), beside.join().unwrap(), part.join().unwrap()]);
             });
         })

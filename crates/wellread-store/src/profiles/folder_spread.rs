@@ -11,13 +11,13 @@ use std::collections::HashMap;
 
 /// Names with fewer folders than the images that they led to.
 #[derive(Default)]
-pub(crate) struct Spread {
+pub(crate) struct FolderSpread {
     /// By such a name and the file of the image: the first image that it led to. Channels of one field are files of other
     /// names, and share their row as they should.
     first: HashMap<(String, String), String>,
 }
 
-impl Spread {
+impl FolderSpread {
     /// Whether every name had all folders of its image.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
@@ -63,8 +63,8 @@ fn folders_in(image: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn seen(names: &[(Option<&str>, &str)]) -> Spread {
-        let mut spread = Spread::default();
+    fn seen(names: &[(Option<&str>, &str)]) -> FolderSpread {
+        let mut spread = FolderSpread::default();
         for (bare, image) in names {
             let bare = bare.map(str::to_owned);
             spread.observe(&ProfileMatch { row: 0, bare, is_whole: false, unconfirmed: None }, image);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_name_that_may_be_of_several_folders_is_seen() {
-        let shared = |spread: &Spread, image: &str| spread.shared(image, [parts(image)]);
+        let shared = |spread: &FolderSpread, image: &str| spread.shared(image, [parts(image)]);
         let both = Some(["P1/a".to_owned(), "P2/a".to_owned()]);
         // All folders were compared.
         let whole = seen(&[(None, "P1/a"), (None, "P2/a")]);

@@ -1,26 +1,26 @@
-//! How an epoch is dealt to nodes, each of which has a part of its own: position → node and place in its part.
+//! How an epoch is sharded over nodes, each of which has a part of its own: position → node and place in its part.
 //!
 //! ```text
 //!  slots       0 ........ node 0 ....... | ....... node 1 ....... n    what a node reads, in one piece
 //!  positions   [ r 0 ][ r 1 ]              [ r 2 ][ r 3 ]              step 0: two nodes of two ranks each
 //!                     [ r 0 ][ r 1 ]              [ r 2 ][ r 3 ]       step 1
 //!  left over                 ..............              ..........    after an interruption, node by node, these are
-//!  slots again               0 .... node 0 ..... | ..... node 1 . m    the slots of the next deal: other nodes, ranks, batches
+//!  slots again               0 .... node 0 ..... | ..... node 1 . m    the slots of the next sharding: other nodes, ranks, batches
 //! ```
 //!
-//! Steps are those of [`super::Steps`]: ranks take consecutive positions, and those of a node are numbered one after the other.
+//! Steps are those of [`super::RankBatches`]: ranks take consecutive positions, and those of a node are numbered one after the other.
 //! So each step has a run of positions for each node. All of it is arithmetic; nothing is kept per row or per node.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Deals of one epoch that are kept at most. A run with other nodes after that reads as the last deal says.
-const MOST_DEALS: usize = 16;
+/// Shardings of one epoch that are kept at most. A run with other nodes after that reads as the last sharding says.
+const MOST_SHARDINGS: usize = 16;
 
-/// How an epoch was dealt from a position on.
+/// How an epoch was sharded from a position on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Deal {
+pub(crate) struct NodeSharding {
     /// The position in the epoch that it begins at.
     pub(crate) first: usize,
     /// Ranks, and nodes that they are on, equally many on each.
@@ -32,14 +32,14 @@ pub(crate) struct Deal {
     pub(crate) pad: bool,
 }
 
-impl Deal {
+impl NodeSharding {
     /// Rows of a step of all ranks.
     fn stride(&self) -> usize {
         self.batch.saturating_mul(self.world)
     }
 
-    /// Whether another deal goes on as this one would.
-    fn continues_as(&self, next: &Self) -> bool {
+    /// Whether another sharding goes on as this one would.
+    fn is_continued_by(&self, next: &Self) -> bool {
         Self { first: next.first, ..*self } == *next
             && (next.first - self.first).is_multiple_of(self.stride())
     }
@@ -49,26 +49,27 @@ impl Deal {
     }
 }
 
-/// The deals of an epoch that goes on with `next` where it was interrupted.
-pub(crate) fn follow(before: &[Deal], next: Deal) -> Vec<Deal> {
+/// The shardings of an epoch that goes on with `next` where it was interrupted.
+pub(crate) fn extended(before: &[NodeSharding], next: NodeSharding) -> Vec<NodeSharding> {
     // One that begins there has delivered nothing.
-    let mut deals: Vec<Deal> = before.iter().copied().filter(|deal| deal.first < next.first).collect();
-    let continues = deals.last().is_some_and(|last| last.continues_as(&next));
-    if !continues && deals.len() < MOST_DEALS {
-        deals.push(next);
+    let mut shardings: Vec<NodeSharding> =
+        before.iter().copied().filter(|sharding| sharding.first < next.first).collect();
+    let continues = shardings.last().is_some_and(|last| last.is_continued_by(&next));
+    if !continues && shardings.len() < MOST_SHARDINGS {
+        shardings.push(next);
     }
-    deals
+    shardings
 }
 
-/// Whether these may be the deals of an epoch that has come to a position.
-pub(crate) fn are_possible(deals: &[Deal], position: usize) -> bool {
-    deals.len() <= MOST_DEALS
-        && deals.first().is_some_and(|first| first.first == 0)
-        && deals.windows(2).all(|pair| pair[0].first < pair[1].first)
-        && deals.iter().all(|deal| deal.is_possible() && deal.first <= position)
+/// Whether these may be the shardings of an epoch that has come to a position.
+pub(crate) fn are_possible(shardings: &[NodeSharding], position: usize) -> bool {
+    shardings.len() <= MOST_SHARDINGS
+        && shardings.first().is_some_and(|first| first.first == 0)
+        && shardings.windows(2).all(|pair| pair[0].first < pair[1].first)
+        && shardings.iter().all(|sharding| sharding.is_possible() && sharding.first <= position)
 }
 
-/// A deal of so many images: which positions, counted from its first, are whose.
+/// A sharding of so many images: which positions, counted from its first, are whose.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
     /// The position in the epoch that it begins at.
@@ -86,19 +87,19 @@ pub(super) struct Stage {
 
 impl Stage {
     /// The rest of an epoch of `images` images.
-    pub(super) fn new(deal: &Deal, images: usize) -> Self {
-        let left = images - deal.first.min(images);
-        let stride = deal.stride();
+    pub(super) fn new(sharding: &NodeSharding, images: usize) -> Self {
+        let left = images - sharding.first.min(images);
+        let stride = sharding.stride();
         let tail = left % stride;
-        let share = if deal.pad { tail.div_ceil(deal.world) } else { tail / deal.world };
-        let ranks = deal.world / deal.nodes;
+        let share = if sharding.pad { tail.div_ceil(sharding.world) } else { tail / sharding.world };
+        let ranks = sharding.world / sharding.nodes;
         Self {
-            first: deal.first,
+            first: sharding.first,
             images: left,
-            nodes: deal.nodes,
+            nodes: sharding.nodes,
             stride,
             full: left / stride,
-            step: ranks.saturating_mul(deal.batch),
+            step: ranks.saturating_mul(sharding.batch),
             last: ranks.saturating_mul(share),
         }
     }
@@ -150,12 +151,12 @@ impl Stage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shard::{Steps, Uneven};
+    use super::super::shard::{RankBatches, Uneven};
     use super::*;
     use proptest::prelude::*;
 
-    fn deal() -> impl Strategy<Value = Deal> {
-        (1usize..5, 1usize..5, 1usize..9, any::<bool>()).prop_map(|(nodes, ranks, batch, pad)| Deal {
+    fn sharding() -> impl Strategy<Value = NodeSharding> {
+        (1usize..5, 1usize..5, 1usize..9, any::<bool>()).prop_map(|(nodes, ranks, batch, pad)| NodeSharding {
             first: 0,
             world: nodes * ranks,
             nodes,
@@ -167,48 +168,48 @@ mod tests {
     proptest! {
         /// Parts follow each other and are all; each position is of the node whose rank takes it.
         #[test]
-        fn positions_are_of_the_nodes_whose_ranks_take_them(deal in deal(), images in 1usize..300) {
-            let stage = Stage::new(&deal, images);
+        fn positions_are_of_the_nodes_whose_ranks_take_them(sharding in sharding(), images in 1usize..300) {
+            let stage = Stage::new(&sharding, images);
             let mut end = 0;
-            for node in 0..deal.nodes {
+            for node in 0..sharding.nodes {
                 let part = stage.part(node);
                 prop_assert_eq!(part.start, end);
                 end = part.end;
                 // As even as ranks are, but for what is left out or padded.
-                let even = images / deal.nodes;
-                prop_assert!(part.len().abs_diff(even) <= 2 * deal.world, "{part:?} of {images}");
+                let even = images / sharding.nodes;
+                prop_assert!(part.len().abs_diff(even) <= 2 * sharding.world, "{part:?} of {images}");
             }
             prop_assert_eq!(end, images);
-            let mut counts = vec![0; deal.nodes];
+            let mut counts = vec![0; sharding.nodes];
             for position in 0..images {
                 let (node, index) = stage.owner_and_index(position);
                 prop_assert_eq!(index, counts[node]);
                 counts[node] += 1;
                 prop_assert_eq!(stage.before(node + 1, position + 1) - stage.before(node, position + 1), counts[node]);
             }
-            for rank in 0..deal.world {
-                let steps = Steps {
+            for rank in 0..sharding.world {
+                let batches = RankBatches {
                     images,
                     first: 0,
-                    batch_size: deal.batch,
+                    batch_size: sharding.batch,
                     rank,
-                    world: deal.world,
-                    uneven: if deal.pad { Uneven::Pad } else { Uneven::DropLast },
+                    world: sharding.world,
+                    uneven: if sharding.pad { Uneven::Pad } else { Uneven::DropLast },
                     drop_last: false,
                     turn: 0,
                     turns: 1,
                 };
-                for position in (0..steps.len()).flat_map(|batch| steps.positions(batch)).filter(|&p| p < images) {
-                    prop_assert_eq!(stage.owner_and_index(position).0, rank / (deal.world / deal.nodes));
+                for position in (0..batches.len()).flat_map(|batch| batches.positions(batch)).filter(|&p| p < images) {
+                    prop_assert_eq!(stage.owner_and_index(position).0, rank / (sharding.world / sharding.nodes));
                 }
             }
         }
 
         /// The rest after any position is each slot once, node by node.
         #[test]
-        fn what_is_left_is_whole(deal in deal(), images in 1usize..300, taken in 0usize..300) {
+        fn what_is_left_is_whole(sharding in sharding(), images in 1usize..300, taken in 0usize..300) {
             let taken = taken.min(images);
-            let stage = Stage::new(&deal, images);
+            let stage = Stage::new(&sharding, images);
             let mut expected: Vec<_> = (taken..images).map(|position| stage.owner_and_index(position)).collect();
             expected.sort_unstable();
             let rest: Vec<_> = (0..images - taken).map(|slot| stage.rest(slot, taken)).collect();
@@ -217,31 +218,36 @@ mod tests {
     }
 
     #[test]
-    fn deals_follow_each_other() {
-        let first = Deal { first: 0, world: 4, nodes: 2, batch: 5, pad: false };
-        let at = |first, deal: Deal| Deal { first, ..deal };
-        assert_eq!(follow(&[first], at(40, first)), [first], "it goes on");
-        assert_eq!(follow(&[first], at(41, first)), [first, at(41, first)], "amid a step");
-        let other = Deal { first: 40, world: 2, nodes: 1, batch: 5, pad: false };
-        assert_eq!(follow(&[first], other), [first, other]);
-        assert_eq!(follow(&[first, other], at(40, first)), [first], "nothing came of the other");
-        assert_eq!(follow(&[first], at(0, other)), [at(0, other)]);
-        let mut deals = vec![first];
+    fn shardings_follow_each_other() {
+        let first = NodeSharding { first: 0, world: 4, nodes: 2, batch: 5, pad: false };
+        let at = |first, sharding: NodeSharding| NodeSharding { first, ..sharding };
+        assert_eq!(extended(&[first], at(40, first)), [first], "it goes on");
+        assert_eq!(extended(&[first], at(41, first)), [first, at(41, first)], "amid a step");
+        let other = NodeSharding { first: 40, world: 2, nodes: 1, batch: 5, pad: false };
+        assert_eq!(extended(&[first], other), [first, other]);
+        assert_eq!(extended(&[first, other], at(40, first)), [first], "nothing came of the other");
+        assert_eq!(extended(&[first], at(0, other)), [at(0, other)]);
+        let mut shardings = vec![first];
         for i in 1..40 {
-            deals = follow(&deals, Deal { first: 3 * i, batch: i, ..first });
+            shardings = extended(&shardings, NodeSharding { first: 3 * i, batch: i, ..first });
         }
-        assert_eq!(deals.len(), MOST_DEALS);
-        assert!(are_possible(&deals, 1000) && !are_possible(&deals, 3));
+        assert_eq!(shardings.len(), MOST_SHARDINGS);
+        assert!(are_possible(&shardings, 1000) && !are_possible(&shardings, 3));
         assert!(!are_possible(&[], 0) && !are_possible(&[other], 100) && !are_possible(&[first, first], 100));
-        for wrong in [Deal { world: 3, ..first }, Deal { nodes: 0, ..first }, Deal { batch: 0, ..first }] {
+        for wrong in [
+            NodeSharding { world: 3, ..first },
+            NodeSharding { nodes: 0, ..first },
+            NodeSharding { batch: 0, ..first },
+        ] {
             assert!(!are_possible(&[wrong], 100), "{wrong:?}");
         }
     }
 
     #[test]
     fn huge_batches_and_many_nodes_cost_nothing() {
-        let deal = Deal { first: 0, world: 1 << 40, nodes: 1 << 40, batch: usize::MAX, pad: true };
-        let stage = Stage::new(&deal, 1000);
+        let sharding =
+            NodeSharding { first: 0, world: 1 << 40, nodes: 1 << 40, batch: usize::MAX, pad: true };
+        let stage = Stage::new(&sharding, 1000);
         assert_eq!(
             (stage.owner_and_index(999), stage.part(3), stage.part(1 << 39)),
             ((999, 0), 3..4, 1000..1000)

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use wellread_image::{PhysicalSize, ome_xml};
 
 /// The columns of a table that say where its cells are.
-pub(super) struct Placement {
+pub(super) struct CellPositions {
     /// The image of each row.
     pub image: ImageOf,
     /// Positions, in pixels; NaN where there is none.
@@ -21,7 +21,7 @@ pub(super) struct Placement {
     pub labels: Option<(String, Vec<i64>)>,
 }
 
-impl Placement {
+impl CellPositions {
     /// The columns of positions and numbers; positions in pixels of the images, where these are given.
     pub fn of(
         table: &CellTable,

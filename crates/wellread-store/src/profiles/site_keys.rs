@@ -1,4 +1,4 @@
-//! Refuses rows of a table whose names are of images at two places. The columns of one site would stand beside another.
+//! Refuses rows of a table whose names are of images of two sites. The columns of one site would stand beside another.
 //!
 //! ```text
 //!  row:    FileName_DNA A01_1_DNA.tif, FileName_ER A01_2_ER.tif ──▶ sites A01 1 and A01 2: refused
@@ -16,8 +16,8 @@ use std::path::Path;
 /// both of two images have must be the same. Sites of several files without such a number must have one name.
 ///
 /// # Errors
-/// Two images at two places; columns that cannot be read.
-pub(super) fn refuse_two_places(
+/// Two images of two sites; columns that cannot be read.
+pub(super) fn refuse_ambiguous_sites(
     source: &dyn Store,
     path: &Path,
     on: &[String],
@@ -35,9 +35,9 @@ pub(super) fn refuse_two_places(
     if pairs.is_empty() {
         return Ok(());
     }
-    let Some(places) = places(source)? else { return Ok(()) };
+    let Some(keys) = site_keys(source)? else { return Ok(()) };
     let are_apart = |[one, other]: [usize; 2]| {
-        let mut both = places[one].iter().zip(&places[other]);
+        let mut both = keys[one].iter().zip(&keys[other]);
         both.any(|(one, other)| one.is_some() && other.is_some() && one != other)
     };
     let Some((row, [one, other])) = pairs.into_iter().find(|(_, images)| are_apart(*images)) else {
@@ -53,11 +53,11 @@ pub(super) fn refuse_two_places(
         .choice())
 }
 
-/// The values that tell the place of an image.
-type Place = Vec<Option<String>>;
+/// The values that tell the site of an image.
+type SiteKey = Vec<Option<String>>;
 
-/// The place of each image; `None` where nothing tells it.
-fn places(source: &dyn Store) -> Result<Option<Vec<Place>>> {
+/// The key of the site of each image; `None` where nothing tells it.
+fn site_keys(source: &dyn Store) -> Result<Option<Vec<SiteKey>>> {
     let there = source.hints().feature_names();
     let known: Vec<String> =
         [PLATE, WELL, SITE].map(str::to_owned).into_iter().filter(|name| there.contains(name)).collect();

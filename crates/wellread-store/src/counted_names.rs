@@ -8,14 +8,14 @@ const MAX_NAMED: usize = 3;
 
 /// How many of a kind there are, and the first few.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct CountedNames {
     /// How many.
     pub count: usize,
     /// The first ones, in words.
     pub first: Vec<String>,
 }
 
-impl Found {
+impl CountedNames {
     /// One more.
     pub(crate) fn push(&mut self, name: impl FnOnce() -> String) {
         self.count += 1;
