@@ -1,13 +1,13 @@
 //! The rules by which figures become a recommendation, and its reasons.
 //!
-//! * **Format, codec, chunks.** Eligible is what is as fast as the fastest as far as the intervals tell. Where a step
-//!   time is given, what is read within it anyway is eligible, too. The set as it is stays unless another of these needs less than
-//!   [`MAX_COPY_SIZE_SHARE`] of its bytes; else the smallest is chosen. A set that does not fit into memory is judged
-//!   by batches from cold files.
+//! * **Format, codec, chunks.** Eligible is the fastest, and what its interval shows to be as fast. Where a step
+//!   time is given, what is read within it anyway is eligible, too. The set as it is stays, where it is one of these or noise hides
+//!   whether it is. It goes where another of these needs less than [`MAX_COPY_SIZE_SHARE`] of its bytes. Then the smallest is
+//!   chosen. A set that does not fit into memory is judged by batches from cold files.
 //! * **Workers.** The fewest with which a step is not clearly longer than with the best. Without a step time,
 //!   those with which not clearly fewer batches are read in the background. An alternative without a median, as every step waited
 //!   in half of the rounds or more, is taken only where all are so.
-//! * **Batch size.** The smallest that is as fast per image; as asked for, where it was.
+//! * **Batch size.** The smallest that is as fast per image as far as the intervals tell; as asked for, where it was.
 //! * **Cache.** None, unless another is clearly faster, fits, and there is something to gain at the step time.
 
 use super::candidates::Candidate;
@@ -144,14 +144,16 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
         let median = series.figure(i, |s| s).value;
         need.enough.is_some_and(|enough| median < enough)
     };
-    let is_eligible = |i: usize| series.is_as_good(i, NEGLIGIBLE) || is_enough(i);
+    let is_eligible = |i: usize| series.is_as_fast(i) || is_enough(i);
     let eligible: Vec<usize> = (0..candidates.len()).filter(|&i| is_eligible(i)).collect();
     let smallest = eligible.iter().copied().min_by(|&a, &b| bytes(a).total_cmp(&bytes(b)))?;
     // The fastest of those that are as small.
     let small = eligible.iter().copied().filter(|&i| bytes(i) <= SAME_SIZE * bytes(smallest));
     let median = |i: usize| series.figure(i, |s| s).value;
     let small = small.min_by(|&a, &b| median(a).total_cmp(&median(b)))?;
-    let stays = eligible.contains(&0) && bytes(small) > MAX_COPY_SIZE_SHARE * bytes(0);
+    // Where noise hides whether anything is faster than the set as it is, a copy needs another reason.
+    let may_stay = eligible.contains(&0) || series.versus(0, best).verdict == Verdict::NoDifference;
+    let stays = may_stay && bytes(small) > MAX_COPY_SIZE_SHARE * bytes(0);
     // A copy is work and takes room: where the rounds do not tell that it is better, nothing is copied. A set without figures, which
     // failed in some round, says nothing of that either.
     let measured = !series.values[0].is_empty();
@@ -175,7 +177,7 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
         reasons.push(match versus.told() {
             SpeedVerdict::NoDifference => format!("no difference in speed from the set {}", name(0)),
             SpeedVerdict::NoVerdict => {
-                format!("no verdict on its speed: {} the set {}", times(&versus), name(0))
+                format!("noise hides its difference in speed: {} the set {}", times(&versus), name(0))
             }
             _ => format!("{} the set {}", times(&versus), name(0)),
         });
@@ -194,9 +196,9 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
         reasons.push(match versus.told() {
             SpeedVerdict::NoDifference => format!("no difference in speed from the fastest, {}", name(best)),
             SpeedVerdict::NoVerdict => {
-                format!("no verdict on its speed: {} the fastest, {}", times(&versus), name(best))
+                format!("noise hides its difference in speed: {} the fastest, {}", times(&versus), name(best))
             }
-            _ if series.is_as_good(index, NEGLIGIBLE) => {
+            _ if series.is_as_fast(index) => {
                 format!("practically as fast as the fastest, {} ({})", name(best), rate(best))
             }
             _ => format!(
@@ -205,6 +207,19 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
                 rate(best)
             ),
         });
+    }
+    let is_hidden = |i: usize| {
+        let is_smaller = !eligible.contains(&i) && SAME_SIZE * bytes(i) < bytes(index);
+        is_smaller && series.versus(i, index).told() == SpeedVerdict::NoVerdict
+    };
+    let hidden = (0..candidates.len()).filter(|&i| is_hidden(i));
+    if let Some(smaller) = hidden.min_by(|&a, &b| bytes(a).total_cmp(&bytes(b))) {
+        reasons.push(format!(
+            "noise hides whether {}, which needs {} MB, is as fast: it is {} this; a longer --time-budget tells",
+            name(smaller),
+            number(bytes(smaller) / 1e6),
+            times(&series.versus(smaller, index))
+        ));
     }
     let is_alone = (1..candidates.len()).all(|i| series.values[i].is_empty());
     reasons.push(if index == 0 && small == 0 && is_alone {
@@ -316,7 +331,8 @@ pub fn workers(
 /// Chooses a batch size by the time of an image, which is a `thing`.
 pub fn batch_size(sizes: &[usize], series: &Series, thing: &str) -> Option<Choice> {
     let best = series.best()?;
-    let index = (0..sizes.len()).filter(|&i| series.is_as_good(i, NEGLIGIBLE)).min_by_key(|&i| sizes[i])?;
+    let index =
+        (0..sizes.len()).filter(|&i| series.may_be_as_good(i, NEGLIGIBLE)).min_by_key(|&i| sizes[i])?;
     let rate = series.figure(index, |s| 1.0 / s);
     let mut reasons = vec![format!(
         "batches of {}: {}{} {}/s",

@@ -1,7 +1,7 @@
 //! Measuring candidates and loader settings: every alternative in every round, in random order, after a warm-up round.
 //!
 //! ```text
-//!  candidates, or a setting's values ─▶ rounds ─▶ Series: seconds of each in each round ─▶ best, versus, is_as_good
+//!  candidates, or a setting's values ─▶ rounds ─▶ Series: seconds of each in each round ─▶ best, versus, is_as_fast
 //! ```
 
 use super::candidates::Candidate;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use wellread_loader::Cache;
 use wellread_loader::order::Permutation;
 use wellread_measure::clock::Stopwatch;
-use wellread_measure::compare::{NoiseFloor, Verdict, compare};
+use wellread_measure::compare::{DEFAULT_THRESHOLD, NoiseFloor, Verdict, compare};
 use wellread_measure::interleave::{Outcome, Plan};
 use wellread_measure::intervals::{IntervalEstimator, Pairing};
 use wellread_measure::samples::median;
@@ -83,8 +83,18 @@ impl Series {
         PairedComparison { ratio, verdict: compared.verdict }
     }
 
-    /// Whether an alternative is as good as the best as far as can be told, or worse by less than `negligible`.
-    pub fn is_as_good(&self, one: usize, negligible: f64) -> bool {
+    /// Whether an alternative is shown to be as fast as the best. The whole interval of its time over that of the best lies below
+    /// 1 + [`DEFAULT_THRESHOLD`]. Noise does not show it, nor do too few rounds.
+    pub fn is_as_fast(&self, one: usize) -> bool {
+        let Some(best) = self.best().filter(|_| !self.values[one].is_empty()) else { return false };
+        let versus = self.versus(one, best);
+        let high =
+            versus.ratio.and_then(|ratio| ratio.high).filter(|_| versus.verdict != Verdict::TooFewData);
+        one == best || high.is_some_and(|high| high <= 1.0 + DEFAULT_THRESHOLD)
+    }
+
+    /// Whether an alternative may be as good as the best, as noise hides a difference, or is worse by less than `negligible`.
+    pub fn may_be_as_good(&self, one: usize, negligible: f64) -> bool {
         let Some(best) = self.best().filter(|_| !self.values[one].is_empty()) else { return false };
         let versus = self.versus(one, best);
         one == best

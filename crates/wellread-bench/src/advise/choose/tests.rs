@@ -35,20 +35,63 @@ fn the_fastest_is_taken_and_of_equals_the_smallest() {
     assert_eq!(choice.index, 2, "{choice:?}");
 }
 
-/// A choice that much noise does not show to be slower has a ratio and no verdict. This said "no difference".
-#[test]
-fn what_noise_hides_is_no_equality() {
-    let all =
-        [candidate("tiff", true, 100.0), candidate("parquet", false, 50.0), candidate("lance", false, 40.0)];
-    let steady = |seconds: f64| vec![seconds; 10];
-    let noisy: Vec<f64> = (0..10).map(|round| if round % 2 == 0 { 0.9e-3 } else { 1.5e-3 }).collect();
-    let series = || Series::of(vec![steady(4e-3), steady(1e-3), noisy.clone()], 1);
+/// The choice among sets of these bytes and seconds in ten rounds; the first is the set as it is.
+fn of_rounds(bytes: &[f64], seconds: &[Vec<f64>]) -> Choice {
+    let names = ["tiff", "parquet", "lance"];
+    let all: Vec<Candidate> =
+        bytes.iter().enumerate().map(|(i, bytes)| candidate(names[i], i == 0, *bytes)).collect();
+    let series = || Series::of(seconds.to_vec(), 1);
     let figures = Figures { batches: series(), single: series(), cold: series(), turns: vec![] };
-    let choice = format(&all.iter().collect::<Vec<_>>(), &figures, NEED).unwrap();
-    assert_eq!(choice.index, 2, "{choice:?}");
+    format(&all.iter().collect::<Vec<_>>(), &figures, NEED).unwrap()
+}
+
+/// Seconds of ten rounds, by turns.
+fn by_turns(one: f64, other: f64) -> Vec<f64> {
+    (0..10).map(|round| if round % 2 == 0 { one } else { other }).collect()
+}
+
+/// A smaller set of 1.20 (0.90 to 1.50) times the time, without a verdict, was chosen in place of the fastest.
+#[test]
+fn a_smaller_set_is_chosen_where_it_is_shown_to_be_as_fast() {
+    let (own, fastest) = (by_turns(4e-3, 4e-3), by_turns(1e-3, 1e-3));
+    let beside =
+        |smaller: Vec<f64>| of_rounds(&[100.0, 50.0, 40.0], &[own.clone(), fastest.clone(), smaller]);
+    let choice = beside(by_turns(0.9e-3, 1.5e-3));
+    assert_eq!(choice.index, 1, "{choice:?}");
     let said = choice.reasons.join("; ");
-    assert!(said.contains("no verdict on its speed: ") && said.contains(" the fastest, parquet"), "{said}");
+    assert!(
+        said.contains("noise hides whether lance (lz4), which needs 0.0400 MB, is as fast: it is "),
+        "{said}"
+    );
+    assert!(said.contains(" times as fast as this; a longer --time-budget tells"), "{said}");
     assert!(!said.contains("no difference"), "{said}");
+    // Within 5 % in all of the interval.
+    let choice = beside(by_turns(0.99e-3, 1.04e-3));
+    assert_eq!(choice.index, 2, "{choice:?}");
+    assert!(!choice.reasons.join("; ").contains("noise hides"), "{choice:?}");
+    // Slower beyond 5 %: noise hides nothing.
+    let choice = beside(by_turns(1.06e-3, 1.07e-3));
+    assert!(choice.index == 1 && !choice.reasons.join("; ").contains("noise hides"), "{choice:?}");
+}
+
+/// Noise is no reason for a copy, and a copy of half of the bytes has one.
+#[test]
+fn a_set_stays_where_noise_hides_whether_a_copy_is_faster() {
+    let seconds = [by_turns(0.9e-3, 1.5e-3), by_turns(1e-3, 1e-3)];
+    let choice = of_rounds(&[100.0, 90.0], &seconds);
+    assert_eq!(choice.index, 0, "{choice:?}");
+    let said = choice.reasons.join("; ");
+    assert!(
+        said.contains("noise hides its difference in speed: ") && said.contains(" the fastest, parquet"),
+        "{said}"
+    );
+    let choice = of_rounds(&[100.0, 50.0], &seconds);
+    assert_eq!(choice.index, 1, "{choice:?}");
+    let said = choice.reasons.join("; ");
+    assert!(
+        said.contains("noise hides its difference in speed: ") && said.contains(" the set as it is"),
+        "{said}"
+    );
 }
 
 #[test]
