@@ -26,8 +26,7 @@ impl HeldBytes {
     /// Asks for the end of a file of this length, where metadata lie.
     pub fn of_end(file: &Path, length: u64) -> Self {
         let mut wanted = WantedRanges::default();
-        let start = length.saturating_sub(END);
-        wanted.push(file, start, length - start);
+        wanted.end(file, length, END);
         Self::of(&wanted)
     }
 

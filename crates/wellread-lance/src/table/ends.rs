@@ -49,8 +49,7 @@ fn listed(folder: &Path) -> Vec<(PathBuf, u64)> {
 fn want_ends(files: &[(PathBuf, u64)], wanted: &mut WantedRanges) {
     let bytes = if files.len() > FEW { HEAD } else { END };
     for (path, length) in files {
-        let start = length.saturating_sub(bytes);
-        wanted.push(path, start, length - start);
+        wanted.end(path, *length, bytes);
     }
 }
 
@@ -85,7 +84,6 @@ pub(super) fn ends_ahead(folder: &Path, fragments: &[Fragment]) -> HeldBytes {
 /// Adds the last bytes of a data file.
 pub(super) fn want_end(folder: &Path, file: &DataFile, wanted: &mut WantedRanges) {
     if let Some((path, length)) = located(folder, file) {
-        let start = length.saturating_sub(HEAD);
-        wanted.push(&path, start, length - start);
+        wanted.end(&path, length, HEAD);
     }
 }

@@ -50,6 +50,11 @@ impl WantedRanges {
         self.push(file, TAIL.start, HEAD);
     }
 
+    /// Adds the last `most` bytes of a file of this length, or all where it has fewer.
+    pub fn end(&mut self, file: &Path, length: u64, most: u64) {
+        self.push(file, length.saturating_sub(most), length.min(most));
+    }
+
     /// Adds all bytes of a file, however many these are.
     pub fn whole(&mut self, file: &Path) {
         self.push(file, 0, u64::MAX);
@@ -129,5 +134,15 @@ mod tests {
         wanted.shorten();
         let files: Vec<_> = wanted.files().flat_map(|(_, ranges)| ranges.to_vec()).collect();
         assert_eq!(files, [0..HEAD, 10..15, 0..2, 0..HEAD, TAIL]);
+    }
+
+    #[test]
+    fn the_end_of_a_file_is_at_most_all_of_it() {
+        let mut wanted = WantedRanges::default();
+        for (length, most) in [(100, 30), (100, 100), (20, 30), (0, 30)] {
+            wanted.end(Path::new("a"), length, most);
+        }
+        let ranges: Vec<_> = wanted.files().flat_map(|(_, ranges)| ranges.to_vec()).collect();
+        assert_eq!(ranges, [70..100, 0..100, 0..20]);
     }
 }
