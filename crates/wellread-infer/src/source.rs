@@ -35,7 +35,7 @@ const MIN_BATCH_COPIES: u64 = 3;
 ///
 /// # Errors
 /// They cannot be opened so.
-pub(crate) fn images(config: &Config, path: &Path) -> wellread_store::Result<Box<dyn Store>> {
+pub fn images(config: &Config, path: &Path) -> wellread_store::Result<Box<dyn Store>> {
     let options = OpenOptions { table: config.split.clone(), ..config.sites.open_options() };
     wellread_store::open(path, &options)
 }

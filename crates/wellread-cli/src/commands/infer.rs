@@ -6,7 +6,7 @@ mod text;
 use super::nodes::NodeArgs;
 use super::result_file::local_folder;
 use super::trace::TraceArgs;
-use super::{MAX_THREADS, SiteArgs, listed, parse_jobs, parse_positive, parse_threads};
+use super::{MAX_THREADS, SiteArgs, left_out, listed, parse_jobs, parse_positive, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,11 @@ use wellread_bench::machine;
 use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::report::{self, Ranking};
 use wellread_infer::results::{Row, Run, Status};
+use wellread_infer::source;
 use wellread_measure::{path_text, to_stderr};
 use wellread_model::infer::Dtype;
 use wellread_report::Fact;
+use wellread_store::LeftOutCounts;
 use wellread_store::words::{counted, counted_with};
 
 /// Most passes.
@@ -224,6 +226,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     if let Some(data) = &config.data {
         super::outside_of(data, "--output-dir", &config.output_dir)?;
     }
+    let left_out = say_left_out(&config, ui);
     if let Some(part) = args.nodes.part() {
         on_nodes::take_part(&mut config, part)?;
     }
@@ -266,7 +269,8 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         ui.hint(format!("Note: {warning}"));
     }
     // The results are told, whatever became of the report.
-    ui.document(&document(&run, &rankings, page.as_deref().ok()))?;
+    let document = document(&run, &rankings, page.as_deref().ok());
+    ui.document(&left_out::with_counts(document, left_out))?;
     page.map_err(|e| {
         Failure::Failed(format!("{e:#}; the results are in {} and {}", run.csv.display(), run.json.display()))
     })?;
@@ -276,6 +280,14 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     }
     let rows: Vec<&Row> = run.rows().collect();
     lacking(&args.framework, &rows).map_or(Ok(()), |why| Err(Failure::Failed(why)))
+}
+
+/// Says what opening the images leaves out, and counts it. Images that cannot be opened are an error of the run.
+fn say_left_out(config: &Config, ui: Ui) -> LeftOutCounts {
+    let Some(path) = &config.data else { return LeftOutCounts::default() };
+    let Ok(images) = source::images(config, path) else { return LeftOutCounts::default() };
+    left_out::say(&left_out::notes(&*images), path, ui);
+    images.hints().left_out
 }
 
 /// The JSON document: rows, the largest difference of outputs, and which frameworks were fastest in this run.

@@ -2,9 +2,18 @@
 
 use crate::sites::{joined, plate};
 use crate::support::{arg, image_names, json, wellread};
+use std::path::Path;
 
 /// The note about the second well, which lacks a file.
 const SITES: &str = "1 of 3 sites left out: r01c02f01 (its files are missing; --missing skip)";
+
+/// A short `infer` with images of the plate.
+fn infer<'a>(plate: &'a Path, raw: &'a Path, models: &'a Path) -> Vec<&'a str> {
+    let once = ["--batch-sizes", "1", "--iterations", "1", "--warmup", "0", "--threads", "1"];
+    let small = ["--framework", "candle", "--model", "resnet50", "--input-shape", "3,32,32"];
+    let files = ["infer", "--data", arg(plate), "--out", arg(raw), "--model-dir", arg(models)];
+    [&files[..], &small, &once, &["--channels", "0,1,1"]].concat()
+}
 
 #[test]
 fn every_command_names_the_sites_that_it_leaves_out() {
@@ -15,10 +24,12 @@ fn every_command_names_the_sites_that_it_leaves_out() {
     let bench = ["bench", "dataset", "--input", arg(&plate), "--out", arg(&results), "--time-budget", "20"];
     let measured = ["--repeats", "1", "--samples", "2", "--access", "sequential", "--transform", "none"];
     let in_place = ["--cache", "none", "--in-place"];
+    let (raw, models) = (dir.path().join("raw"), dir.path().join("models"));
     let commands = [
         vec!["convert", arg(&plate), arg(&target), "--overwrite"],
         vec!["stats", arg(&plate)],
         vec!["verify", arg(&plate)],
+        infer(&plate, &raw, &models),
         vec!["checksum", arg(&plate)],
         vec!["view", arg(&plate), "--out", arg(&picture)],
         [&bench[..], &measured, &in_place].concat(),
@@ -62,6 +73,10 @@ fn documents_count_the_sites_that_are_left_out() {
         );
         assert_eq!((&said["files_left_out"], &said["cells_left_out"]), (&0.into(), &0.into()), "{said}");
     }
+    let raw = dir.path().join("raw");
+    let measured = json(&[&infer(&plate, &raw, &models)[..], &["--missing", "skip"]].concat());
+    let counts = ["images_left_out", "files_left_out", "cells_left_out"].map(|key| measured[key].as_u64());
+    assert_eq!(counts, [Some(1), Some(0), Some(0)], "{measured}");
     // The new set is whole.
     assert_eq!(json(&["verify", arg(&target)])["images_left_out"], 0);
     assert!(json(&["stats", arg(&target)])["images_left_out"].is_null());
