@@ -14,7 +14,7 @@ A round is each variant once, in random order, each in a process of its own. Bat
 of torch. Before the rounds each runs once unmeasured, with every pixel compared; of a timed epoch one batch is. The
 first epoch counts from opening on; libraries are imported before. wellread has a second one, whose share of the
 link's limit stands beside it: bare requests of the same ranges by the same client, which `wellread bench dataloader`
-measures in each round. One of wellread's variants and one of the peers, others in each round, run twice: how far they
+measures in each round. One of wellread's variants and one of the peers, in turn, run twice: how far they
 lie from themselves is the noise. `remote/remote_page.py` makes the table. `WELLREAD` names the program, `PYTHONPATH`
 has the package.
 """
@@ -137,10 +137,13 @@ def variants_of(a, part, kind, folder, server):
 
 def plan(names, rounds, rng):
     """The runs of each round in random order: a name, and whether it runs for the second time. One of wellread's
-    variants and one of the peers, drawn anew in each round, run twice."""
+    variants and one of the peers, in turn, run twice."""
+    import judge
+
     sides = [[name for name in names if name.startswith("wellread") == own] for own in (True, False)]
+    turns = [judge.in_turn(side, rng) for side in sides if side]
     for _ in range(rounds):
-        jobs = [(name, False) for name in names] + [(rng.choice(side), True) for side in sides if side]
+        jobs = [(name, False) for name in names] + [(next(side), True) for side in turns]
         rng.shuffle(jobs)
         yield jobs
 

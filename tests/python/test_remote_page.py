@@ -104,7 +104,7 @@ def test_a_verdict_needs_more_than_the_noise(page):
     assert "first epochs 10.0%, later epochs 10.0%" in text
 
 
-def test_order_and_twins_are_drawn_anew_in_each_round(monkeypatch):
+def test_order_is_drawn_anew_in_each_round_and_twins_take_turns(monkeypatch):
     monkeypatch.syspath_prepend(BENCHES)
     plan = importlib.import_module("remote").plan
     sys.modules.pop("remote")
@@ -113,7 +113,9 @@ def test_order_and_twins_are_drawn_anew_in_each_round(monkeypatch):
     assert all(sorted(name for name, again in jobs if not again) == sorted(names) for jobs in rounds)
     again = [[name for name, again in jobs if again] for jobs in rounds]
     assert all(sorted(name.startswith("wellread") for name in twins) == [False, True] for twins in again)
-    assert {name for twins in again for name in twins} == set(names)
+    # Drawn at random, one variant may have most of the second runs.
+    counts = [[name for twins in again for name in twins].count(name) for name in names]
+    assert counts == [10, 10, 10, 10]
     assert len({tuple(jobs) for jobs in rounds}) > 10
     assert rounds == list(plan(names, 20, random.Random(42)))
     assert [len(jobs) for jobs in plan(names[:2], 2, random.Random(1))] == [3, 3]
