@@ -122,6 +122,21 @@ def test_a_column_that_listed_files_do_not_have_is_told_of_the_first(tmp_path, m
     assert str(told.value).startswith('.: has no column "chanel" (hint: it has no columns'), told.value
 
 
+def test_errors_of_listed_files_name_a_file(tmp_path, monkeypatch):
+    """They began with the folder that the files have in common, which is a point: `.: row 0`."""
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        tifffile.imwrite(tmp_path / f"{name}.tif", np.ones((4, 5), np.uint16))
+    files = wr.Dataset(["a.tif", "b.tif"])
+    for wrong, begin in (
+        ({"crop": 99}, "a.tif: row 0: "),
+        ({"views": 65}, "a.tif and 1 more: 65 views of each image were asked for"),
+    ):
+        with pytest.raises(ValueError) as told:
+            wr.DataLoader(files, **wrong)
+        assert str(told.value).startswith(begin), told.value
+
+
 class InOrder(torch.utils.data.Sampler):
     """Some rows in their order, which torch has no sampler for."""
 

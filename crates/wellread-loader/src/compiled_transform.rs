@@ -13,6 +13,7 @@ use crate::transform::{Normalize, Scale, Transform};
 use std::borrow::Cow;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
+use wellread_store::row_location::path_of_row;
 use wellread_store::{Result, RowInfo};
 
 /// A run of neighbouring channels that is read by one request.
@@ -164,7 +165,9 @@ impl CompiledTransform {
             start: cut.start,
         });
         if let Some(field) = &self.transform.illumination {
-            field.check(lit.shape).map_err(|error| error.at(dataset.store().path(), Some(row)))?;
+            field
+                .check(lit.shape)
+                .map_err(|error| error.at(&path_of_row(dataset.store(), row), Some(row)))?;
         }
         Ok(lit)
     }

@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
+use wellread_store::row_location::path_of_set;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result, place};
 use wellread_trace::{Kind, span};
@@ -234,7 +235,6 @@ impl Batches {
 
     /// The error for a batch of which no image is left, where other ranks wait for this one's.
     fn fewer_batches_error(&self, index: usize) -> Error {
-        let path = self.shared.loader.dataset.store().path();
         let (number, world) = (self.shared.rank_batches.number(index), self.shared.rank_batches.world);
         let cause = format_args!(
             "no image of batch {number} can be read, so this rank would have fewer batches than the other \
@@ -242,6 +242,7 @@ impl Batches {
             world - 1,
             self.skipped
         );
+        let path = path_of_set(self.shared.loader.dataset.store());
         Error::new(path, cause).hint("leave those rows out of the set, or take larger batches")
     }
 
@@ -302,9 +303,9 @@ impl Batches {
         }
         while !self.ended && self.next < self.shared.batches {
             let (process, own) = (wellread_store::process::id(), self.shared.loader.process);
-            let path = self.shared.loader.dataset.store().path();
             if process != own {
                 self.ended = true;
+                let path = self.shared.loader.dataset.store().path();
                 let cause = format_args!(
                     "this iteration was begun in process {own}, and process {process} is a fork of it without its threads"
                 );
@@ -337,11 +338,9 @@ impl Batches {
             }
             if self.nothing_is_readable() {
                 self.ended = true;
-                let path = self.shared.loader.dataset.store().path();
-                let cause = format_args!(
-                    "none of {} images in a row can be read; {}",
-                    self.consecutive_failed, self.skipped
-                );
+                let path = path_of_set(self.shared.loader.dataset.store());
+                let failed = self.consecutive_failed;
+                let cause = format_args!("none of {failed} images in a row can be read; {}", self.skipped);
                 let error = Error::new(path, cause).hint("check that the set is there and complete");
                 return Poll::Ready(Some(Err(error)));
             }

@@ -140,16 +140,16 @@ impl Targets {
     /// # Errors
     /// A scale or a normalisation of labels; with [`Output::Stored`], the first step that computes.
     pub(crate) fn check(&self, transform: &Transform, output: Output) -> Result<()> {
-        let path = self.dataset.store().path();
+        let path = || path_of_set(self.dataset.store());
         let is_of_labels = self.kind == TargetKind::Labels;
         if is_of_labels && (self.scale != Scale::None || self.normalize.is_some()) {
-            return Err(Error::new(path, "labels are neither scaled nor normalised").choice().hint(
+            return Err(Error::new(path(), "labels are neither scaled nor normalised").choice().hint(
                 "leave the scale out, or take the targets as images (Targets::image, target_kind=\"image\")",
             ));
         }
-        transform.check().map_err(|error| error.at(path, None))?;
+        transform.check().map_err(|error| error.at(&path(), None))?;
         if output == Output::Stored && !is_of_labels {
-            transform.check_stored().map_err(|error| error.at(path, None))?;
+            transform.check_stored().map_err(|error| error.at(&path(), None))?;
         }
         Ok(())
     }
@@ -212,7 +212,7 @@ impl Pairs {
             let thing = own.hints().thing();
             let (all, there) = (counted(images.len(), thing), counted(targets.len(), "target"));
             let cause = format_args!("there are {there} for {all}, and pairing is by order");
-            return Err(Error::new(other.path(), cause)
+            return Err(Error::new(path_of_set(other), cause)
                 .choice()
                 .hint(format_args!("give one target for each {thing}")));
         }
@@ -278,11 +278,11 @@ impl Pairs {
             "{count} of {} have no target among the {} of {}: {}{more}",
             counted(rows.len(), own.hints().thing()),
             counted(targets.len(), other.hints().thing()),
-            other.path().display(),
+            path_of_set(other).display(),
             names.join(", ")
         );
         let example = if targets.is_empty() { String::new() } else { other.name(0)? };
-        Err(Error::new(own.path(), cause).choice().hint(format_args!(
+        Err(Error::new(path_of_set(own), cause).choice().hint(format_args!(
             "targets are matched by the names of their images, or of a file of theirs, with words after them. \
              {} takes equally many in their order. The first target is called {example:?}",
             option_as("pairing", "order")
@@ -323,12 +323,12 @@ impl Pairs {
         if (image.y(), image.x()) == (own.y(), own.x()) && fits(Shape::t) && fits(Shape::z) {
             return Ok(());
         }
-        let path = targets.store().path();
+        let [own_set, image_set] = [targets, images].map(|set| path_of_set(set.store()));
         let cause = format_args!(
             "the target has shape {own} (TCZYX), its image, row {row} of {}, {image}",
-            images.store().path().display()
+            image_set.display()
         );
-        Err(Error::new(path, cause).row(target).choice().hint(
+        Err(Error::new(own_set, cause).row(target).choice().hint(
             "targets have the height and width of their images, and their time points and depth or one of each; resize them before",
         ))
     }
@@ -341,7 +341,7 @@ fn contradiction([images, targets]: [&dyn Store; 2], row: usize, kind: &str) -> 
     let cause = format_args!(
         "the {kind} in names do not match targets to images: row {row} is {image} and its target would be {target}"
     );
-    Error::new(targets.path(), cause).choice().hint(format_args!(
+    Error::new(path_of_set(targets), cause).choice().hint(format_args!(
         "give targets the names or the numbers of their images; where the order is right, ask for it: {}",
         option_as("pairing", "order")
     ))

@@ -17,6 +17,7 @@ use crate::row_fields::RowFields;
 use crate::targets::Pairs;
 use std::sync::Arc;
 use wellread_store::ahead::Fetching;
+use wellread_store::row_location::path_of_set;
 use wellread_store::store::RowsAhead;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result, RowCut, RowHints, RowInfo};
@@ -275,7 +276,7 @@ fn too_small(request: &FitRequest<'_>, batch: usize, thread: usize, caches: usiz
     }
     cause += &format!(", that exceeds the memory of {}", Bytes(request.limit));
     let cache = if caches > 0 { ", a smaller cache" } else { "" };
-    Error::new(request.estimate.dataset.store().path(), cause).hint(format_args!(
+    Error::new(path_of_set(request.estimate.dataset.store()), cause).hint(format_args!(
         "choose a smaller batch size or crop, float16 or stored pixels{cache}, or give at least {} of memory",
         RoundedUpBytes(least)
     ))

@@ -1,7 +1,7 @@
 //! Memory that threads share while they read.
 
 use super::memory_use::{Bytes, MemoryUse};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl WorkingMemory {
     /// More than there is; and when the iteration ends meanwhile.
     pub(crate) fn take(
         &self,
-        path: &Path,
+        path: impl Fn() -> PathBuf,
         stop: Option<&AtomicBool>,
         need: usize,
         is_for_targets: bool,
@@ -52,7 +52,7 @@ impl WorkingMemory {
         if bytes > self.shared_bytes {
             let there = share + self.shared_bytes;
             return Err(Error::new(
-                path,
+                path(),
                 format_args!(
                     "reading the image takes up to {} of memory, and there are {} for it",
                     Bytes(need),
@@ -66,7 +66,7 @@ impl WorkingMemory {
             let _wait = span(Kind::WaitMemory);
             while *free < bytes {
                 if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                    return Err(Error::new(path, "reading was cancelled"));
+                    return Err(Error::new(path(), "reading was cancelled"));
                 }
                 // Another iteration, which goes on, may have the memory.
                 let waited = self.freed.wait_timeout(free, POLL_INTERVAL);
@@ -90,6 +90,10 @@ mod tests {
     use super::*;
     use crate::recorded::{ends, is_seen};
 
+    fn set() -> PathBuf {
+        PathBuf::from("set")
+    }
+
     #[test]
     fn a_wait_for_memory_is_seen() {
         let working = WorkingMemory {
@@ -98,10 +102,10 @@ mod tests {
             free: Mutex::new(100),
             freed: Condvar::new(),
         };
-        let take = |need| working.take(Path::new("set"), None, need, false).map(|extra| extra.is_some());
+        let take = |need| working.take(set, None, need, false).map(|extra| extra.is_some());
         let seen = is_seen("wait for memory", || {
             std::thread::scope(|scope| {
-                let held = working.take(Path::new("set"), None, 110, false).unwrap();
+                let held = working.take(set, None, 110, false).unwrap();
                 let waiting = scope.spawn(|| take(60));
                 std::thread::sleep(Duration::from_millis(5));
                 drop(held);
@@ -110,7 +114,7 @@ mod tests {
         });
         assert!(seen);
         assert_eq!((take(10).unwrap(), take(11).unwrap()), (false, true));
-        let for_targets = |need| working.take(Path::new("set"), None, need, true).unwrap().is_some();
+        let for_targets = |need| working.take(set, None, need, true).unwrap().is_some();
         assert_eq!((for_targets(5), for_targets(6)), (false, true));
         assert!(take(111).unwrap_err().to_string().contains("memory"));
     }
@@ -123,10 +127,10 @@ mod tests {
             free: Mutex::new(100),
             freed: Condvar::new(),
         };
-        let held = working.take(Path::new("set"), None, 110, false).unwrap();
+        let held = working.take(set, None, 110, false).unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let take = || working.take(Path::new("set"), Some(&stop), 60, false).map(drop);
+            let take = || working.take(set, Some(&stop), 60, false).map(drop);
             let waiting = scope.spawn(take);
             // Time to begin to wait.
             std::thread::sleep(Duration::from_millis(20));

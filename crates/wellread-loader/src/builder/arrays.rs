@@ -19,6 +19,7 @@ use crate::skip::{OnError, Skipped};
 use crate::targets::{Pairs, TargetKind, Targets};
 use crate::transform::Transform;
 use std::sync::Arc;
+use wellread_store::row_location::{path_of_row, path_of_set};
 use wellread_store::{Error, Result};
 
 /// Views of a row, at most: DINO has ten.
@@ -99,13 +100,13 @@ impl LoaderBuilder {
 
     /// The transform of each view, checked as far as no image is needed.
     pub(super) fn view_transforms(&self) -> Result<Vec<Transform>> {
-        let path = self.dataset.store().path();
+        let path = || path_of_set(self.dataset.store());
         let (views, recipes) = match &self.views {
             Views::Same(views) => (*views, None),
             Views::Recipes(recipes) => (recipes.len(), Some(recipes)),
         };
         if !(1..=MAX_VIEWS).contains(&views) {
-            return Err(Error::new(path, format_args!("{views} views of each image were asked for"))
+            return Err(Error::new(path(), format_args!("{views} views of each image were asked for"))
                 .hint(format_args!("give 1 to {MAX_VIEWS}")));
         }
         let transforms = recipes.map_or_else(|| vec![self.transform.clone(); views], Clone::clone);
@@ -115,12 +116,12 @@ impl LoaderBuilder {
             if transform.channels != transforms[0].channels
                 || transform.channel_names != transforms[0].channel_names
             {
-                return Err(Error::new(path, "views of an image differ in their channels")
+                return Err(Error::new(path(), "views of an image differ in their channels")
                     .hint("give all recipes the same channels: they are cut out of one read"));
             }
-            transform.check().map_err(|error| error.at(path, None))?;
+            transform.check().map_err(|error| error.at(&path(), None))?;
             if self.output == Output::Stored {
-                transform.check_stored().map_err(|error| error.at(path, None))?;
+                transform.check_stored().map_err(|error| error.at(&path(), None))?;
             }
         }
         Ok(transforms)
@@ -180,7 +181,7 @@ impl LoaderBuilder {
             for transform in transforms {
                 let suits = transform.check_dtype(info.dtype);
                 let output = suits.and_then(|()| transform.output_shape(info.shape));
-                output.map_err(|error| error.at(set.store().path(), Some(row)))?;
+                output.map_err(|error| error.at(&path_of_row(set.store(), row), Some(row)))?;
             }
             Ok(Reference { row, info })
         };
@@ -227,12 +228,12 @@ fn plan_set(
     (crops, is_of_labels): (usize, bool),
 ) -> Result<SetPlan> {
     let Reference { row, info } = reference;
-    let path = set.store().path();
+    let path = || path_of_row(set.store(), row);
     let mut groups: Vec<(Transform, Option<Arc<RowGroups>>)> = vec![];
     let mut row_channels: Option<Arc<RowChannels>> = None;
     let plan = |(view, transform): (usize, &Transform)| -> Result<ArrayPlan> {
-        let shape = transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
-        check_output(shape).map_err(|cause| Error::new(path, cause).row(row))?;
+        let shape = transform.output_shape(info.shape).map_err(|error| error.at(&path(), Some(row)))?;
+        check_output(shape).map_err(|cause| Error::new(path(), cause).row(row))?;
         let mut compiled = CompiledTransform::new(transform, output, info);
         // All views are cut out of one read: they have the same channels.
         if row_channels.is_none() {

@@ -16,6 +16,7 @@ use crate::plan::Plan;
 use crate::pool::lay_out;
 use crate::skip::OnError;
 use std::sync::Arc;
+use wellread_store::row_location::path_of_set;
 use wellread_store::words::{counted, there_are};
 use wellread_store::{Error, Result};
 
@@ -127,7 +128,7 @@ impl LoaderBuilder {
 
     /// The error of a choice.
     fn refusal(&self, cause: impl std::fmt::Display) -> Error {
-        Error::new(self.dataset.store().path(), cause)
+        Error::new(path_of_set(self.dataset.store()), cause)
     }
 
     /// The rows that are loaded. Choices that make no sense are refused, as far as that shows without a look at the rows.

@@ -9,7 +9,8 @@
 //!
 //! An image enters where its [`PixelDestination`] put it; each step writes to the batch itself when it is the last.
 
-use super::{Item, Job, PostReadBuffers, grow};
+use super::read::grow;
+use super::{Item, Job, PostReadBuffers};
 use crate::compiled_transform::CompiledTransform;
 use crate::draw::{Draws, Purpose};
 use crate::dtype::Output;

@@ -7,7 +7,8 @@
 //!   Stored ─────────────┘
 //! ```
 
-use super::{Item, Job, PostReadBuffers, grow};
+use super::read::grow;
+use super::{Item, Job, PostReadBuffers};
 use crate::dtype::{Element, Output};
 use crate::kernels::{Affine, Patch, bytes_of, convert_patch};
 use crate::orientation::{Orientation, Turn};

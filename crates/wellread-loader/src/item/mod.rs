@@ -15,7 +15,6 @@ pub(crate) use job::{Job, PairedImages, Reference};
 
 use crate::budget::{MAX_INTERMEDIATE_FLOATS, MemoryEstimate};
 use crate::compiled_transform::CompiledTransform;
-use crate::dataset::Dataset;
 use crate::draw::{Draws, Purpose};
 use crate::dtype::Output;
 use crate::kernels::Affine;
@@ -31,7 +30,8 @@ use crate::transform::Placement;
 use set_transform::TransformOfSet;
 use std::ops::Range;
 use wellread_store::cover::{Cover, Rectangle};
-use wellread_store::{Error, Request, Result, RowHints, RowInfo, Scratch};
+use wellread_store::row_location::{path_of_row, path_of_set};
+use wellread_store::{Request, Result, RowHints, RowInfo, Scratch};
 use wellread_trace::{Kind, span};
 
 /// Buffers that one thread reuses from item to item, so that in steady state nothing is allocated. They
@@ -256,7 +256,7 @@ impl ItemContext {
             let extra = match job.working {
                 Some(working) => {
                     let need = self.need(job, first..last, floats)?;
-                    working.take(job.dataset.store().path(), job.stop, need, job.of.is_some())?
+                    working.take(|| path_of_set(job.dataset.store()), job.stop, need, job.of.is_some())?
                 }
                 None => None,
             };
@@ -323,7 +323,7 @@ impl ItemContext {
         let transform = &compiled.transform;
         let placement = transform
             .placement_of(info.shape, draws)
-            .map_err(|error| error.at(job.dataset.store().path(), Some(row)))?;
+            .map_err(|error| error.at(&path_of_row(job.dataset.store(), row), Some(row)))?;
         let resampled = placement.degrees != 0.0
             || transform.resize.is_some_and(|to| (to.height, to.width) != placement.turned_size());
         let floats = resampled || compiled.post_process.is_some();
@@ -386,15 +386,4 @@ impl PixelDestination {
             | Self::Maximum { start } => *start = at,
         }
     }
-}
-
-/// Makes `buffer` at least `len` long; its content stays, so nothing is written when it is long enough.
-fn grow(buffer: &mut Vec<f32>, len: usize, dataset: &Dataset) -> Result<()> {
-    if buffer.len() < len {
-        buffer.try_reserve_exact(len - buffer.len()).map_err(|_| {
-            Error::new(dataset.store().path(), format_args!("not enough memory for an image of {len} floats"))
-        })?;
-        buffer.resize(len, 0.0);
-    }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Reading the rows of a group, in order of position, each crop to its place.
 
-use super::{ItemContext, Job, grow};
+use super::{ItemContext, Job};
 use crate::dataset::Dataset;
 use crate::kernels::{bytes_of, plane};
 use crate::pool::RowMemory;
@@ -10,10 +10,23 @@ use std::ops::Range;
 use wellread_image::Region;
 use wellread_store::cover::Rectangle;
 use wellread_store::place::bytes_read;
-use wellread_store::{Request, Result, RowHints, RowInfo};
+use wellread_store::row_location::path_of_set;
+use wellread_store::{Error, Request, Result, RowHints, RowInfo};
 
 /// Floats of an image that have memory without more ado: 64 MiB.
 const FREE_FLOATS: usize = 16 << 20;
+
+/// Makes `buffer` at least `len` long; its content stays, so nothing is written when it is long enough.
+pub(super) fn grow(buffer: &mut Vec<f32>, len: usize, dataset: &Dataset) -> Result<()> {
+    if buffer.len() < len {
+        buffer.try_reserve_exact(len - buffer.len()).map_err(|_| {
+            let cause = format_args!("not enough memory for an image of {len} floats");
+            Error::new(path_of_set(dataset.store()), cause)
+        })?;
+        buffer.resize(len, 0.0);
+    }
+    Ok(())
+}
 
 /// As [`grow`], for floats of `row`: its store says of large ones first whether there are so many pixels. A damaged shape must not cost
 /// memory.

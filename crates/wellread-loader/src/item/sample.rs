@@ -11,6 +11,7 @@ use crate::kernels::bytes_of;
 use crate::pool::{ArrayLayout, RowMemory};
 use crate::transform::Transform;
 use wellread_image::Shape;
+use wellread_store::row_location::{path_of_row, path_of_set};
 use wellread_store::{Error, Result, RowInfo};
 
 impl Dataset {
@@ -56,7 +57,7 @@ impl ItemContext {
         out: &mut Vec<f32>,
     ) -> Result<Shape> {
         let info = dataset.row_info(row)?;
-        let path = dataset.store().path();
+        let path = || path_of_row(dataset.store(), row);
         let hints = dataset.store().hints();
         let of_set = if transform.is_for(hints) && !transform.has_named_statistics() {
             None
@@ -68,16 +69,16 @@ impl ItemContext {
         let compiled = match self.compiled.take() {
             Some(compiled) if compiled.fits(dataset, transform, info) => compiled,
             _ => {
-                transform.check().map_err(|error| error.at(path, None))?;
-                transform.check_dtype(info.dtype).map_err(|error| error.at(path, Some(row)))?;
+                transform.check().map_err(|error| error.at(&path_of_set(dataset.store()), None))?;
+                transform.check_dtype(info.dtype).map_err(|error| error.at(&path(), Some(row)))?;
                 let info = numbered(dataset, transform, info);
-                transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
+                transform.output_shape(info.shape).map_err(|error| error.at(&path(), Some(row)))?;
                 CompiledTransform::new(transform, Output::F32, info).of_rows(dataset)?
             }
         };
         let shape = transform.output_shape(compiled.checked_shape(info.shape));
-        let shape = shape.map_err(|error| error.at(path, Some(row)))?;
-        check_output(shape).map_err(|error| Error::new(path, error).row(row))?;
+        let shape = shape.map_err(|error| error.at(&path(), Some(row)))?;
+        check_output(shape).map_err(|error| Error::new(path(), error).row(row))?;
         grow_for((row, info), out, shape.pixels(), dataset)?;
         out.truncate(shape.pixels());
         let layout = [ArrayLayout::alone(shape.pixels() * size_of::<f32>(), shape, DType::F32)];

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use wellread_image::{PixelType, Shape};
 use wellread_store::place::LinkUse;
+use wellread_store::row_location::path_of_set;
 use wellread_store::{Error, Result};
 
 /// Delivers a dataset in batches, epoch after epoch.
@@ -289,7 +290,7 @@ impl Loader {
         let shared = self.shared()?;
         let store = shared.dataset.store();
         if turn >= turns {
-            return Err(Error::new(store.path(), format_args!("there is no turn {turn} of {turns}"))
+            return Err(Error::new(path_of_set(store), format_args!("there is no turn {turn} of {turns}"))
                 .hint("turns are counted from 0, and there is at least one"));
         }
         let position = state.check(&self.plan().identity(store), store.path())?;

@@ -4,6 +4,7 @@ use super::Loader;
 use crate::order::quality::{OrderQuality, Spread, extent};
 use crate::order::{EpochOrder, Grouping, Permutation};
 use std::collections::HashMap;
+use wellread_store::row_location::path_of_set;
 use wellread_store::{Error, Result, RowHints};
 
 /// Batches that are looked at, at most, spread over the epoch; and images.
@@ -19,7 +20,7 @@ impl OrderQuality {
     pub fn by_blocks(loader: &Loader, epoch: u64, rows: usize) -> Result<Self> {
         if rows == 0 {
             return Err(
-                Error::new(loader.dataset().store().path(), "blocks of 0 rows").hint("give at least 1")
+                Error::new(path_of_set(loader.dataset().store()), "blocks of 0 rows").hint("give at least 1")
             );
         }
         Ok(measure(loader, epoch, |row| row / rows))

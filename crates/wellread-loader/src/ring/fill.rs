@@ -15,6 +15,7 @@ use crate::pool::{Fill, RowMemory};
 use crate::skip::{Failed, OnError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wellread_store::guard::panic_message;
+use wellread_store::row_location::path_of_set;
 use wellread_store::{Error, Result, place};
 
 /// Images of other turns that are tried at most: each may wait for a network.
@@ -222,7 +223,7 @@ impl EpochShared {
                 rows => format!("{} rows from row {} on", rows.len(), rows[0]),
             };
             Err(Error::new(
-                dataset.store().path(),
+                path_of_set(dataset.store()),
                 format_args!("panicked while reading {rows}: {}", panic_message(&*panic)),
             )
             .hint("this is a defect of wellread; please report it"))

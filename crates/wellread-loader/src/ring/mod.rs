@@ -37,6 +37,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Instant;
 use wellread_store::process::Thread;
+use wellread_store::row_location::path_of_set;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result, place};
 use wellread_trace::{Kind, span};
@@ -161,7 +162,7 @@ impl EpochShared {
     pub(crate) fn take_buffer(&self, batch: usize) -> Result<BatchBuffer> {
         self.loader.pool.take().ok_or_else(|| {
             let images = self.rank_batches.positions(batch).len() * self.loader.plan.crops;
-            let path = self.loader.dataset.store().path();
+            let path = path_of_set(self.loader.dataset.store());
             Error::new(path, format_args!("not enough memory for a batch of {}", counted(images, "image")))
                 .hint("choose a smaller batch size or fewer batches ahead (prefetch)")
         })
@@ -182,7 +183,7 @@ impl EpochShared {
         (0..workers).try_for_each(|worker| {
             self.start_worker(worker).map_err(|error| {
                 let cause = format_args!("cannot start worker thread {worker} of {workers}: {error}");
-                Error::new(self.loader.dataset.store().path(), cause).hint("choose fewer workers")
+                Error::new(path_of_set(self.loader.dataset.store()), cause).hint("choose fewer workers")
             })
         })
     }
