@@ -14,6 +14,7 @@ use crate::row_location::UnlikeRows;
 use crate::surface::option;
 use crate::{Error, ImageView, OpenOptions, Result, Store, StoreWriter, open, threads, try_alloc};
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_trace::{Kind, labelled, span};
 
@@ -51,6 +52,8 @@ pub struct Converted {
     pub digests: Digests,
     /// The output.
     pub output: Finished,
+    /// Whether files of the output have checksums of their own, once it was opened by [`Self::check`] or [`Self::left_out`].
+    pub has_checksums: OnceLock<bool>,
 }
 
 impl Converted {
@@ -90,7 +93,9 @@ impl Converted {
     /// Opens what was written.
     fn written(&self, format: &str) -> Result<Box<dyn Store>> {
         let options = OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() };
-        open(self.output.path(), &options)
+        let written = open(self.output.path(), &options)?;
+        self.has_checksums.get_or_init(|| written.has_checksums());
+        Ok(written)
     }
 
     /// Moves what was written to its place.
@@ -238,5 +243,5 @@ pub fn convert(
     });
     outcome?;
     let _finish = labelled(Kind::WriteSet, || "finish".to_owned()).with(source.len() as u64, 0);
-    Ok(Converted { digests, output: writer.complete_output()? })
+    Ok(Converted { digests, output: writer.complete_output()?, has_checksums: OnceLock::new() })
 }

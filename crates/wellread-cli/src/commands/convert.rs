@@ -196,29 +196,29 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         });
         on_cluster::with_fields(done, &beside)
     };
-    let verified = |document: serde_json::Value, seconds: Option<f64>, left_out: Vec<&str>| {
-        let how = serde_json::json!({ "verified": seconds.is_some(), "verify_seconds": seconds, "facts_left_out": left_out,
-            "has_checksums": without_checksums::say_of_new(&args.target, format.name, !args.write.no_checksums, ui) });
+    let verified = |document, seconds: Option<f64>, lost: Vec<&str>, sums: Option<bool>| {
+        let how = serde_json::json!({ "verified": seconds.is_some(), "verify_seconds": seconds, "facts_left_out": lost,
+            "has_checksums": without_checksums::say_of_new(&args.target, sums, !args.write.no_checksums, ui) });
         on_cluster::with_fields(document, &how)
     };
     let is_of_cells = args.open.cells.cells.is_some();
     let with_pixels = !args.no_verify || is_of_cells;
     if args.resume
         && !args.write.overwrite
-        && let Some((bytes, compared)) =
+        && let Some((bytes, compared, sums)) =
             complete::of_earlier_run(&*source, &args.target, format, &options, with_pixels, ui)?
     {
         let (seconds, left_out) =
             compared.filter(|_| !args.no_verify).map(|same| (same.seconds, same.left_out)).unzip();
         let document = document(bytes, 0.0, source.len());
-        return ui.document(&verified(document, seconds, left_out.unwrap_or_default()));
+        return ui.document(&verified(document, seconds, left_out.unwrap_or_default(), Some(sums)));
     }
     let Written { converted, left_out, resumed, pixel_bytes, seconds, check_seconds } =
         write_checked(&*source, args, format, &options, notes, ui)?;
-    let placing = std::time::Instant::now();
+    let (sums, placing) = (converted.has_checksums.get().copied(), std::time::Instant::now());
     converted.commit().map_err(|error| failed(error, &*source, args, format, &options))?;
     let seconds = seconds + placing.elapsed().as_secs_f64();
-    ui.document(&verified(document(pixel_bytes, seconds, resumed), check_seconds, left_out))?;
+    ui.document(&verified(document(pixel_bytes, seconds, resumed), check_seconds, left_out, sums))?;
     if !ui.json {
         let read_back =
             check_seconds.map_or(String::new(), |s| format!(", read back and compared in {s:.2} s"));

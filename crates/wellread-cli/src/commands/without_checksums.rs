@@ -13,9 +13,9 @@ pub fn has_checksums(path: &Path, format: &str) -> Option<bool> {
     wellread_store::open(path, &options).ok().map(|set| set.has_checksums())
 }
 
-/// The same of a set that was written now. Where checksums were `wanted` and there are none, a line says so.
-pub fn say_of_new(path: &Path, format: &str, wanted: bool, ui: Ui) -> Option<bool> {
-    let has = has_checksums(path, format);
+/// Says of a set that was written now that it has no checksums, where they were `wanted`. `has` is what the set said when it was
+/// opened to be compared, and is returned.
+pub fn say_of_new(path: &Path, has: Option<bool>, wanted: bool, ui: Ui) -> Option<bool> {
     if wanted && has == Some(false) {
         let path = path.display();
         ui.hint(format!(

@@ -1,6 +1,6 @@
 //! Sets whose files have no checksums of their own: what `verify` says of them, and who writes one.
 
-use crate::support::{arg, formats, generate, wellread};
+use crate::support::{arg, formats, generate, json, wellread};
 use std::fs;
 use std::path::Path;
 
@@ -128,6 +128,15 @@ fn writers_say_where_files_have_no_checksums() {
         assert!(!quiet.stderr.contains(unseen), "{format}: {}", quiet.stderr);
         let document: serde_json::Value = serde_json::from_str(&convert(&["--json"]).stdout).unwrap();
         assert_eq!(document["has_checksums"], false, "{format} {more:?}");
+        // Whichever way the written set was looked at, and where it was complete before.
+        let unchecked: serde_json::Value =
+            serde_json::from_str(&convert(&["--no-verify", "--json"]).stdout).unwrap();
+        assert_eq!(unchecked["has_checksums"], false, "{format} {more:?}");
+        if format == "ome-zarr" {
+            let args = ["convert", arg(&source), arg(&target), "--format", format, "--resume"];
+            let resumed = json(&[&args[..], more].concat());
+            assert_eq!((&resumed["verified"], &resumed["has_checksums"]), (&true.into(), &false.into()));
+        }
         // The advice of the line works.
         let sums = wellread(&["checksum", arg(&target), "--json"]);
         let expected = dir.path().join(format!("expected-{i}.json"));

@@ -36,6 +36,8 @@ enum Finding {
 struct SameImages {
     /// The bytes of all pixels.
     bytes: u64,
+    /// Whether its files have checksums of their own.
+    has_checksums: bool,
     /// In what else it is not what would be written, in words.
     differences: Vec<String>,
     /// Options that were given and of which a set shows nothing.
@@ -44,9 +46,9 @@ struct SameImages {
     compared: Option<Compared>,
 }
 
-/// Says that an earlier run has completed the target at `path`, and nothing is left to do. Returns the bytes of all pixels, and their
-/// comparison where `with_pixels` asks for it. `None` where something is left, or nothing is there. A table of cells may be another
-/// one since, of the same names: only pixels tell.
+/// Says that an earlier run has completed the target at `path`, and nothing is left to do. Returns the bytes of all pixels, their
+/// comparison where `with_pixels` asks for it, and whether files have checksums. `None` where something is left, or nothing is
+/// there. A table of cells may be another one since, of the same names: only pixels tell.
 ///
 /// # Errors
 /// As [`compare`]; a target with other images than the source, or that differs from what would be written.
@@ -57,13 +59,13 @@ pub(super) fn of_earlier_run(
     options: &WriteOptions,
     with_pixels: bool,
     ui: Ui,
-) -> Outcome<Option<(u64, Option<Compared>)>> {
+) -> Outcome<Option<(u64, Option<Compared>, bool)>> {
     let refused = |cause: String| {
         let cause = format!("{cause}; nothing was written");
         let hint = "--overwrite writes it anew, or choose another name";
         Failure::from(Error::new(path, cause).hint(hint))
     };
-    let SameImages { bytes, differences, undetectable, compared } =
+    let SameImages { bytes, has_checksums, differences, undetectable, compared } =
         match compare(source, path, format, options, with_pixels, ui)? {
             None => return Ok(None),
             Some(Finding::Same(same)) => same,
@@ -89,7 +91,7 @@ pub(super) fn of_earlier_run(
         let undetectable = undetectable.join(", ");
         ui.say(format!("  a finished set does not show {undetectable}: --overwrite writes it anew"));
     }
-    Ok(Some((bytes, compared)))
+    Ok(Some((bytes, compared, has_checksums)))
 }
 
 /// Looks at the target at `path`: `None` where a part of it is waiting to be gone on with, or where it is no set. The images of the
@@ -126,7 +128,8 @@ fn compare(
         }
     }
     let undetectable = undetectable(target, format, options);
-    Ok(Some(Finding::Same(SameImages { bytes, differences, undetectable, compared })))
+    let has_checksums = target.has_checksums();
+    Ok(Some(Finding::Same(SameImages { bytes, has_checksums, differences, undetectable, compared })))
 }
 
 /// In what the images of the target are not those of the source: how many, which names, their order, shape and type.

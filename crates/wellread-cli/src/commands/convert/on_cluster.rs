@@ -11,7 +11,7 @@ use wellread_measure::path_text::text;
 use wellread_store::read_back::{self, Digests};
 use wellread_store::surface::option;
 use wellread_store::words::counted;
-use wellread_store::{Error, Format, OpenOptions, Store};
+use wellread_store::{Format, OpenOptions, Store};
 
 /// The values of `--on`, told apart.
 pub(super) struct OnValues<'a> {
@@ -112,17 +112,15 @@ pub(super) fn run(
             target.display()
         ));
     }
-    result["facts_left_out"] = say_left_out(format, left_out(images, target, format), ui).into();
-    result["has_checksums"] = without_checksums::say_of_new(target, format.name, has_wanted_sums, ui).into();
+    let options = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
+    let written = wellread_store::open(target, &options);
+    let sums = written.as_ref().ok().map(|written| written.has_checksums());
+    // Nodes of a cluster note no image but the first.
+    let left_out = written.and_then(|written| read_back::left_out(images, &Digests::default(), &*written));
+    result["facts_left_out"] = say_left_out(format, left_out, ui).into();
+    result["has_checksums"] = without_checksums::say_of_new(target, sums, has_wanted_sums, ui).into();
     on::say(&cluster, ui);
     ui.document(&with_fields(result, beside))
-}
-
-/// The facts of the first image that the set at `target` has no place for. Nodes of a cluster note no other image.
-fn left_out(images: &dyn Store, target: &Path, format: &Format) -> Result<Vec<&'static str>, Error> {
-    let options = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
-    let written = wellread_store::open(target, &options)?;
-    read_back::left_out(images, &Digests::default(), &*written)
 }
 
 #[cfg(test)]
