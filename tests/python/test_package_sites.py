@@ -5,6 +5,7 @@ import shutil
 import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import tifffile
 import wellread as wr
@@ -232,6 +233,48 @@ def test_info_names_the_layout_of_a_companion(tmp_path, wellread):
     assert info["layout_preset"] == "ome-companion"
     assert "layout_preset" not in wellread("info", tmp_path, "--layout", "files")
     assert wr.Dataset(tmp_path, layout="ome-companion")[0][:, 0, 0].tolist() == [1, 0]
+
+
+@pytest.fixture
+def companion(tmp_path):
+    """Three images of a file each, in two wells of the plate P1."""
+    folder = tmp_path / "companion"
+    write(folder, [f"x{i}.tif" for i in range(3)])
+    pixels = 'DimensionOrder="XYZCT" Type="uint16" SizeX="5" SizeY="4" SizeZ="1" SizeC="1" SizeT="1"'
+    images = [
+        f'<Image ID="Image:{i}" Name="x{i}"><Pixels ID="Pixels:{i}" {pixels}><Channel ID="Channel:{i}:0"/>'
+        f'<TiffData IFD="0" PlaneCount="1"><UUID FileName="x{i}.tif">urn:uuid:{i}</UUID></TiffData></Pixels></Image>'
+        for i in range(3)
+    ]
+    wells = [
+        f'<Well Row="{row}" Column="{column}">'
+        + "".join(f'<WellSample Index="{i}"><ImageRef ID="Image:{i}"/></WellSample>' for i in samples)
+        + "</Well>"
+        for row, column, samples in ((0, 0, (0, 1)), (1, 2, (2,)))
+    ]
+    xmlns = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
+    plate = f'<Plate ID="Plate:0" Name="P1">{"".join(wells)}</Plate>'
+    path = folder / "set.companion.ome"
+    path.write_text(f'<OME xmlns="{xmlns}">{plate}{"".join(images)}</OME>')
+    return path
+
+
+def test_a_plate_in_a_companion_is_split_joined_and_cut_by_well(companion, wellread):
+    ds = wr.Dataset(companion)
+    assert list(ds.column("Metadata_Plate")) == ["P1"] * 3
+    assert list(ds.column("Metadata_Well")) == ["A01", "A01", "B03"]
+    assert list(ds.column("Metadata_Site")) == [0, 1, 2]
+    parts = ds.split([0.5, 0.5], by="Metadata_Well")
+    assert sorted(sorted(set(part.column("Metadata_Well"))) for part in parts) == [["A01"], ["B03"]]
+    compounds = pa.table({"Metadata_Well": ["B03", "A01"], "compound": ["b", "a"]})
+    joined = ds.with_columns(compounds, on="Metadata_Well")
+    assert list(joined.column("compound")) == ["a", "a", "b"]
+    table = pa.table({"Plate": ["P1"] * 2, "Well": ["B03", "A01"], "Site": [2, 0], "x": [2.0, 2.0], "y": [2.0, 2.0]})
+    cells = ds.cells(table, size=(2, 2))
+    assert [int(cells[i].max()) for i in range(2)] == [2, 0]
+    info = wellread("info", companion)
+    assert (info["plates"], info["wells"]) == (1, 2)
+    assert info["columns"] == ["Metadata_Plate", "Metadata_Well", "Metadata_Site"]
 
 
 def test_a_stray_file_is_told_and_left_out_on_request(plate):

@@ -244,7 +244,7 @@ mod tests {
         let both = ["Cells_Location_Center_X", "Cells_Location_Center_Y"];
         assert_eq!(of(&both, None, None).unwrap(), both.map(str::to_owned));
         assert_eq!(of(&["centroid-0", "centroid-1"], None, None).unwrap(), ["centroid-1", "centroid-0"]);
-        // Of a stack they are z, y and x.
+        // Those of a stack are z, y and x.
         let of_stack = ["label", "centroid-0", "centroid-1", "centroid-2"];
         assert_eq!(of(&of_stack, None, None).unwrap(), ["centroid-2", "centroid-1"]);
         assert_eq!(of(&["a", "b"], Some("b"), Some("a")).unwrap(), ["b", "a"]);
