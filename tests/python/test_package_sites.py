@@ -277,6 +277,19 @@ def test_a_plate_in_a_companion_is_split_joined_and_cut_by_well(companion, wellr
     assert info["columns"] == ["Metadata_Plate", "Metadata_Well", "Metadata_Site"]
 
 
+def test_info_describes_a_companion_without_a_file(companion, wellread):
+    (companion.parent / "x1.tif").unlink()
+    lacks = "1 image of 3 lacks files: x1 has no x1.tif"
+    info = wellread("info", companion)
+    assert (info["images"], info["wells"], info["lacks"]) == (2, 2, [f"{lacks} (left out)"])
+    with pytest.raises(wr.Error, match='missing="skip" leaves such images out'):
+        wr.Dataset(companion)
+    with pytest.raises(wr.Error, match='cannot be read as zeros; use missing="skip"'):
+        wr.Dataset(companion, missing="zero")
+    for refused in (("stats", companion), ("info", companion, "--missing", "zero")):
+        assert lacks in wellread(*refused, code=1)
+
+
 def test_a_stray_file_is_told_and_left_out_on_request(plate):
     write(plate, ["overlay.tif"], first=9)
     with pytest.warns(UserWarning, match=r"6 of 7 names are harmony's; overlay\.tif is not"):
@@ -339,3 +352,11 @@ def test_a_well_that_is_not_there_is_told_in_words_of_python(tmp_path, wellread)
     with pytest.raises(wr.Error, match='missing="skip" leaves wells out'):
         wr.Dataset(plate)
     assert len(wr.Dataset(plate, missing="skip")) == 3
+    # Its description names the well; commands that read images refuse the plate.
+    info = wellread("info", plate)
+    assert (info["images"], info["wells"], info["lacks"]) == (3, 3, ["1 well is not there: A/1 (left out)"])
+    assert "--missing skip leaves wells out" in wellread("stats", plate, code=1)
+    assert "--missing skip leaves wells out" in wellread("info", plate, "--missing", "zero", code=1)
+    for well in ("A/2", "B/1", "B/2"):
+        shutil.rmtree(plate / well)
+    wellread("info", plate, code=1)

@@ -71,7 +71,10 @@ fn a_plate_in_a_companion_is_columns() {
     assert_eq!(text(&*with_another, "Metadata_Well"), ["A01", "A01", "H12", "null", "null"]);
     // Images that are left out do not move the others to their wells.
     std::fs::remove_file(dir.path().join("x0.tif")).unwrap();
-    assert!(failure(&path, &options()).contains("x0 has no x0.tif"));
+    let error = open(&path, &options()).err().unwrap();
+    assert!(error.is_skippable() && error.to_string().contains("x0 has no x0.tif"), "{error}");
+    let error = failure(&path, &with_missing(Missing::Zero));
+    assert!(error.contains("hint: a companion's images cannot be read as zeros; use missing skip"), "{error}");
     let store = open(&path, &with_missing(Missing::Skip)).unwrap();
     assert_eq!(names(&*store), ["x1", "x2", "x3"].map(|name| format!("x0:{name}")));
     assert_eq!(text(&*store, "Metadata_Well"), ["A01", "H12", "null"]);
