@@ -231,6 +231,8 @@ def test_info_names_the_layout_of_a_companion(tmp_path, wellread):
     assert (info["images"], info["shape_tczyx"]) == (1, [1, 2, 1, 4, 5])
     assert [channel["name"] for channel in info["channels"]] == ["DNA", "ER"]
     assert info["layout_preset"] == "ome-companion"
+    # Its name tells as much.
+    assert wellread("info", tmp_path / "x.companion.ome")["layout_preset"] == "ome-companion"
     assert "layout_preset" not in wellread("info", tmp_path, "--layout", "files")
     assert wr.Dataset(tmp_path, layout="ome-companion")[0][:, 0, 0].tolist() == [1, 0]
 

@@ -74,7 +74,10 @@ fn a_plate_in_a_companion_is_columns() {
     let error = open(&path, &options()).err().unwrap();
     assert!(error.is_skippable() && error.to_string().contains("x0 has no x0.tif"), "{error}");
     let error = failure(&path, &with_missing(Missing::Zero));
-    assert!(error.contains("hint: a companion's images cannot be read as zeros; use missing skip"), "{error}");
+    assert!(
+        error.contains("hint: a companion's images cannot be read as zeros; use missing skip"),
+        "{error}"
+    );
     let store = open(&path, &with_missing(Missing::Skip)).unwrap();
     assert_eq!(names(&*store), ["x1", "x2", "x3"].map(|name| format!("x0:{name}")));
     assert_eq!(text(&*store, "Metadata_Well"), ["A01", "H12", "null"]);
