@@ -101,7 +101,7 @@ pub fn layout_names() -> Vec<&'static str> {
     LAYOUTS.iter().map(|layout| layout.name).chain([CELLPROFILER, COMPANION]).collect()
 }
 
-/// The layout that a file's name tells: that of an OME-TIFF, of a file with its description. `None` of any other path.
+/// The layout that a file's name tells, which is that of `*.companion.ome`. `None` for any other path.
 pub fn layout_by_name(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
     name.ends_with(".companion.ome").then_some(COMPANION)
