@@ -28,6 +28,8 @@ TITLES = {
     "c": "Crops in block order, and stored",
     "d": "Two views of one",
 }
+# Sites that the goals of crops in random order were set for.
+GOAL_SITES = 1000
 # Seconds that opening may take.
 OPENING = {"forgotten": ("nothing of it in memory", None), "first": ("first time", 3.0), "after": ("after that", 0.5)}
 
@@ -219,13 +221,25 @@ def of_opening(part):
     return found
 
 
+def of_goals(facts):
+    """What the goals of crops are for, where a run has fewer sites than that."""
+    if facts["sites"] >= GOAL_SITES:
+        return ""
+    visits = facts["crops"] // 8 / facts["sites"]
+    return (
+        f" The goals of random crops are for {GOAL_SITES:,} sites. With LZW each site is visited {visits:.1f} times "
+        "an epoch: later epochs meet more strips again than they would there."
+    )
+
+
 def section(result):
     """The generated part of the page."""
     f = result["facts"]
     versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
     found = [f"{page.of_run(f)}, {f['threads']} threads or workers each, {f['rounds']} rounds; {versions}. "
              f"{f['sites']} generated sites of {f['size']} x {f['size']}. Epochs have {f['crops']} crops in random "
-             f"order (an eighth with LZW), and all cells of {f['few']} sites in block order.", ""]  # fmt: skip
+             f"order (an eighth with LZW), and all cells of {f['few']} sites in block order."
+             f"{of_goals(f)}", ""]  # fmt: skip
     found += [] if shown(result) else [BEFORE, ""]
     for name, part in result["parts"].items():
         found += of_opening(part) if name == "e" else of_part(name, part, copied(result))

@@ -2,5 +2,7 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let _ = wellread_image::ome_xml::read(&wellread_image::ome_xml::decode(data));
+    let xml = wellread_image::ome_xml::decode(data);
+    let _ = wellread_image::ome_xml::read(&xml);
+    let _ = wellread_image::ome_xml::well_samples(&xml);
 });

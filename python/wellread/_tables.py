@@ -10,7 +10,7 @@ from typing import Any
 from .errors import ChoiceError
 
 # Columns of positions: CellProfiler's, scikit-image's and those that people write by hand.
-_POSITION = re.compile(r".*(?:Location|AreaShape)_Center_[XY]|centroid(?:-[01]|_[xy])|[xy]")
+_POSITION = re.compile(r".*(?:Location|AreaShape)_Center_[XY]|centroid(?:-[012]|_[xy])|[xy]")
 
 
 def check(name: str, table: Any) -> None:

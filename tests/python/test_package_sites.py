@@ -5,6 +5,7 @@ import shutil
 import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import tifffile
 import wellread as wr
@@ -230,8 +231,68 @@ def test_info_names_the_layout_of_a_companion(tmp_path, wellread):
     assert (info["images"], info["shape_tczyx"]) == (1, [1, 2, 1, 4, 5])
     assert [channel["name"] for channel in info["channels"]] == ["DNA", "ER"]
     assert info["layout_preset"] == "ome-companion"
+    # Its name tells as much.
+    assert wellread("info", tmp_path / "x.companion.ome")["layout_preset"] == "ome-companion"
     assert "layout_preset" not in wellread("info", tmp_path, "--layout", "files")
     assert wr.Dataset(tmp_path, layout="ome-companion")[0][:, 0, 0].tolist() == [1, 0]
+
+
+@pytest.fixture
+def companion(tmp_path):
+    """Three images of a file each, in two wells of the plate P1."""
+    folder = tmp_path / "companion"
+    write(folder, [f"x{i}.tif" for i in range(3)])
+    pixels = 'DimensionOrder="XYZCT" Type="uint16" SizeX="5" SizeY="4" SizeZ="1" SizeC="1" SizeT="1"'
+    images = [
+        f'<Image ID="Image:{i}" Name="x{i}"><Pixels ID="Pixels:{i}" {pixels}><Channel ID="Channel:{i}:0"/>'
+        f'<TiffData IFD="0" PlaneCount="1"><UUID FileName="x{i}.tif">urn:uuid:{i}</UUID></TiffData></Pixels></Image>'
+        for i in range(3)
+    ]
+    wells = [
+        f'<Well Row="{row}" Column="{column}">'
+        + "".join(f'<WellSample Index="{i}"><ImageRef ID="Image:{i}"/></WellSample>' for i in samples)
+        + "</Well>"
+        for row, column, samples in ((0, 0, (0, 1)), (1, 2, (2,)))
+    ]
+    xmlns = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
+    plate = f'<Plate ID="Plate:0" Name="P1">{"".join(wells)}</Plate>'
+    path = folder / "set.companion.ome"
+    path.write_text(f'<OME xmlns="{xmlns}">{plate}{"".join(images)}</OME>')
+    return path
+
+
+def test_a_plate_in_a_companion_is_split_joined_and_cut_by_well(companion, wellread):
+    ds = wr.Dataset(companion)
+    assert list(ds.column("Metadata_Plate")) == ["P1"] * 3
+    assert list(ds.column("Metadata_Well")) == ["A01", "A01", "B03"]
+    assert list(ds.column("Metadata_Site")) == [1, 2, 1]
+    with warnings.catch_warnings():
+        # One of two parts may have both wells.
+        warnings.simplefilter("ignore", UserWarning)
+        splits = [ds.split([0.5, 0.5], by="Metadata_Well", seed=seed) for seed in range(8)]
+    assert {tuple(part) for parts in splits for part in parts} <= {(), (2,), (0, 1), (0, 1, 2)}
+    compounds = pa.table({"Metadata_Well": ["B03", "A01"], "compound": ["b", "a"]})
+    joined = ds.with_columns(compounds, on="Metadata_Well")
+    assert list(joined.column("compound")) == ["a", "a", "b"]
+    table = pa.table({"Plate": ["P1"] * 2, "Well": ["B03", "A01"], "Site": [1, 1], "x": [2.0, 2.0], "y": [2.0, 2.0]})
+    cells = ds.cells(table, size=(2, 2))
+    assert {well: int(cells[i].max()) for i, well in enumerate(cells.column("Well"))} == {"B03": 2, "A01": 0}
+    info = wellread("info", companion)
+    assert (info["plates"], info["wells"]) == (1, 2)
+    assert info["columns"] == ["Metadata_Plate", "Metadata_Well", "Metadata_Site"]
+
+
+def test_info_describes_a_companion_without_a_file(companion, wellread):
+    (companion.parent / "x1.tif").unlink()
+    lacks = "1 image of 3 lacks files: x1 has no x1.tif"
+    info = wellread("info", companion)
+    assert (info["images"], info["wells"], info["lacks"]) == (2, 2, [f"{lacks} (left out)"])
+    with pytest.raises(wr.Error, match='missing="skip" leaves such images out'):
+        wr.Dataset(companion)
+    with pytest.raises(wr.Error, match='cannot be read as zeros; use missing="skip"'):
+        wr.Dataset(companion, missing="zero")
+    for refused in (("stats", companion), ("info", companion, "--missing", "zero")):
+        assert lacks in wellread(*refused, code=1)
 
 
 def test_a_stray_file_is_told_and_left_out_on_request(plate):
@@ -296,3 +357,11 @@ def test_a_well_that_is_not_there_is_told_in_words_of_python(tmp_path, wellread)
     with pytest.raises(wr.Error, match='missing="skip" leaves wells out'):
         wr.Dataset(plate)
     assert len(wr.Dataset(plate, missing="skip")) == 3
+    # Its description names the well; commands that read images refuse the plate.
+    info = wellread("info", plate)
+    assert (info["images"], info["wells"], info["lacks"]) == (3, 3, ["1 well is not there: A/1 (left out)"])
+    assert "--missing skip leaves wells out" in wellread("stats", plate, code=1)
+    assert "--missing skip leaves wells out" in wellread("info", plate, "--missing", "zero", code=1)
+    for well in ("A/2", "B/1", "B/2"):
+        shutil.rmtree(plate / well)
+    wellread("info", plate, code=1)

@@ -95,6 +95,7 @@ def test_the_tables_have_rates_ratios_and_verdicts(page):
     )
     assert "| memory, A, MB | B, MB |" in text and "4 generated sites of 256 x 256" in text
     assert "| first time | 0.25 (0.25–0.25) | under 3 | reached |" in text
+    assert "The goals of random crops are for 1,000 sites. With LZW each site is visited 1.0 times an epoch" in text
     assert "keeps nothing of it from process to process" in text
 
 

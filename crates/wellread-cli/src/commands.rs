@@ -103,14 +103,16 @@ impl OpenArgs {
 
     /// Opens `path`, and says what the set lacks.
     pub fn open(&self, path: &Path, ui: Ui) -> Outcome<Box<dyn Store>> {
-        self.open_with_notes(path, left_out::notes, ui)
+        self.open_with_notes(path, false, left_out::notes, ui)
     }
 
-    /// Opens `path`, for who says what the set lacks as part of its answer. An answer about cells has no sites.
+    /// Opens `path`, for who says what the set lacks as part of its answer: the rest of it, where parts are gone. An answer about cells
+    /// has no sites.
     pub fn open_to_describe(&self, path: &Path, ui: Ui) -> Outcome<Box<dyn Store>> {
         let are_cells = self.cells.cells.is_some();
         self.open_with_notes(
             path,
+            true,
             |images| if are_cells { left_out::notes_of_sites(images) } else { vec![] },
             ui,
         )
@@ -120,6 +122,7 @@ impl OpenArgs {
     fn open_with_notes(
         &self,
         path: &Path,
+        describes: bool,
         notes: impl Fn(&dyn Store) -> Vec<String>,
         ui: Ui,
     ) -> Outcome<Box<dyn Store>> {
@@ -127,7 +130,8 @@ impl OpenArgs {
             known_format(name)?;
         }
         let options = self.options();
-        let mut images = wellread_store::open(path, &options)?;
+        let opened = wellread_store::open(path, &options);
+        let mut images = if describes { left_out::or_rest(opened, path, &options, ui)? } else { opened? };
         note_unmatched_names(&*images, &options, ui);
         let notes = notes(&*images);
         if self.skip_null {

@@ -30,6 +30,7 @@ struct Inner {
     choice: bool,
     unsupported: bool,
     of_shared_file: bool,
+    skippable: bool,
 }
 
 impl Error {
@@ -47,6 +48,7 @@ impl Error {
             choice: false,
             unsupported: false,
             of_shared_file: false,
+            skippable: false,
         }))
     }
 
@@ -168,6 +170,17 @@ impl Error {
     /// Whether it is no fault of the image that it names, as far as that was said: leaving that image out is no answer.
     pub fn is_of_shared_file(&self) -> bool {
         self.0.of_shared_file
+    }
+
+    /// States that the set lacks parts, and that [`crate::Missing::Skip`] opens the rest.
+    pub(crate) fn skippable(mut self) -> Self {
+        self.0.skippable = true;
+        self
+    }
+
+    /// Whether a set lacks parts and [`crate::Missing::Skip`] opens the rest, as far as that was said.
+    pub fn is_skippable(&self) -> bool {
+        self.0.skippable
     }
 
     /// Says one thing more about what has happened.

@@ -14,6 +14,7 @@
 //! | `plain`, `values` | which columns are features; the values of one in a type that every engine takes |
 //! | `seconds`, `times`, `durations` | dates, times and durations in the types that formats have for them, and as text |
 //! | `index`, `joint`, `site_numbers`, `well_names` | rows by their keys; which keys are equal, however sites and wells are written |
+//! | `wells` | names of wells by their row and column |
 //! | `unlike` | joins that are refused, since both sides write the same places in two ways |
 //! | `group`, `key_text` | the values that tell groups of rows; those of one row as a text, and back |
 //! | `unique`, `row_id` | names of columns that differ; whose the column `row_id` is |
@@ -35,6 +36,7 @@ mod unique;
 mod unlike;
 mod values;
 mod well_names;
+mod wells;
 
 pub use differing::differing;
 pub(crate) use differing::first_difference;
@@ -59,6 +61,9 @@ pub use unique::{is_own_of_tables, refuse_nul, renamed, without_nul};
 pub(crate) use unique::{unique_names, unique_schema};
 pub(crate) use unlike::refuse_unlike;
 use values::{decimal_at, plain_values, too_long};
+pub(crate) use wells::row_letters;
+#[cfg(feature = "tiff")]
+pub(crate) use wells::well_at;
 
 use crate::hints::{LeftOut, Renamed};
 use crate::row_location::path_of_set;

@@ -10,7 +10,7 @@ mod text;
 use super::OpenArgs;
 use crate::output::{Outcome, Ui};
 use std::path::PathBuf;
-use wellread_store::sites::FILES;
+use wellread_store::sites::{FILES, layout_by_name};
 
 /// Rows that are looked at unless a number is given. There is one number for a set on this machine, and one for a set behind
 /// a network. Looking at a row may take requests there.
@@ -41,7 +41,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let mut described = describe::describe(&*store, most_rows)?;
     if described.info.layout_preset.is_none() {
         // A companion tells the files of its images, whatever they are called.
-        described.info.layout_preset = args.open.sites.layout.clone().filter(|name| name != FILES);
+        let asked = args.open.sites.layout.clone().filter(|name| name != FILES);
+        described.info.layout_preset = asked.or_else(|| layout_by_name(&args.path).map(str::to_owned));
     }
     if ui.json {
         return ui.document(&described.info);

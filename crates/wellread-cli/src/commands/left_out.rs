@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wellread_infer::source::Unreadable;
 use wellread_store::words::counted;
-use wellread_store::{LeftOutCounts, Result, Store, place};
+use wellread_store::{LeftOutCounts, Missing, OpenOptions, Result, Store, place};
 
 /// So many are named.
 const MAX_NAMED: usize = 5;
@@ -23,6 +23,30 @@ pub fn warn(images: &[Unreadable], ui: Ui) {
     let more = images.len().saturating_sub(MAX_NAMED);
     if more > 0 {
         ui.warn(format!("… and {more} more; --json lists all"));
+    }
+}
+
+/// The set that was opened. Where opening failed for parts that are gone, it is the rest of the set, and a note says so.
+///
+/// # Errors
+/// That of opening it as it was asked for.
+pub fn or_rest(
+    opened: Result<Box<dyn Store>>,
+    path: &Path,
+    options: &OpenOptions,
+    ui: Ui,
+) -> Result<Box<dyn Store>> {
+    match opened {
+        Err(error) if error.is_skippable() && options.missing == Missing::Error => {
+            let skip = OpenOptions { missing: Missing::Skip, ..options.clone() };
+            let rest = wellread_store::open(path, &skip).map_err(|_| error)?;
+            ui.hint(format!(
+                "note: {}: this describes what is there; other commands refuse the set without --missing skip",
+                path.display()
+            ));
+            Ok(rest)
+        }
+        opened => opened,
     }
 }
 

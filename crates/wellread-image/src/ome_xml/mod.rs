@@ -32,6 +32,7 @@
 //! | `planes.rs` | [`DimensionOrder`], [`PlaneMap`]: from `TiffData` blocks to the IFD of each plane |
 //! | `units.rs` | OME's units of length |
 //! | `unkept.rs` | [`unkept`]: facts that images have no field for |
+//! | `wells.rs` | [`well_samples`]: the plate and the well of each image |
 
 mod attributes;
 mod planes;
@@ -40,12 +41,14 @@ mod read;
 mod tests;
 mod units;
 mod unkept;
+mod wells;
 mod write;
 
 pub use planes::{DimensionOrder, PlaneMap, PlaneSource};
 pub use read::read;
 pub use units::{canonical_time_unit, canonical_unit, micrometres};
 pub use unkept::unkept;
+pub use wells::{WellSample, well_samples};
 pub use write::{ILLUMINATION_TYPES, is_xml_char, write};
 
 use crate::{ImageMetadata, PixelType, Shape, ShapeError};

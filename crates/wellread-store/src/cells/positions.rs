@@ -14,8 +14,9 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
 /// Columns of x and y, in the order in which they are looked for. They are CellProfiler's, those of CytoTable and pycytominer,
-/// those of scikit-image's `regionprops_table`, and names that people write by hand.
-const POSITIONS: [[&str; 2]; 12] = [
+/// those of scikit-image's `regionprops_table`, and names that people write by hand. scikit-image counts axes, slowest first: of
+/// stacks its `centroid-0` is z, so that their columns come before those of planes.
+const POSITIONS: [[&str; 2]; 13] = [
     ["Nuclei_Location_Center_X", "Nuclei_Location_Center_Y"],
     ["Cells_Location_Center_X", "Cells_Location_Center_Y"],
     ["Location_Center_X", "Location_Center_Y"],
@@ -25,6 +26,7 @@ const POSITIONS: [[&str; 2]; 12] = [
     ["Nuclei_AreaShape_Center_X", "Nuclei_AreaShape_Center_Y"],
     ["Cells_AreaShape_Center_X", "Cells_AreaShape_Center_Y"],
     ["AreaShape_Center_X", "AreaShape_Center_Y"],
+    ["centroid-2", "centroid-1"],
     ["centroid-1", "centroid-0"],
     ["centroid_x", "centroid_y"],
     ["x", "y"],
@@ -241,7 +243,10 @@ mod tests {
         };
         let both = ["Cells_Location_Center_X", "Cells_Location_Center_Y"];
         assert_eq!(of(&both, None, None).unwrap(), both.map(str::to_owned));
-        assert_eq!(of(&["centroid-0", "centroid-1"], None, None).unwrap()[0], "centroid-1");
+        assert_eq!(of(&["centroid-0", "centroid-1"], None, None).unwrap(), ["centroid-1", "centroid-0"]);
+        // Those of a stack are z, y and x.
+        let of_stack = ["label", "centroid-0", "centroid-1", "centroid-2"];
+        assert_eq!(of(&of_stack, None, None).unwrap(), ["centroid-2", "centroid-1"]);
         assert_eq!(of(&["a", "b"], Some("b"), Some("a")).unwrap(), ["b", "a"]);
         assert_eq!(of(&["x", "y", "centroid_x"], Some("x"), None).unwrap(), ["x", "y"]);
         let error = of(&["My_Center_X", "other"], None, None).unwrap_err();

@@ -47,6 +47,15 @@ pub(crate) fn no_such_column(path: &Path, names: &[&str], wanted: &str) -> Error
     Error::new(path, format_args!("has no column {wanted:?}")).choice().hint(hint)
 }
 
+/// The first of these columns that names files of images, as in CellProfiler's tables of files.
+fn files_column<'a>(names: &[&'a str]) -> Option<&'a str> {
+    let is_one = |name: &&str| {
+        let channel = name.strip_prefix("FileName_").or_else(|| name.strip_prefix("URL_"));
+        channel.is_some_and(|channel| !channel.starts_with("Illum"))
+    };
+    names.iter().copied().find(is_one)
+}
+
 /// The error of a table of these columns, none of which holds images. `close` is the one that comes close or was asked for, and
 /// why it is none.
 pub(crate) fn no_image_column(path: &Path, names: &[&str], close: Option<(&str, &str)>) -> Error {
@@ -56,7 +65,13 @@ pub(crate) fn no_image_column(path: &Path, names: &[&str], close: Option<(&str, 
     let Some((name, why)) = close else {
         let listed = first_few(names, MAX_LISTED);
         let cause = format_args!("has no image column; its columns are: {listed}");
-        return Error::new(path, cause).hint(format_args!("{built}. {}", for_cells()));
+        let first = match files_column(names) {
+            Some(name) => {
+                format!("{name} names files of images: write the table as load_data.csv, and open that file")
+            }
+            None => built,
+        };
+        return Error::new(path, cause).hint(format_args!("{first}. {}", for_cells()));
     };
     Error::new(path, format_args!("column {name:?} holds no images: {why}")).hint(built)
 }
@@ -244,5 +259,29 @@ fn pixels<'a>(fields: &'a Fields, list: &str) -> std::result::Result<Option<&'a 
             Err(format!("{list} holds packed pixel_bytes (ome-arrow's byte variant), not lists of pixels"))
         }
         None => Err(format!("{list} has no list of pixels")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_files_is_told_from_one_of_cells() {
+        let hint = |names: &[&str]| {
+            let error = no_image_column(Path::new("load_data_with_illum.parquet"), names, None);
+            error.hint_text().unwrap().to_owned()
+        };
+        let of_files = hint(&["Metadata_Well", "FileName_IllumDNA", "FileName_OrigDNA", "PathName_OrigDNA"]);
+        assert!(
+            of_files.starts_with("FileName_OrigDNA names files of images: write the table as load_data.csv")
+        );
+        assert!(hint(&["URL_OrigER"]).starts_with("URL_OrigER names files"), "{of_files}");
+        for names in [&["Metadata_Well", "x", "y"][..], &["FileName_IllumDNA"]] {
+            let other = hint(names);
+            assert!(
+                other.starts_with("an image column is") && other.contains("A table with a row for each cell")
+            );
+        }
     }
 }

@@ -214,6 +214,7 @@ fn plate(
             Err(error) if !is_zarr(&folder) => {
                 let skip = option_as("missing", "skip");
                 return Err(Error::new(error.path(), error.cause())
+                    .skippable()
                     .hint(format_args!("{skip} leaves wells out that are not there")));
             }
             Err(error) => return Err(error),

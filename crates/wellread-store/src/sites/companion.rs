@@ -45,11 +45,13 @@ pub(super) fn open(path: &Path, missing: Missing) -> Result<Box<dyn Store>> {
         lacking[..lacking.len().min(NAMED)].join("; ")
     );
     if !lacking.is_empty() && (missing != Missing::Skip || companion.files.is_empty()) {
-        let error = Error::new(path, cause);
-        return Err(if companion.files.is_empty() {
-            error.hint("put the files beside it")
-        } else {
-            error.hint(format_args!("{} leaves such images out", option_as("missing", "skip")))
+        let (error, skip) = (Error::new(path, cause), option_as("missing", "skip"));
+        let zeros = "a companion's images cannot be read as zeros";
+        return Err(match (missing, companion.files.is_empty()) {
+            (Missing::Zero, true) => error.hint(format_args!("put the files beside it: {zeros}")),
+            (_, true) => error.hint("put the files beside it"),
+            (Missing::Zero, false) => error.hint(format_args!("{zeros}; use {skip}")),
+            (_, false) => error.skippable().hint(format_args!("{skip} leaves such images out")),
         });
     }
     let folder = path.parent().unwrap_or(Path::new(""));

@@ -101,6 +101,12 @@ pub fn layout_names() -> Vec<&'static str> {
     LAYOUTS.iter().map(|layout| layout.name).chain([CELLPROFILER, COMPANION]).collect()
 }
 
+/// The layout that a file's name tells, which is that of `*.companion.ome`. `None` for any other path.
+pub fn layout_by_name(path: &Path) -> Option<&'static str> {
+    let name = path.file_name()?.to_string_lossy().to_lowercase();
+    name.ends_with(".companion.ome").then_some(COMPANION)
+}
+
 /// Opens a table of files, or a description of files, by its content, where `path` is one. A folder opens by the `load_data.csv` in
 /// it, where all of its files lie there or that layout is asked for. It opens by its companion where that is asked for. `None` for
 /// anything else.

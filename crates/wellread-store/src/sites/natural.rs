@@ -1,5 +1,6 @@
 //! The order that people expect of numbered names: `A2` before `A10`, `s9` before `s10`.
 
+use crate::features::row_letters;
 use std::cmp::Ordering;
 
 /// Compares texts, runs of digits as numbers of any length. Texts that differ in zeros in front alone are told apart by bytes,
@@ -55,18 +56,6 @@ pub(super) fn is_turned_well(text: &str) -> bool {
 /// The number of a row of wells by its letters: A is 1, Z 26, AA 27.
 pub(crate) fn row_number(letters: &str) -> u32 {
     letters.bytes().fold(0, |n, letter| n * 26 + u32::from(letter.to_ascii_uppercase() - b'A') + 1)
-}
-
-/// The letters of a row of wells: 1 is A, 27 AA. `None` for 0, and for more rows than plates have.
-fn row_letters(number: u32) -> Option<String> {
-    match number {
-        1..=26 => Some(char::from(b'A' + (number - 1) as u8).to_string()),
-        27..=702 => {
-            let (first, second) = ((number - 27) / 26, (number - 27) % 26);
-            Some([first, second].iter().map(|&n| char::from(b'A' + n as u8)).collect())
-        }
-        _ => None,
-    }
 }
 
 /// The name of a well whose row (letters or a number from 1) and column are given apart: `A01`.

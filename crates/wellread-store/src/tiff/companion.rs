@@ -12,7 +12,7 @@ use crate::{Error, Result, place};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wellread_image::ome_xml;
+use wellread_image::ome_xml::{self, OmeImage, WellSample};
 
 /// A companion.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub(crate) struct Companion {
     /// of these, so that no name depends on which images are there.
     pub(crate) count: usize,
     first: PathBuf,
+    /// Where on a plate images were taken, by their IDs; none where it has no plate.
+    wells: HashMap<String, WellSample>,
 }
 
 impl Companion {
@@ -40,7 +42,7 @@ impl Companion {
             Error::new(path, e)
                 .hint("repair it, or move it elsewhere: the TIFF files are then read without it")
         })?;
-        let count = images.len();
+        let (count, wells) = (images.len(), wells_of(&xml, &images));
         let mut images: Vec<SharedDescription> = images.into_iter().map(SharedDescription::new).collect();
         for (number, image) in images.iter_mut().enumerate().filter(|_| count > 1) {
             if image.name().trim().is_empty() {
@@ -49,7 +51,7 @@ impl Companion {
         }
         let files = files_of(path, &images);
         let first = first_of(path, &images, &files);
-        Ok(Self { path: path.to_owned(), images, files, count, first })
+        Ok(Self { path: path.to_owned(), images, files, count, first, wells })
     }
 
     /// Leaves out images of which a file is not there, and says which file each lacks.
@@ -71,6 +73,26 @@ impl Companion {
     }
 }
 
+/// Where on a plate the images were taken. Where two have one ID, nothing tells which of them a well means.
+fn wells_of(xml: &str, images: &[OmeImage]) -> HashMap<String, WellSample> {
+    let mut wells = ome_xml::well_samples(xml);
+    if wells.is_empty() {
+        return wells;
+    }
+    let mut images_of: HashMap<&str, usize> = HashMap::new();
+    for image in images {
+        *images_of.entry(image.metadata.id.as_str()).or_default() += 1;
+    }
+    wells.retain(|id, sample| {
+        let images = images_of.get(id.as_str()).copied().unwrap_or(0);
+        if images > 1 {
+            *sample = WellSample::default();
+        }
+        images > 0
+    });
+    wells
+}
+
 /// The files that images of a companion name, each once, sorted.
 fn files_of(path: &Path, images: &[SharedDescription]) -> Vec<PathBuf> {
     let named: BTreeSet<&str> = images.iter().flat_map(SharedDescription::files).collect();
@@ -89,18 +111,23 @@ fn first_of(path: &Path, images: &[SharedDescription], files: &[PathBuf]) -> Pat
 
 /// The descriptions that companions have of files.
 #[derive(Debug, Default)]
-pub(super) struct Companions(HashMap<PathBuf, Arc<Companion>>);
+pub(super) struct Companions {
+    of_files: HashMap<PathBuf, Arc<Companion>>,
+    /// Whether one of them has a plate.
+    pub(super) have_wells: bool,
+}
 
 impl Companions {
     /// Those of these companions; where several describe a file, the first counts.
     pub(super) fn new(companions: impl IntoIterator<Item = Companion>) -> Self {
-        let mut described = HashMap::new();
+        let mut all = Self::default();
         for companion in companions.into_iter().map(Arc::new) {
+            all.have_wells |= !companion.wells.is_empty();
             for file in &companion.files {
-                described.entry(file.clone()).or_insert_with(|| Arc::clone(&companion));
+                all.of_files.entry(file.clone()).or_insert_with(|| Arc::clone(&companion));
             }
         }
-        Self(described)
+        all
     }
 
     /// Reads those at these paths.
@@ -114,12 +141,18 @@ impl Companions {
 
     /// Whether none describes a file.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.of_files.is_empty()
     }
 
     /// The images of the companion that describes a file, where one does.
     pub(super) fn of(&self, file: &Path) -> Option<Described<'_>> {
-        let Companion { path, images, count, first, .. } = self.0.get(file)?.as_ref();
+        let Companion { path, images, count, first, .. } = self.of_files.get(file)?.as_ref();
         Some(Described { images, path, first, count: *count })
+    }
+
+    /// Where on a plate an image was taken: the one of this number, of the companion that describes a file.
+    pub(super) fn well_of(&self, file: &Path, image: usize) -> Option<&WellSample> {
+        let companion = self.of_files.get(file)?;
+        companion.wells.get(companion.images.get(image)?.id())
     }
 }

@@ -22,7 +22,7 @@
 //! | `series`, `axes` | one 5D image: which page holds which plane; T, C and Z in lists |
 //! | `ome`, `describe` | images by OME-XML; by ImageJ's and tifffile's descriptions |
 //! | `slice_labels` | the labels that ImageJ shows above slices |
-//! | `companion` | OME-XML in a file of its own, and the files that it describes |
+//! | `companion`, `wells` | OME-XML in a file of its own, and the files that it describes; the columns of its plates |
 //! | `index` | pages → images by whichever of them the file has, or none; all that is kept of a file |
 //! | `codec`, `lzw`, `predictor`, `samples` | bytes → samples |
 //! | `nodata` | the value of strips and tiles that were never written |
@@ -76,6 +76,7 @@ mod slice_labels;
 mod store;
 mod sums;
 mod unkept;
+mod wells;
 mod writer;
 
 pub use format::FORMAT;

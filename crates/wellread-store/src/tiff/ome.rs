@@ -51,6 +51,11 @@ impl SharedDescription {
         &self.metadata.name
     }
 
+    /// Its identifier in the OME-XML; empty where it has none.
+    pub(super) fn id(&self) -> &str {
+        &self.metadata.id
+    }
+
     /// Names an image that has no name by its number.
     pub(super) fn call(&mut self, number: usize) {
         Arc::make_mut(&mut self.metadata).name = number.to_string();

@@ -27,8 +27,8 @@ use crate::store_layout::count_codec;
 use crate::stored_type::StoredType;
 use crate::words::counted;
 use crate::{
-    Error, FormatContext, Hints, LeftOutCounts, OpenOptions, PixelSink, ReadExtent, Request, Result,
-    RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, default_answers, unknown_facts,
+    Error, FeatureTable, FormatContext, Hints, LeftOutCounts, OpenOptions, PixelSink, ReadExtent, Request,
+    Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, default_answers, unknown_facts,
 };
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -509,7 +509,8 @@ impl Store for TiffStore {
 
     fn hints(&self) -> Hints<'_> {
         let left_out = LeftOutCounts { images: self.left_out, ..LeftOutCounts::default() };
-        Hints { missing_parts: &self.missing_parts, left_out, ..Hints::default() }
+        let columns = self.companions.have_wells.then_some(self as &dyn FeatureTable);
+        Hints { columns, missing_parts: &self.missing_parts, left_out, ..Hints::default() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {

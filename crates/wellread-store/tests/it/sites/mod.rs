@@ -1,5 +1,6 @@
 //! Images made of several files each: layouts, patterns, tables of files, missing files, every error.
 
+mod companions;
 mod fields;
 mod imagexpress;
 mod joins;
