@@ -156,10 +156,11 @@ OF_HEADINGS = ("metaphor", "filler")
 # Rules of pages, which no Rust or Python file has to keep.
 OF_PAGES = ("passive",)
 
-# What a script writes between two comments, other comments, and those of this script.
-COMMENT = re.compile(
-    r"^<!-- ([\w-]+):begin -->.*?<!-- \1:end -->|^[ \t]*<!--.*?-->|<!-- prose: .*?-->", re.DOTALL | re.MULTILINE
-)
+# Comments, and those of this script.
+COMMENT = re.compile(r"^[ \t]*<!--.*?-->|<!-- prose: .*?-->", re.DOTALL | re.MULTILINE)
+# What a script writes between two comments. Its tables are lists of names of result files; its text is prose.
+GENERATED = re.compile(r"^<!-- ([\w-]+):begin -->.*?<!-- \1:end -->", re.DOTALL | re.MULTILINE)
+GENERATED_ROW = re.compile(r"^\|.*$", re.MULTILINE)
 ALLOW = re.compile(r"<!-- prose: (\w+)")
 FENCE = re.compile(r"^\s*(```|~~~)")
 HEADING = re.compile(r"^#{1,6} ")
@@ -201,6 +202,7 @@ def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
     """Sentences of paragraphs, list items and cells of tables, and headings; no code blocks, quotes or comments."""
     held: list[str] = []
     start, fence, listed = first, "", False
+    text = GENERATED.sub(lambda match: GENERATED_ROW.sub("", match[0]), text)
     text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
     for number, line in enumerate([*text.split("\n"), ""], first):
         stripped = line.strip()

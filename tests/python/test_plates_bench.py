@@ -180,7 +180,7 @@ def test_a_run_whose_workers_copied_batches_says_so_in_its_captions(page):
     one["facts"]["rules"] = page.RULES - 1
     text = page.section(one)
     assert (
-        f"\n**Sites of 5 channels, a file for each**, later epochs: the second one. {page.page.COPIED} in the rows of"
+        f"\n**Sites of 5 channels, a file for each**, later epochs: the second one. {page.page.COPIED}. It concerns the rows of"
         in text
     )
     assert text.count(page.page.COPIED) == 2

@@ -132,8 +132,9 @@ def test_code_quotes_and_comments_are_left_out():
     assert found("   ```sh\n   What it is.\n   ```\nWhat it is.\n") == [(4, "clause")]
     assert found("> What it is.\n\nWhat it is.\n") == [(3, "clause")]
     assert found("<!-- prepare\nWhat it is.\n-->\nWhat it is.\n") == [(4, "clause")]
-    generated = "<!-- peers:begin -->\nWhat it is.\n\n<!-- more -->\nWhat it is.\n<!-- peers:end -->\n"
-    assert found(generated + "What it is.\n") == [(7, "clause")]
+    # Of what a script writes, tables are left out, and its sentences are not.
+    generated = "<!-- peers:begin -->\nWhat it is.\n\n<!-- What it is. -->\n| What it is. |\n<!-- peers:end -->\n"
+    assert found(generated + "What it is.\n") == [(2, "clause"), (7, "clause")]
     assert found("An example:\n\n    What it is.\n\nWhat it is.\n") == [(5, "clause")]
     # Indented text of a list item is no code.
     assert found("* An item.\n\n    What it is.\n") == [(3, "clause")]
