@@ -49,7 +49,7 @@ RENAMED = {
         "duckdb, `WHERE row_id IN (…)`, bare pixels as BLOBs, not compressed",
     "duckdb, the same on bare pixels as BLOBs": "duckdb, `WHERE row_id IN (…)`, bare pixels as BLOBs",
     "the same cache, its images made `float32` when opened, 0 workers":
-        "upstream's RAM cache, its images made `float32` when opened, 0 workers",
+        "upstream's cache, its images made `float32` when opened, 0 workers",
 }  # fmt: skip
 # As pages called them: SPDL made a tensor of each image and stacked these, and DuckDB read compressed BLOBs from the
 # beginning of their column.

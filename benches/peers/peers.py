@@ -583,7 +583,7 @@ LOADERS = {
                           of_reader(tables.UpstreamCache, "images.parquet"), False, CACHE),
     "ram-cache-2": Loader("upstream's RAM cache, torch DataLoader, 2 workers",
                           of_reader(tables.UpstreamCache, "images.parquet"), True, CACHE),
-    "float-cache-0": Loader("upstream's RAM cache, its images made `float32` when opened, 0 workers",
+    "float-cache-0": Loader("upstream's cache, its images made `float32` when opened, 0 workers",
                             of_reader(tables.FloatCache, "images.parquet"), False, CACHE),
     "tifffile": Loader("tifffile, torch DataLoader, 2 workers", tifffile_imread, True, ("tifffile",)),
     "tifffile-0": Loader("tifffile, torch DataLoader, 0 workers", tifffile_imread, False, ("tifffile",)),

@@ -1,4 +1,4 @@
-"""docs/support.md: what its table of platforms says of tests (scripts/support-tables.py). test_docs.py compares the page."""
+"""docs/support.md: what its table of platforms says of tests (scripts/support-tables.py)."""
 
 import importlib.util
 from pathlib import Path
