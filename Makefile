@@ -78,7 +78,7 @@ build: engine-packages ## the wellread binary with all storage engines (a first 
 	cargo build --release --locked --workspace --bins
 
 # The formats that need no engine. In a target folder of its own, so that neither build undoes the other.
-build-light: ## the wellread binary without the storage engines: some eight minutes on two cores
+build-light: ## the wellread binary without the storage engines: some 8 minutes on two cores
 	@scripts/system-packages.sh light
 	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" cargo build --release --locked -p wellread-cli
 

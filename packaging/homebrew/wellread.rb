@@ -1,6 +1,6 @@
 # The command in the formats that need no engine, which build in minutes.
 class Wellread < Formula
-  desc "Fast reading and honest benchmarks of microscopy images and their formats"
+  desc "Load microscopy images into PyTorch, JAX or NumPy, and find the fastest format"
   homepage "https://github.com/wellread/wellread"
   url "https://github.com/wellread/wellread/archive/refs/tags/v0.1.0.tar.gz"
   # Of the released archive, which does not exist before the release: docs/releasing.md.
