@@ -3,7 +3,7 @@ class Wellread < Formula
   desc "Load microscopy images into PyTorch, JAX or NumPy, and find the fastest format"
   homepage "https://github.com/wellread/wellread"
   url "https://github.com/wellread/wellread/archive/refs/tags/v0.1.0.tar.gz"
-  # Of the released archive, which does not exist before the release: docs/releasing.md.
+  # The sum of the released archive, which does not exist before the release: docs/releasing.md.
   sha256 "0000000000000000000000000000000000000000000000000000000000000000"
   license any_of: ["MIT", "Apache-2.0"]
   head "https://github.com/wellread/wellread.git", branch: "main"
