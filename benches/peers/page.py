@@ -51,8 +51,7 @@ RENAMED = {
     "the same cache, its images made `float32` when opened, 0 workers":
         "upstream's cache, its images made `float32` when opened, 0 workers",
 }  # fmt: skip
-# As pages called them: SPDL made a tensor of each image and stacked these, and DuckDB read compressed BLOBs from the
-# beginning of their column.
+# SPDL made a tensor of each image and stacked these. DuckDB read compressed BLOBs from the beginning of their column.
 SLOW_WAYS = ("SPDL, threads, tifffile", "duckdb, `WHERE row_id IN (…)`, bare pixels as BLOBs")
 WITHDRAWN_SLOW = (
     "Withdrawn until they are measured again: SPDL, and DuckDB on bare pixels. This run stacked single tensors "
@@ -225,8 +224,7 @@ def later_epochs(measured):
 
 
 def closest(rows, phase):
-    """Who comes closest to wellread, and lists of those before it. The table has the names of those without a
-    verdict."""
+    """Who comes closest to wellread, and lists of those before it. The table has those without a verdict."""
     when = "the first epoch" if phase == "first" else "later epochs"
     known = [row for row in rows if "judgement" in row and row["judgement"].low is not None]
     clear = [row for row in known if row["judgement"].clear]
@@ -238,9 +236,8 @@ def closest(rows, phase):
     )  # fmt: skip
     # A noise floor, however high, hides no peer that was always faster.
     always = [row for row in open_ones if row["judgement"].lost == row["judgement"].rounds]
-    found += listed(
-        f"Peers that were faster in every round of {when}, without a verdict:", [name_and_set(row) for row in always]
-    )
+    head = f"Peers that were faster in every round of {when}, without a verdict:"
+    found += listed(head, [name_and_set(row) for row in always])
     said = [f"Rows without a verdict in {when}: {len(open_ones)} of {len(known)}."] if open_ones else []
     behind = [row for row in clear if row["judgement"].estimate > 1]
     if behind:
@@ -301,15 +298,10 @@ def threads(f):
     return f"Each loader had {f['threads']} threads or workers."
 
 
-# Names in a line of the list of versions: a line is a sentence, which has 25 words at most.
-NAMES_IN_LINE = 10
-
-
 def versions(f):
-    """The paragraphs of the list of versions."""
+    """The paragraphs of the list of versions, ten in a line: a sentence has 25 words at most."""
     known = [f"{name} {version}" for name, version in f["versions"].items()]
-    parts = [known[at : at + NAMES_IN_LINE] for at in range(0, len(known), NAMES_IN_LINE)]
-    return listed("Versions:", [", ".join(part) for part in parts])
+    return listed("Versions:", [", ".join(known[at : at + 10]) for at in range(0, len(known), 10)])
 
 
 def of_run(f):

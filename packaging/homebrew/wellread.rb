@@ -8,10 +8,15 @@ class Wellread < Formula
   license any_of: ["MIT", "Apache-2.0"]
   head "https://github.com/wellread/wellread.git", branch: "main"
 
+  depends_on "python@3.13" => :build
   depends_on "rust" => :build
 
   def install
     system "cargo", "install", *std_cargo_args(path: "crates/wellread-cli")
+    # The licences of all crates that the program can be compiled from.
+    system "cargo", "fetch", "--locked"
+    system "python3.13", "scripts/third_party.py", "--out", "THIRD-PARTY.txt"
+    doc.install "THIRD-PARTY.txt"
   end
 
   test do
