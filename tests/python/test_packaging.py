@@ -1,7 +1,6 @@
-"""What release workflows, recipe, formula and extras say, as far as a text can be looked at (scripts/release.py)."""
+"""Release workflows, recipe, formula and extras, as far as their texts tell (scripts/release.py)."""
 
 import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ ROOT = Path(__file__).resolve().parents[2]
 def release():
     spec = importlib.util.spec_from_file_location("release", ROOT / "scripts" / "release.py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules["release"] = module
     spec.loader.exec_module(module)
     return module
 
