@@ -17,7 +17,7 @@ CLIPPY := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_H
 # Where the tests have DuckDB's library from: the package of that Python.
 WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
-# Of the crate `wellread`: the formats that need no engine.
+# Features of the crate `wellread`: the formats that need no engine.
 LIGHT_FEATURES := wellread/parquet,wellread/tiff,wellread/ome-zarr,wellread/image-folder
 DEMO_OUT ?= results/demo
 
@@ -48,15 +48,15 @@ examples: build python-package ## the gallery: six things to do with images of c
 	[[ -n "$${WELLREAD_DUCKDB:-}" || ! -x "$(PYTHON_ENV)/bin/python" ]] || export $(WITH_DUCKDB); \
 	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/gallery/bin/python" examples/gallery/run_all.py --out results/gallery $(ARGS)
 
-# What a crate has when it is built alone is light; the builds of the workspace below have the engines without asking, since the
-# crate `wellread` has them by default.
+# A crate that is built alone is light. The builds of the workspace below have the engines without asking: the crate `wellread`
+# has them by default.
 
 # The program of `make build`: built alone, with `cargo install`, its dependencies have other features, and most compile once more.
 install: build ## put the wellread command with all engines into cargo's bin folder
 	@folder="$${CARGO_INSTALL_ROOT:-$${CARGO_HOME:-$$HOME/.cargo}}/bin"; mkdir -p "$$folder"; \
 	install -m 755 "$(WELLREAD)" "$$folder/wellread"; echo "$$folder/wellread is this program now"
 
-# What the Python tests need is fetched while the first build compiles, which takes longer than all else.
+# Packages for the Python tests are fetched while the first build compiles, which takes longer than all else.
 # Clippy is the compiler of this workspace's crates here, so that they compile once for lints and tests; `make build` has
 # the compiler itself. Tests of Rust and of Python run one after the other: side by side, on two processors, they found
 # budgets of seconds too short.
@@ -78,7 +78,7 @@ build: engine-packages ## the wellread binary with all storage engines (a first 
 	cargo build --release --locked --workspace --bins
 
 # The formats that need no engine. In a target folder of its own, so that neither build undoes the other.
-build-light: ## the wellread binary without the storage engines: some eight minutes on two cores
+build-light: ## the wellread binary without the storage engines: some 8 minutes on two cores
 	@scripts/system-packages.sh light
 	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" cargo build --release --locked -p wellread-cli
 
@@ -102,7 +102,7 @@ test-rust: build-all python-env
 test-portable: engine-packages python-env ## the Rust tests without the calls that only Linux has: the paths of other systems
 	$(WITH_DUCKDB) cargo test --release --locked --workspace --features wellread-cli/portable
 
-# Three files of tests at a time, also on two processors: a third of the time a file waits for processes that start, for a
+# Three files of tests at a time, also on two processors. A third of the time a file waits: for processes that start, for a
 # slow link or for a limit to pass. Long files come first (tests/python/scheduling.py).
 test-python: build-all python-env profiles-env python-package browser mdbook ## files cross-read with other libraries; the Python package
 	"$(PYTHON_ENV)/bin/ruff" check python tests examples scripts benches fuzz
@@ -123,7 +123,7 @@ test-gpu: build-all python-package ## what needs a CUDA GPU, with a Python that 
 	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" XLA_PYTHON_CLIENT_PREALLOCATE=false \
 	  "$(or $(PYTHON),$(PYTHON_ENV)/bin/python)" -m pytest -q tests/python/gpu --durations 10
 
-# Of each kind of set the same share; the small one is a test (tests/python/test_campaign.py, crates/wellread-cli/tests/mutations.rs).
+# Each kind of set has the same share. The small one is a test (tests/python/test_campaign.py, crates/wellread-cli/tests/mutations.rs).
 campaign: build-all python-env python-package ## damage to sets of every format, kills, forks, links and nodes that fail: N=27000 SEED=1 SECONDS_MOST=0 KILLS=20 FAULTS=10000 RAY_SEEDS=20
 	WELLREAD_MUTATIONS="$(or $(PER_SET),600)" $(WITH_DUCKDB) cargo test --release --locked --workspace --test mutations -- --nocapture
 	WELLREAD="$(WELLREAD)" $(WITH_DUCKDB) PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" fuzz/campaign.py $(if $(N),--n $(N)) \
@@ -138,7 +138,7 @@ engines-latest: build python-env ## files by the newest PyPI release of each eng
 	scripts/newest-packages.sh "$(CACHE)/engines-latest" pylance vortex-data duckdb pyarrow ome-arrow
 	WELLREAD="$(WELLREAD)" $(WITH_DUCKDB) "$(CACHE)/engines-latest/bin/python" scripts/engines_latest.py $(ARGS)
 
-# Of the native module that `build-all` has left: maturin would compile everything once more.
+# It takes the native module that `build-all` has left: maturin would compile everything once more.
 python-package: build-all
 	scripts/python-package.sh "$(CARGO_TARGET_DIR)/release/lib_native.so" "$(PYTHON_PACKAGE)"
 

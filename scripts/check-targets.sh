@@ -21,7 +21,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cat > "$folder/cc" <<'STAND_IN'
 #!/bin/sh
-# Whatever is to be made is made empty: objects after -o, and archives.
+# It makes empty files: objects after -o, and archives.
 before=
 for word in "$@"; do
     if [ "$before" = -o ]; then : > "$word"; fi

@@ -280,8 +280,8 @@ def by_hand(text, name, result):
     """The page of a run by hand with the tables of its result, and a paragraph about the run."""
     facts = result["facts"]
     about = (
-        f"Run: {facts['date']}, {facts['machine']}, commit {facts['commit']}. `docs/results/{name}.json` has the "
-        "command and the tables as they were printed. Single runs were not kept."
+        f"Run of {facts['date']} on {facts['machine']}. Commit: {facts['commit']}. `docs/results/{name}.json` has "
+        "the command and the tables as they were printed. Single runs were not kept."
     )
     parts = {f"{name}-facts": about}
     for key, table in result["tables"].items():

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # newest-packages.sh FOLDER PACKAGE…: a virtual environment with the newest releases of these packages, refreshed on each call.
-# What another package holds back is named: then an older release of it was tried.
+# It names a package that another one holds back: then an older release of it was tried.
 set -euo pipefail
 folder=$1
 shift

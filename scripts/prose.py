@@ -7,13 +7,17 @@ Without a path it reads the files of `CLEAN`. It prints `FILE:LINE: RULE: ADVICE
 with 1 when there is one, with 2 when a file is missing. It needs nothing but Python 3.10.
 
     file -> paragraphs (Markdown, Rust docs and help texts, Python docstrings) -> sentences -> `RULES` -> findings
-    crates/*/src, python/wellread, benches, examples -> texts in the code -> the same
+    crates/*/src, python/wellread, benches, examples, scripts -> texts in the code -> the same
+    Cargo.toml, Makefile, workflows, packaging … -> descriptions and # comments -> the same
 
 Texts in the code are errors, hints, notes, and titles and captions of plots.
 
-Code blocks, pictures of lines and arrows, quotes and HTML comments are left out. In a table the parts of a cell
+Code blocks, pictures of lines and arrows, quotes and HTML comments are left out, and so are tables that a script has
+written. In another table the parts of a cell
 between semicolons are sentences. Inline code counts as one word. `<!-- prose: RULE -->` on a line of a sentence
 allows what that rule forbids there.
+
+Long because it is one program without a package: `make lint` runs it before anything is installed.
 """
 
 import ast
@@ -152,14 +156,15 @@ RULES: dict[str, tuple[str, Callable[[str], bool]]] = {
     "filler": ("leave the word out, or give a figure", any_of(FILLERS)),
 }
 # Headings are no sentences: these rules alone hold for them.
-OF_HEADINGS = ("metaphor", "filler")
+OF_HEADINGS = ("metaphor", "filler", "passive")
 # Rules of pages, which no Rust or Python file has to keep.
 OF_PAGES = ("passive",)
 
-# What a script writes between two comments, other comments, and those of this script.
-COMMENT = re.compile(
-    r"^<!-- ([\w-]+):begin -->.*?<!-- \1:end -->|^[ \t]*<!--.*?-->|<!-- prose: .*?-->", re.DOTALL | re.MULTILINE
-)
+# Comments, and those of this script.
+COMMENT = re.compile(r"^[ \t]*<!--.*?-->|<!-- prose: .*?-->", re.DOTALL | re.MULTILINE)
+# What a script writes between two comments. Its tables are lists of names of result files; its text is prose.
+GENERATED = re.compile(r"^<!-- ([\w-]+):begin -->.*?<!-- \1:end -->", re.DOTALL | re.MULTILINE)
+GENERATED_ROW = re.compile(r"^\|.*$", re.MULTILINE)
 ALLOW = re.compile(r"<!-- prose: (\w+)")
 FENCE = re.compile(r"^\s*(```|~~~)")
 HEADING = re.compile(r"^#{1,6} ")
@@ -201,6 +206,7 @@ def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
     """Sentences of paragraphs, list items and cells of tables, and headings; no code blocks, quotes or comments."""
     held: list[str] = []
     start, fence, listed = first, "", False
+    text = GENERATED.sub(lambda match: GENERATED_ROW.sub("", match[0]), text)
     text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
     for number, line in enumerate([*text.split("\n"), ""], first):
         stripped = line.strip()
@@ -307,8 +313,14 @@ def of_python_code(text: str) -> Iterator[Sentence]:
 # The files whose code says something to users, and how their texts are read.
 CODE = {
     "crates/*/src/**/*.rs": of_rust_code,
-    **dict.fromkeys(("benches/**/*.py", "examples/**/*.py", "python/wellread/**/*.py"), of_python_code),
+    **dict.fromkeys(
+        ("benches/**/*.py", "examples/**/*.py", "python/wellread/**/*.py", "scripts/*.py"), of_python_code
+    ),
 }
+
+
+# Scripts whose texts are patterns, licences, or cells of tables. Sentences that they write are checked on the pages.
+NO_PROSE = ("scripts/figures.py", "scripts/prose.py", "scripts/third_party.py")
 
 
 def of_code() -> list[Finding]:
@@ -317,7 +329,7 @@ def of_code() -> list[Finding]:
     for pattern, read in CODE.items():
         for path in sorted(ROOT.glob(pattern)):
             name = path.relative_to(ROOT)
-            if path.stem != "tests" and "tests" not in name.parts:
+            if path.stem != "tests" and "tests" not in name.parts and name.as_posix() not in NO_PROSE:
                 found += findings(path.read_text(encoding="utf-8"), name.as_posix(), read)
     return found
 
@@ -351,6 +363,54 @@ def findings(text: str, file: str, read: Callable[[str], Iterator[Sentence]] | N
     return found
 
 
+# Files of builds, whose comments and descriptions say something to those who read them.
+BUILD_FILES = (
+    ".ci/run",
+    ".github/**/*.yml",
+    "Cargo.toml",
+    "Containerfile",
+    "Makefile",
+    "crates/*/Cargo.toml",
+    "crates/wellread-cli/pyproject.toml",
+    "deny.toml",
+    "docs/book.toml",
+    "packaging/**/*.rb",
+    "packaging/**/*.yaml",
+    "pyproject.toml",
+    "ruff.toml",
+    "rustfmt.toml",
+    "scripts/*.sh",
+)
+HASH_COMMENT = re.compile(r"^\s*#(?![!#]) ?(.*)$|^[\w-]+:.*?## (.*)$")
+DESCRIBED = re.compile(r"""^\s*(?:description|desc|summary)(?: = |: | )(["']?)(.*)\1$""")
+
+
+def of_build(text: str) -> Iterator[Sentence]:
+    """Sentences of `#` comments in a file of a build, of the help of a Makefile's targets, and of descriptions."""
+    held: list[str] = []
+    for number, line in enumerate([*text.split("\n"), ""], 1):
+        comment, described = HASH_COMMENT.match(line), DESCRIBED.match(line)
+        if comment and comment[1] is not None:
+            # Indented lines are lists of names.
+            held.append("" if comment[1].startswith("  ") else comment[1])
+            continue
+        if held:
+            yield from of_markdown("\n".join(held), number - len(held))
+            held = []
+        said = comment[2] if comment else described[2] if described else ""
+        yield from split(said, number)
+
+
+def of_builds() -> list[Finding]:
+    """The findings of the files of `BUILD_FILES`."""
+    files = dict.fromkeys(path for pattern in BUILD_FILES for path in sorted(ROOT.glob(pattern)))
+    return [
+        finding
+        for path in files
+        for finding in findings(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix(), of_build)
+    ]
+
+
 def main(paths: list[str]) -> int:
     """Print the findings of these files, or of `CLEAN`; 1 when there is one, 2 when a file is missing."""
     files = [Path(path).resolve() for path in paths]
@@ -366,7 +426,7 @@ def main(paths: list[str]) -> int:
     for path in files:
         name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.as_posix()
         found += findings(path.read_text(encoding="utf-8"), name)
-    found += [] if paths else [*of_rust_folders(), *of_code()]
+    found += [] if paths else [*of_rust_folders(), *of_code(), *of_builds()]
     for finding in found:
         print(finding)
     return 1 if found else 0

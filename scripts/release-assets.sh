@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# release-assets.sh DIST SBOM OUT: what a release on GitHub has to download: the program from each wheel of the command in DIST,
-# packed with the licences, also of others' crates, the bill of materials SBOM, and SHA256SUMS of them all.
+# release-assets.sh DIST SBOM OUT: writes the downloads of a release on GitHub to the folder OUT. They are
+# the program from each wheel of the command in DIST, packed with the licences, also of others' crates. The bill of
+# materials SBOM and SHA256SUMS lie beside it.
 set -euo pipefail
 dist=$(realpath "$1") sbom=$(realpath "$2") out=$3
 repository=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$out"
 out=$(realpath "$out")
 version=$(python3 "$repository/scripts/release.py" version)
-# Of a pre-release, wheels write it in another way.
+# Wheels write the version of a pre-release in another way.
 written=$(python3 "$repository/scripts/release.py" version --python)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

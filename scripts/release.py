@@ -182,6 +182,8 @@ def versions() -> dict[str, str]:
         "CITATION.cff": r"^version: (\S+)$",
         "packaging/conda/recipe.yaml": r'^  version: "?([^"\s]+)"?$',
         "packaging/homebrew/wellread.rb": r"/v([^/]+)\.tar\.gz\"$",
+        # The command that the extra installs is that of the same version.
+        "pyproject.toml": r'^bench = \["wellread-cli==([^"]+)"\]$',
     }
     for file, pattern in patterns.items():
         found = re.search(pattern, (ROOT / file).read_text(), re.M)
@@ -196,6 +198,7 @@ STATED = {
     "CITATION.cff": [r"^version: "],
     "packaging/conda/recipe.yaml": [r'^  version: "'],
     "packaging/homebrew/wellread.rb": [r'^  url ".*/v'],
+    "pyproject.toml": [r'^bench = \["wellread-cli=='],
 }
 
 

@@ -25,6 +25,8 @@ CODECS = ("none", "lz4", "zstd", "deflate", "lzw", "packbits", "snappy")
 CHUNK = "1,1,1,32,32"
 IN_CHUNKS = re.compile(r"\b(?:\d+x)*32x32\b|\b32 x 32\b")
 NAME = "bucket"
+# The system of which runs are on record: those of .ci/run. The workflows have run on none yet.
+RAN = {("ubuntu", "x86_64"): "`make test` on another Linux, before a change lands (`.ci/run`)"}
 
 
 class Program:
@@ -149,9 +151,9 @@ def manifest(crate):
 
 
 def platforms():
-    """Rows of the table of platforms: what the workflows do on each."""
+    """Rows of the table of platforms: what the workflows would do on each, and whether that has run."""
     ci, wheels = ((ROOT / ".github" / "workflows" / f"{name}.yml").read_text() for name in ("ci", "wheels"))
-    rows = [["system", "processor", "command", "Python wheels", "tested"]]
+    rows = [["system", "processor", "command", "Python wheels", "a workflow would test", "run so far"]]
     tested = re.search(r"name: make test .*?runner: \[([^\]]+)\]", ci, re.S)[1].split(", ")
     pythons = re.findall(r'"([\d.]+t?)"', re.search(r"^\s*python: \[([^\]]+)\]", wheels, re.M)[1])
     # Free-threaded ones are counted by themselves.
@@ -161,13 +163,19 @@ def platforms():
     for runner in tested:
         target = next((name for name, on in built.items() if on == runner), None)
         wheel = f"{target}, manylinux 2.28, Python {first}–{last}{free}" if target else "no"
-        rows.append([system(runner), processor(runner), "yes", wheel, "every test (`make test`)"])
+        rows.append([system(runner), processor(runner), "yes", wheel, "every test (`make test`)", ran(runner)])
     for runner, crates in re.findall(r"- runner: ([\w.-]+)\s+crates: (.+)", ci):
         names = crates.replace("-p ", "").split()
         whole = names == ["wellread-cli"]
         what = "the light command" if whole else ", ".join(f"`{name}`" for name in names)
-        rows.append([system(runner), processor(runner), "from source" if whole else "no", "no", f"compiles: {what}"])
+        command = "from source" if whole else "no"
+        rows.append([system(runner), processor(runner), command, "no", f"compiles: {what}", ran(runner)])
     return rows
+
+
+def ran(runner):
+    """Whether the tests of a system have run, and where that is on record."""
+    return RAN.get((runner.partition("-")[0], processor(runner)), "not run yet")
 
 
 def system(runner):

@@ -61,7 +61,7 @@ if [[ $mode != tests ]]; then
     exit 0
 fi
 
-# What some tests use. Where it is not to be had, they say so themselves.
+# Some tests use these. Where they are not to be had, the tests say so themselves.
 # With libpython, programs that are no Python load DuckDB's library from the Python package.
 if ! python3 - 2>/dev/null <<'PYTHON'; then
 import ctypes, os, sysconfig

@@ -100,9 +100,8 @@ def section(result):
     if not page.shown(result, RULES):
         return f"{page.of_run(result['facts'])}.\n\n{page.WITHDRAWN_RULES}"
     f, front = result["facts"], result["front"]
-    versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
-    run = f"{page.of_run(f)}, {f['threads']} threads or workers each, {f['rounds']} rounds; {versions}."
-    found = [f"{run} {conditions(f)}. {said_of_copies(result)}".rstrip(), ""]
+    run = f"{page.of_run(f)}, {f['rounds']} rounds. {page.threads(f)} {conditions(f)}. {said_of_copies(result)}"
+    found = ["\n\n".join([run.rstrip(), *page.versions(f)]), ""]
     table = [["files", "loader", "first epoch, images/s", f"{later_epochs(front)}, images/s", "ratio, first",
               "ratio, later", "memory, MB"]]  # fmt: skip
     for files, loaders in all_ways(result).items():
@@ -118,7 +117,7 @@ def section(result):
     chosen = [name_of(one) for loaders in bars(result).values() for one in loaders
               if "error" not in one and way_of(one)]  # fmt: skip
     if chosen:
-        found += [f"The picture has the faster way of use: {'; '.join(chosen)}.", ""]
+        found += ["\n\n".join(page.listed("The picture has the faster way of use:", chosen)), ""]
     for epochs, phase in zip(("First epochs", "Later epochs"), plate_page.PHASES, strict=True):
         noise = plate_page.floor_of(front, phase)
         if noise is not None:
@@ -129,7 +128,7 @@ def section(result):
             f"In the same rounds one thread copied memory at {page.number(statistics.median(copies))} GB/s.",
             "",
         ]
-    sizes = "; ".join(f"{name} {size / 1e9:.2f} GB" for name, size in front["bytes"].items())
+    sizes = ", ".join(f"{name} {size / 1e9:.2f} GB" for name, size in front["bytes"].items())
     return "\n".join([*found, f"On disk: {sizes}."])
 
 
@@ -157,7 +156,8 @@ def alternative(result):
                 continue
             first, later = (plate_page.spread(*one[phase][0]) for phase in plate_page.PHASES)
             texts.append(f"{name_of(one)} {first} in the first epoch, {later} in later ones")
-        said.append(f"{files}: {'; '.join(texts)}.")
+        # A sentence for each loader.
+        said.append(f"{files}: {'. '.join(texts)}.")
     return " ".join(said)
 
 
@@ -175,23 +175,32 @@ def said_of_copies(result):
 
 
 def unjudged(result):
-    """The loaders beside which an epoch has no verdict, in words."""
+    """The loaders beside which an epoch has no verdict, in words. The table has the way of their use."""
     found = [
-        name_of(one)
+        one["about"].split(",")[0]
         for loaders in bars(result).values()
         for one in loaders
         if "error" not in one and not all(one[phase][1] is None or one[phase][1].clear for phase in plate_page.PHASES)
     ]
-    return f"The run has no verdict beside {', '.join(found)}. " if found else ""
+    return f"The run has no verdict on an epoch, or on both, beside {listed(found, 'and')}. " if found else ""
+
+
+def listed(names, word):
+    """Names in a sentence: a, b and c."""
+    *others, last = dict.fromkeys(names)
+    return f"{', '.join(others)} {word} {last}" if others else last
+
+
+def ways(result):
+    """The ways in which loaders are used that have several, in words; nothing where none has."""
+    found = [row["way"].removeprefix("torch DataLoader, ") for row in result["front"]["rows"] if row.get("way")]
+    return listed(found, "or") if len(set(found)) > 1 else ""
 
 
 def faster_way(result):
-    """What a caption says where a loader is used in several ways."""
-    ways = [row["way"].removeprefix("torch DataLoader, ") for row in result["front"]["rows"] if row.get("way")]
-    *others, last = dict.fromkeys(ways) or [None]
-    if not others:
-        return ""
-    return f" ({', '.join(others)} or {last}: for each loader and epoch the fastest)"
+    """What the picture says where a loader is used in several ways."""
+    known = ways(result)
+    return f" ({known}: for each loader and epoch the fastest)" if known else ""
 
 
 def readme(result):
@@ -201,10 +210,11 @@ def readme(result):
         return page.WITHDRAWN_RULES
     copies = said_of_copies(result)
     second = "" if later_epochs(result["front"]) == LATER else "Later epochs are the second one. "
+    several = f"A bar has the fastest of these ways: {ways(result)}. " if ways(result) else ""
     return (
         f"![{alternative(result)}]({PICTURE})\n\n"
-        f"Images/s into PyTorch by loader: {conditions(f).replace('uint16', '`uint16`')}. One run of {f['rounds']} "
-        f"rounds on {f['machine']}, {f['date']}, {f['threads']} threads or workers each{faster_way(result)}. "
+        f"Images/s into PyTorch by loader. {conditions(f).replace('uint16', '`uint16`')}. One run of {f['rounds']} "
+        f"rounds on {f['machine']}, {f['date']}. {page.threads(f)} {several}"
         f"Bars are medians, whiskers 95 % intervals. {second}{copies + ' ' if copies else ''}LitData shuffles shards "
         f"and the rows within a shard, which is less work than the random order of the others. {unjudged(result)}"
         "[The table has each ratio](docs/peers-loaders.md)."

@@ -43,9 +43,16 @@ WITHDRAWN_BY_IMAGE = (
     "Withdrawn until it is measured again: tensorstore on one array of small images. This run asked it for each "
     "image by itself, which takes longer than one read for each batch."
 )
-# As tables of before call them: SPDL made a tensor of each image and stacked these, and DuckDB read compressed BLOBs
-# from the beginning of their column.
-SLOW_WAYS = ("SPDL, threads, tifffile", "duckdb, the same on bare pixels as BLOBs")
+# Names in result files that say "the same" of another row, and how pages call these loaders.
+RENAMED = {
+    "duckdb, the same on bare pixels as BLOBs, not compressed":
+        "duckdb, `WHERE row_id IN (…)`, bare pixels as BLOBs, not compressed",
+    "duckdb, the same on bare pixels as BLOBs": "duckdb, `WHERE row_id IN (…)`, bare pixels as BLOBs",
+    "the same cache, its images made `float32` when opened, 0 workers":
+        "upstream's cache, its images made `float32` when opened, 0 workers",
+}  # fmt: skip
+# SPDL made a tensor of each image and stacked these. DuckDB read compressed BLOBs from the beginning of their column.
+SLOW_WAYS = ("SPDL, threads, tifffile", "duckdb, `WHERE row_id IN (…)`, bare pixels as BLOBs")
 WITHDRAWN_SLOW = (
     "Withdrawn until they are measured again: SPDL, and DuckDB on bare pixels. This run stacked single tensors "
     "behind SPDL. It let DuckDB compress the pixels: each image was decompressed from the beginning of its column."
@@ -114,11 +121,13 @@ def by_image(row, measured):
 
 def slow_way(row):
     """Whether a peer was set up in a way that costs it more than it has to."""
-    return row["about"] in SLOW_WAYS
+    return RENAMED.get(row["about"], row["about"]) in SLOW_WAYS
 
 
 def named(row, measured):
-    """A row whose peer's name says how pixels lie in its file, where it has to unpack them."""
+    """A row with the name of its peer as pages have it. That of a peer that has to unpack pixels says how they lie in
+    its file."""
+    row = {**row, "about": RENAMED.get(row["about"], row["about"])}
     if row["peer"] not in NESTED:
         return row
     pixels = "the images' type" if measured["name"] in TYPED else "int64"
@@ -215,29 +224,37 @@ def later_epochs(measured):
 
 
 def closest(rows, phase):
-    """A sentence: who comes closest to wellread, or is before it."""
+    """Who comes closest to wellread, and lists of those before it. The table has those without a verdict."""
     when = "the first epoch" if phase == "first" else "later epochs"
     known = [row for row in rows if "judgement" in row and row["judgement"].low is not None]
-    said = []
-    for row in known:
-        one = row["judgement"]
-        if one.clear and one.estimate < 1:
-            said.append(f"{row['about']} is faster in {when} ({row['set']}): wellread has {times(one)} of its speed.")
+    clear = [row for row in known if row["judgement"].clear]
     open_ones = [row for row in known if not row["judgement"].clear]
-    if open_ones:
-        names = "; ".join(f"{row['about']} ({row['set']})" for row in open_ones)
-        said.append(f"No verdict in {when} beside {names}.")
+    found = listed(
+        f"Peers that are faster in {when}:",
+        [f"{name_and_set(row)}: wellread has {times(row['judgement'])} of its speed"
+         for row in clear if row["judgement"].estimate < 1],
+    )  # fmt: skip
     # A noise floor, however high, hides no peer that was always faster.
     always = [row for row in open_ones if row["judgement"].lost == row["judgement"].rounds]
-    if always:
-        names = "; ".join(f"{row['about']} ({row['set']})" for row in always)
-        said.append(f"wellread was slower in every round beside {names}.")
-    behind = [row for row in known if row["judgement"].clear and row["judgement"].estimate > 1]
+    head = f"Peers that were faster in every round of {when}, without a verdict:"
+    found += listed(head, [name_and_set(row) for row in always])
+    said = [f"Rows without a verdict in {when}: {len(open_ones)} of {len(known)}."] if open_ones else []
+    behind = [row for row in clear if row["judgement"].estimate > 1]
     if behind:
         row = behind[0]
-        said.append(f"{row['about']} is the closest slower peer in {when} ({row['set']}): wellread is "
+        said.append(f"{row['about']} is the closest slower peer in {when} ({row['set']}). wellread is "
                     f"{times(row['judgement'])} times as fast.")  # fmt: skip
-    return " ".join(said)
+    return "\n\n".join([*found, " ".join(said)]).strip()
+
+
+def name_and_set(row):
+    """A peer as a list names it."""
+    return f"{row['about']} ({row['set']})"
+
+
+def listed(head, items):
+    """The paragraphs of a list: its head and its lines; none of a list without items."""
+    return [head, "\n".join(f"* {item}" for item in items)] if items else []
 
 
 def of_set(measured, copied=False):
@@ -267,13 +284,24 @@ def said_of(noise):
 
 
 def facts(result):
+    """The paragraphs on a run."""
     f = result["facts"]
-    sets = "; ".join(f"{one['title']}: 1 + {one['later']} epochs, {rounds(one)} rounds" for one in result["sets"])
-    versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
+    sets = ". ".join(f"{one['title']}: 1 + {one['later']} epochs, {rounds(one)} rounds" for one in result["sets"])
     files = ", ".join(f"`{one['name']}` (SHA-256 `{one['sha256']}`)" for one in f.get("files") or ())
     of_files = any(one["name"] not in SMALL for one in result["sets"])
     made = f" The files of JUMP: {files}." if files and of_files else ""
-    return f"{of_run(f)}, {f['threads']} threads or workers each; {versions}. {sets}.{made}"
+    return [f"{of_run(f)}. {threads(f)} {sets}.{made}", *versions(f)]
+
+
+def threads(f):
+    """How many threads or workers the loaders had, as a sentence."""
+    return f"Each loader had {f['threads']} threads or workers."
+
+
+def versions(f):
+    """The paragraphs of the list of versions, ten in a line: a sentence has 25 words at most."""
+    known = [f"{name} {version}" for name, version in f["versions"].items()]
+    return listed("Versions:", [", ".join(known[at : at + 10]) for at in range(0, len(known), 10)])
 
 
 def of_run(f):
@@ -316,7 +344,7 @@ def of_sets(result):
     """The tables of the sets of a run."""
     if not shown(result, RULES):
         return f"{of_run(result['facts'])}.\n\n{WITHDRAWN_RULES}"
-    lines, sets = [facts(result), ""], result["sets"]
+    lines, sets = ["\n\n".join(facts(result)), ""], result["sets"]
     if any(unequal(row) for measured in sets for row in measured["rows"]):
         lines += [WITHDRAWN, ""]
     if any(by_image(row, measured) for measured in sets for row in measured["rows"]):

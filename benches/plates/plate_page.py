@@ -176,7 +176,8 @@ def of_part(name, part, copies_made=False):
         if later and {row["epochs"] for row in rows if "error" not in row} == {2}:
             caption += ": the second one"
         if copies_made and any(whole(row) for row in rows):
-            caption += f". {page.COPIED} in the rows of torch's DataLoader with 2 workers, except `tifffile.imread`."
+            caption += f". {page.COPIED}. It concerns the rows of torch's DataLoader with 2 workers, except "
+            caption += "`tifffile.imread`."
         found += [caption, "", *lines(table), ""]
         for number, mark in enumerate(MARKS, 1):
             found += [f"{number}) {mark}", ""] if mark in marked else []
@@ -184,16 +185,19 @@ def of_part(name, part, copies_made=False):
         if noise is not None:
             found += [page.said_of(noise), ""]
     copies = [one["gb_per_s"] for one in part["copy"] if "error" not in one]
-    more = [
-        f"{about} {statistics.median(run['bytes_read_per_used'] for run in runs):.1f}"
+    more = {
+        about: f"{statistics.median(run['bytes_read_per_used'] for run in runs):.1f}"
         for about, runs in part["runs"].items()
         if runs and all(run.get("bytes_read_per_used") is not None for run in runs)
-    ]
+    }
     if copies:
         rate = page.number(statistics.median(copies))
         found += [f"In the same rounds one thread copied memory at {rate} GB/s.", ""]
     if more:
-        found += [f"Bytes read for each byte delivered, by wellread in all epochs: {'; '.join(more)}.", ""]
+        found += [
+            *lines([["wellread, all epochs", *more], ["bytes read for each byte delivered", *more.values()]]),
+            "",
+        ]
     return found
 
 
@@ -235,11 +239,11 @@ def of_goals(facts):
 def section(result):
     """The generated part of the page."""
     f = result["facts"]
-    versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
-    found = [f"{page.of_run(f)}, {f['threads']} threads or workers each, {f['rounds']} rounds; {versions}. "
-             f"{f['sites']} generated sites of {f['size']} x {f['size']}. Epochs have {f['crops']} crops in random "
-             f"order (an eighth with LZW), and all cells of {f['few']} sites in block order."
-             f"{of_goals(f)}", ""]  # fmt: skip
+    said = (f"{page.of_run(f)}, {f['rounds']} rounds. {page.threads(f)} "
+            f"{f['sites']} generated sites of {f['size']} x {f['size']}. Epochs have {f['crops']} crops in random "
+            f"order (an eighth with LZW), and all cells of {f['few']} sites in block order."
+            f"{of_goals(f)}")  # fmt: skip
+    found = ["\n\n".join([said, *page.versions(f)]), ""]
     found += [] if shown(result) else [BEFORE, ""]
     for name, part in result["parts"].items():
         found += of_opening(part) if name == "e" else of_part(name, part, copied(result))

@@ -159,9 +159,9 @@ def of_places(at, first=True, alike=True):
 def section(result):
     """The generated part of the page."""
     f = result["facts"]
-    versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
     link = f"a link of {f['mbit']:g} Mbit/s" if f["mbit"] else "loopback without a limit"
-    found = [f"{page.of_run(f)}, {f['threads']} threads, {link}, {f['rounds']} rounds; {versions}.", ""]
+    said = f"{page.of_run(f)}, {f['rounds']} rounds; {f['threads']} threads, and {link}."
+    found = ["\n\n".join([said, *page.versions(f)]), ""]
     first = page.shown(result, RULES)
     # Batches of before were read by two threads beside the one that waits.
     alike = not first or f.get("readers") == f["threads"]

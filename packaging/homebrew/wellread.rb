@@ -1,17 +1,22 @@
 # The command in the formats that need no engine, which build in minutes.
 class Wellread < Formula
-  desc "Fast reading and honest benchmarks of microscopy images and their formats"
+  desc "Load microscopy images into PyTorch, JAX or NumPy, and find the fastest format"
   homepage "https://github.com/wellread/wellread"
   url "https://github.com/wellread/wellread/archive/refs/tags/v0.1.0.tar.gz"
-  # Of the released archive, which does not exist before the release: docs/releasing.md.
+  # The sum of the released archive, which does not exist before the release: docs/releasing.md.
   sha256 "0000000000000000000000000000000000000000000000000000000000000000"
   license any_of: ["MIT", "Apache-2.0"]
   head "https://github.com/wellread/wellread.git", branch: "main"
 
+  depends_on "python@3.13" => :build
   depends_on "rust" => :build
 
   def install
     system "cargo", "install", *std_cargo_args(path: "crates/wellread-cli")
+    # The licences of all crates that the program can be compiled from.
+    system "cargo", "fetch", "--locked"
+    system "python3.13", "scripts/third_party.py", "--out", "THIRD-PARTY.txt"
+    doc.install "THIRD-PARTY.txt"
   end
 
   test do

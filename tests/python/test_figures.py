@@ -163,9 +163,24 @@ def test_no_rate_is_typed_by_hand_but_on_dated_records():
 
 def test_minutes_of_a_build_are_those_of_the_decision():
     decision = (ROOT / "docs/decisions/0038-what-a-build-takes.md").read_text()
-    (minutes,) = re.findall(r"^\| a cold full build with all tests, two cores \|[^|]*\| (\d+) min", decision, re.M)
-    for page in ("README.md", "CONTRIBUTING.md", "Makefile"):
-        assert set(re.findall(r"some (\d+) minutes", (ROOT / page).read_text())) == {minutes}, page
+    (full,) = re.findall(r"^\| a cold full build with all tests, two cores \|[^|]*\| (\d+) min", decision, re.M)
+    (light,) = re.findall(r"\bThe light build took\s+(\d+) min", decision)
+    both = {"README.md": {full, light}, "CONTRIBUTING.md": {full}, "Makefile": {full, light},
+            "Containerfile": {full}, "docs/howto/install.md": {light}}  # fmt: skip
+    for page, minutes in both.items():
+        text = re.sub(r"\n# ", " ", (ROOT / page).read_text())
+        assert set(re.findall(r"\bsome (\w+) minutes", text)) == minutes, page
+
+
+def test_the_readme_s_table_of_builds_is_that_of_the_decision():
+    decision = (ROOT / "docs/decisions/0038-what-a-build-takes.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|", decision, re.M)
+    known = {about.split(",")[0] if "cold" in about else about: (before, after) for about, before, after in rows}
+    text = (ROOT / "README.md").read_text().split("| | before | after |\n|---|---|---|\n")[1].split("\n\n")[0]
+    said = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in text.splitlines()]
+    assert len(said) == 4
+    for about, before, after in said:
+        assert before == known[about][0] and re.match(rf"{after}(?:$| \(|;)", known[about][1]), about
 
 
 def test_a_ratio_of_no_result_is_found_in_the_text(copy):

@@ -65,7 +65,7 @@ def test_the_readme_has_the_nearest_way_of_each_phase_and_the_nearest_library_fi
     ]  # fmt: skip
     # A library of which nothing was measured has no row.
     assert "Vortex" not in text and "pylance" not in text
-    said = "way tensorstore is the closest slower peer in later epochs (a set): wellread is 1.50 (1.50–1.50) times as"
+    said = "way tensorstore is the closest slower peer in later epochs (a set). wellread is 1.50 (1.50–1.50) times as"
     assert f"\n\n{said} fast.\n\nOne run" in text
     # What is true of one phase alone says so.
     peers = of_ways({"tifffile": (4, 3), "tifffile-0": (2, 4), "spdl": (5, 2)})

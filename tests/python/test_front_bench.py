@@ -108,16 +108,17 @@ def test_the_picture_has_the_faster_way_of_use_and_the_table_has_all(modules, fi
     one = in_two_ways(first, later)
     said = f"tifffile, torch DataLoader ({way}) {shown[0]} in the first epoch, {shown[1]} in later ones"
     assert said in modules.front_page.alternative(one) and said in modules.front_page.readme(one)
-    ways = "(2 workers or 0 workers: for each loader and epoch the fastest)"
+    ways = "2 workers or 0 workers"
     svg = modules.front_picture.svg(one)
-    assert ways in modules.front_page.readme(one) and ways in svg
+    assert f" A bar has the fastest of these ways: {ways}. " in modules.front_page.readme(one)
+    assert f"({ways}: for each loader and epoch the fastest)" in svg
     # In the picture each has a line of its own.
     assert svg.count(">tifffile, torch DataLoader<") == 1
     assert [svg.count(f">{part}<") for part in way.split("; ")] == [1] * len(way.split("; "))
     text = modules.front_page.section(one)
     for each in ("2 workers", "0 workers"):
         assert text.count(f"| tifffile, torch DataLoader ({each}) |") == 1
-    assert f"The picture has the faster way of use: tifffile, torch DataLoader ({way})." in text
+    assert f"The picture has the faster way of use:\n\n* tifffile, torch DataLoader ({way})\n" in text
 
 
 def test_a_way_of_use_that_failed_is_not_the_faster_one(modules):
@@ -135,8 +136,9 @@ def test_the_caption_names_the_ways_that_a_result_has(modules):
     for way in ("torch DataLoader, 2 workers", "torch DataLoader, 0 workers", "batches by 2 threads"):
         rows.append({**rows[1], "way": way})
     rows += [{**rows[4], "way": way} for way in ("2 workers", "0 workers")]
-    said = " (2 workers, 0 workers or batches by 2 threads: for each loader and epoch the fastest)"
-    assert modules.front_page.faster_way(one) == said
+    said = "2 workers, 0 workers or batches by 2 threads"
+    assert modules.front_page.ways(one) == said
+    assert modules.front_page.faster_way(one) == f" ({said}: for each loader and epoch the fastest)"
 
 
 def test_both_ways_of_torch_s_loader_are_measured(modules):
@@ -203,9 +205,11 @@ def test_bars_are_of_as_many_epochs_of_each_loader(modules):
 
 
 def test_a_loader_without_verdict_is_named(modules):
-    said = "The run has no verdict beside tifffile, torch DataLoader. "
+    said = "The run has no verdict on an epoch, or on both, beside tifffile. "
     assert said in modules.front_page.readme(result(tifffile=runs(100, 200)))
     assert "no verdict" not in modules.front_page.readme(result())
+    two = modules.front_page.readme(result(tifffile=runs(100, 200), pylance=runs(100, 100)))
+    assert " beside tifffile and pylance take. " in two
 
 
 def test_a_loader_that_failed_has_no_bar_and_no_page_takes_it(modules):

@@ -180,10 +180,8 @@ def test_a_run_whose_workers_copied_batches_says_so_in_its_captions(page):
     assert page.page.COPIED not in page.section(one)
     one["facts"]["rules"] = page.RULES - 1
     text = page.section(one)
-    assert (
-        f"\n**Sites of 5 channels, a file for each**, later epochs: the second one. {page.page.COPIED} in the rows of"
-        in text
-    )
+    caption = "**Sites of 5 channels, a file for each**, later epochs: the second one"
+    assert f"\n{caption}. {page.page.COPIED}. It concerns the rows of" in text
     assert text.count(page.page.COPIED) == 2
     # torch's own collation is in shared memory.
     part["rows"][0]["top"] = "peer"

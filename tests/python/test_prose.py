@@ -49,6 +49,7 @@ BAD = {
         "Pages are also kept by `lance`.",
         "The lock was never held by Rust.",
         "It may have been re-encoded by another program.",
+        "# Pages are read by the store",
     ],
     "metaphor": ["The reader works under the hood.", "It works out of the box."],
     "filler": ["Simply call it.", "This is easily done.", "It measures every step honestly."],
@@ -79,7 +80,7 @@ GOOD = {
         "The matrix was checked by hand.",
         "A place is known by its address.",
         "It is slow by a factor of two.",
-        "# Pages are read by the store",
+        "# The store reads pages",
     ],
     "metaphor": ["The reader works in a thread.", "The imagery of a box."],
     "filler": ["It measures every step.", "The complexity is simple.", "The power is measured."],
@@ -132,8 +133,9 @@ def test_code_quotes_and_comments_are_left_out():
     assert found("   ```sh\n   What it is.\n   ```\nWhat it is.\n") == [(4, "clause")]
     assert found("> What it is.\n\nWhat it is.\n") == [(3, "clause")]
     assert found("<!-- prepare\nWhat it is.\n-->\nWhat it is.\n") == [(4, "clause")]
-    generated = "<!-- peers:begin -->\nWhat it is.\n\n<!-- more -->\nWhat it is.\n<!-- peers:end -->\n"
-    assert found(generated + "What it is.\n") == [(7, "clause")]
+    # Of what a script writes, tables are left out, and its sentences are not.
+    generated = "<!-- peers:begin -->\nWhat it is.\n\n<!-- What it is. -->\n| What it is. |\n<!-- peers:end -->\n"
+    assert found(generated + "What it is.\n") == [(2, "clause"), (7, "clause")]
     assert found("An example:\n\n    What it is.\n\nWhat it is.\n") == [(5, "clause")]
     # Indented text of a list item is no code.
     assert found("* An item.\n\n    What it is.\n") == [(3, "clause")]
@@ -280,3 +282,40 @@ def test_findings_in_code_are_named(tmp_path, monkeypatch):
 def test_the_listed_files_are_clean(capsys):
     code = prose.main([])
     assert code == 0, capsys.readouterr().out
+
+
+BUILD_FILE = """\
+#!/bin/sh
+# What it is, in
+# two lines.
+#   What a list has.
+description = "What an 'image' is"
+  desc "An honest text"
+name = "What it is" # What it is.
+target: other ## Whatever it makes
+    # Of two words.
+"""
+
+
+def test_comments_and_descriptions_of_builds_are_read():
+    read = prose.findings(BUILD_FILE, "Makefile", prose.of_build)
+    assert [(one.line, one.rule) for one in read] == [
+        (2, "clause"),
+        (5, "clause"),
+        (6, "filler"),
+        (8, "clause"),
+        (9, "inversion"),
+    ]
+
+
+def test_findings_in_files_of_builds_are_named(tmp_path, monkeypatch):
+    (tmp_path / "Makefile").write_text("# What it is.\n")
+    (tmp_path / "packaging" / "a").mkdir(parents=True)
+    (tmp_path / "packaging" / "a" / "b.rb").write_text("# It is.\ndesc 'What it is'\n")
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    assert [(one.file, one.line) for one in prose.of_builds()] == [("Makefile", 1), ("packaging/a/b.rb", 2)]
+
+
+def test_each_pattern_of_files_of_builds_has_a_file():
+    assert [pattern for pattern in prose.BUILD_FILES if not any(prose.ROOT.glob(pattern))] == []
+    assert all((prose.ROOT / name).is_file() for name in prose.NO_PROSE)
