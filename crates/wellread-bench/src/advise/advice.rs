@@ -33,6 +33,9 @@ pub struct CandidateResult {
     pub verdict: SpeedVerdict,
     /// Whether it was measured further after screening.
     pub finalist: bool,
+    /// Whether it was read over a link, as a set behind a network is. All others are copies on this machine's disk, and their figures
+    /// do not compare with it.
+    pub over_link: bool,
 }
 
 /// One setting of the loader with its figure.
@@ -82,13 +85,15 @@ pub struct LinkPrediction {
     pub bytes_per_epoch: f64,
     /// Images per second, in random order.
     pub images_per_s: f64,
+    /// Whether that is an upper bound: how fast this machine decodes it is not known.
+    pub at_most: bool,
     /// The limit: `latency`, `bandwidth`, `decoding`.
     pub bound_by: &'static str,
     /// The cost of the requests of an epoch, where a price was given.
     pub cost_per_epoch: Option<f64>,
 }
 
-/// The link, and every way of keeping the set, the fastest first.
+/// The link, and every way of keeping the set, the fastest first. Those with upper bounds alone come last.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkAdvice {
     /// As it was found.

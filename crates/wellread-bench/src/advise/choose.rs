@@ -27,7 +27,7 @@ const NEGLIGIBLE: f64 = 0.02;
 /// Share of waiting below which there is nothing to gain.
 const NO_WAIT: f64 = 0.02;
 /// Sizes that differ by less are the same.
-const SAME_SIZE: f64 = 1.02;
+pub(super) const SAME_SIZE: f64 = 1.02;
 
 /// One of several, and why.
 #[derive(Clone, Debug)]

@@ -30,7 +30,7 @@ const KEPT_BLOCKS: usize = 2;
 /// Cells of whole images at most, as a multiple of the sample's.
 const MAX_CELLS: usize = 8;
 /// Gain in speed that is worth neither another order nor a copy.
-const NEGLIGIBLE: f64 = 0.1;
+pub(super) const NEGLIGIBLE: f64 = 0.1;
 /// Share of the time budget.
 const CROPS_SHARE: f64 = 0.1;
 /// Epochs of the sample that comparing the ways takes at least.
@@ -111,12 +111,13 @@ impl WholeImages {
 }
 
 /// Compares the ways of bringing the crops of cells into batches, where the study is of cells. The first of `candidates` is the set
-/// as it is. `enough` are seconds of a cell that a step leaves. It also returns the candidate to keep, with the reason.
+/// as it is. `enough` are seconds of a cell that a step leaves. It also returns the candidate to keep, with the reason. Stored crops
+/// on this machine's disk take no part where the images are read over a link.
 pub(super) fn compare(
     study: &Study<'_>,
     candidates: &[&Candidate],
     figures: &Figures,
-    enough: Option<f64>,
+    (enough, is_over_link): (Option<f64>, bool),
     notes: &mut Vec<String>,
 ) -> Result<Option<(CropAdvice, Choice)>> {
     let Some(of) = &study.settings.cells else { return Ok(None) };
@@ -153,7 +154,7 @@ pub(super) fn compare(
             order: Order::Mixed { by: Grouping::Position, window: BLOCK },
         },
     ];
-    let stored = fastest_stored(candidates, figures);
+    let stored = fastest_stored(candidates, figures).filter(|_| !is_over_link);
     if let Some(candidate) = stored.map(|at| candidates[at]) {
         ways.push(CropMethod {
             source: CropSource::Stored,

@@ -22,6 +22,7 @@
 //! | [`measure`] | interleaved rounds |
 //! | `verdict` | one alternative beside another, and the word for it |
 //! | [`choose`] | the rules, and their reasons |
+//! | `choose_link` | those of a set behind a network |
 //! | `screening` | all candidates measured briefly, the promising ones at length |
 //! | `crops` | of cells: crops that are stored, or cut out on the fly in two orders |
 //! | `loading` | sections of the loader: workers, batch sizes, caches |
@@ -32,6 +33,7 @@ mod advice;
 pub mod allowance;
 pub mod candidates;
 pub mod choose;
+mod choose_link;
 mod context;
 mod counted;
 mod crops;

@@ -6,6 +6,9 @@
 //!  an epoch of the sample, its ranges recorded ────┼─▶ the longest of: requests · latency / at once, bytes / bandwidth, decoding
 //!  images per second of the files on this machine ─┘
 //! ```
+//!
+//! The set as it is was read over the link, so a copy of the same format and codec tells how fast it is decoded. Without one, and for ways that were
+//! not measured, the figure is an upper bound.
 
 use super::advice::{CandidateResult, LinkAdvice, LinkPrediction};
 use super::candidates::Candidate;
@@ -24,8 +27,8 @@ use wellread_store::subset::Subset;
 struct ImageRequests {
     requests: f64,
     bytes: f64,
-    /// Images per second that this machine reads and decodes of its own files.
-    local: f64,
+    /// Images per second that this machine reads and decodes of its own files, where that is known.
+    local: Option<f64>,
 }
 
 /// Predicts all candidates of a set behind a network; `None` of a set on this machine.
@@ -39,9 +42,11 @@ pub(super) fn predict(
     let mut predictions = vec![];
     for candidate in all {
         let name = candidate.name();
-        let rate = tried.iter().find(|one| one.name == name).map(|one| one.images_per_s.value);
-        // The set as it is was read over the link: its speed of decoding alone is not known.
-        let local = rate.filter(|_| !candidate.is_own_set()).unwrap_or(f64::INFINITY);
+        let measured = tried.iter().find(|one| one.name == name && !one.over_link);
+        // Cells that are cut out of images are decoded in another way than stored ones.
+        let is_cut_out = candidate.is_own_set() && study.settings.cells.is_some();
+        let like = || like(candidate, tried, study.settings.crop.is_some()).filter(|_| !is_cut_out);
+        let local = measured.or_else(like).map(|one| one.images_per_s.value);
         match asked(study, candidate) {
             Ok(asked) => {
                 let (requests, bytes) = asked.of_all(study.sample.of as u64);
@@ -51,8 +56,32 @@ pub(super) fn predict(
             Err(why) => notes.push(format!("{name}: its time over the link is not known: {why:#}")),
         }
     }
-    predictions.sort_by(|a, b| b.images_per_s.total_cmp(&a.images_per_s));
+    predictions
+        .sort_by(|a, b| a.at_most.cmp(&b.at_most).then_with(|| b.images_per_s.total_cmp(&a.images_per_s)));
+    let bounds = predictions.iter().filter(|one| one.at_most).map(|one| one.name.clone());
+    let bounds: Vec<String> = bounds.collect();
+    if !bounds.is_empty() {
+        notes.push(format!(
+            "images/s over the link are upper bounds for {}: how fast this machine decodes such images was not measured",
+            bounds.join(", ")
+        ));
+    }
     Ok(Some(LinkAdvice { link, predictions }))
+}
+
+/// A measured copy of the same format and codec on this machine's disk: of the same pieces, where there is one. If `needs_pieces`, as
+/// parts of images are read, those of other pieces do not tell.
+fn like<'t>(
+    candidate: &Candidate,
+    tried: &'t [CandidateResult],
+    needs_pieces: bool,
+) -> Option<&'t CandidateResult> {
+    let is_like = |one: &&CandidateResult| {
+        !one.over_link && (one.candidate.format, &one.candidate.codec) == (candidate.format, &candidate.codec)
+    };
+    let has_its_pieces = |one: &CandidateResult| one.candidate.pieces == candidate.pieces;
+    let alike = tried.iter().filter(is_like).filter(|one| !needs_pieces || has_its_pieces(one));
+    alike.min_by_key(|one| !has_its_pieces(one))
 }
 
 fn of(
@@ -65,7 +94,7 @@ fn of(
     let seconds = [
         ("latency", each.requests * link.latency_s / link.in_flight.max(1) as f64),
         ("bandwidth", each.bytes / link.bytes_per_s),
-        ("decoding", 1.0 / each.local),
+        ("decoding", each.local.map_or(0.0, |rate| 1.0 / rate)),
     ];
     let longest = seconds.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let (bound_by, seconds) = longest.unwrap_or(("decoding", f64::NAN));
@@ -75,6 +104,7 @@ fn of(
         requests_per_epoch,
         bytes_per_epoch: each.bytes * images as f64,
         images_per_s: 1.0 / seconds,
+        at_most: each.local.is_none(),
         bound_by,
         cost_per_epoch: price.map(|price| requests_per_epoch / 1000.0 * price),
     }
@@ -137,7 +167,10 @@ fn asked(study: &Study<'_>, candidate: &Candidate) -> Result<Asked> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::verdict::SpeedVerdict;
     use super::*;
+    use crate::stages::Figure;
+    use wellread_store::Compression;
 
     #[test]
     fn a_small_table_comes_whole() {
@@ -162,15 +195,54 @@ mod tests {
             bytes_per_s: 1e8,
             at_once: 32,
         };
-        let predicted = |requests, bytes, local| {
+        let predicted = |requests, bytes, local: f64| {
+            let local = Some(local).filter(|rate| rate.is_finite());
             of("tiff".into(), ImageRequests { requests, bytes, local }, &link, 2000, Some(0.0004))
         };
         let one = predicted(1.0, 1e4, 1e6);
-        assert_eq!((one.bound_by, one.images_per_s.round()), ("latency", 2500.0));
+        assert_eq!((one.bound_by, one.images_per_s.round(), one.at_most), ("latency", 2500.0, false));
         assert_eq!((one.requests_per_epoch, one.bytes_per_epoch), (2000.0, 2e7));
         assert!((one.cost_per_epoch.unwrap() - 0.0008).abs() < 1e-12);
         assert_eq!(predicted(1.0, 1e6, 1e6).bound_by, "bandwidth");
         assert_eq!(predicted(1.0, 1e4, 100.0).bound_by, "decoding");
-        assert_eq!(predicted(0.1, 1e4, f64::INFINITY).bound_by, "bandwidth");
+        let bound = predicted(0.1, 1e4, f64::INFINITY);
+        assert_eq!((bound.bound_by, bound.at_most), ("bandwidth", true));
+    }
+
+    /// Decoding never bound the set as it is: its time over the link was an upper bound, ranked among the others.
+    #[test]
+    fn a_copy_of_the_same_format_and_codec_tells_how_fast_a_set_is_decoded() {
+        let result = |candidate: Candidate, rate: f64| {
+            let figure = |value| Figure { value, low: None, high: None };
+            CandidateResult {
+                name: candidate.name(),
+                bytes_of_set: 1e4,
+                images_per_s: figure(rate),
+                share_of_copy: 0.1,
+                single_us: figure(1.0),
+                cold_images_per_s: None,
+                versus_fastest: None,
+                verdict: SpeedVerdict::TooFewData,
+                finalist: true,
+                over_link: candidate.is_own_set(),
+                candidate,
+            }
+        };
+        let lz4 = Some(Compression::Lz4);
+        let in_pieces =
+            |format, pieces: &str| Candidate { pieces: pieces.into(), ..Candidate::sample(format, lz4) };
+        let own = Candidate { pieces: "tiles".into(), ..Candidate::sample("tiff", None) };
+        let tried = [
+            result(own.clone(), 10.0),
+            result(in_pieces("parquet", "tiles"), 20.0),
+            result(in_pieces("tiff", "strips"), 30.0),
+            result(in_pieces("tiff", "tiles"), 40.0),
+        ];
+        let rate = |tried, needs_pieces| like(&own, tried, needs_pieces).map(|one| one.images_per_s.value);
+        assert_eq!((rate(&tried[..], false), rate(&tried[..], true)), (Some(40.0), Some(40.0)));
+        assert_eq!((rate(&tried[..3], false), rate(&tried[..3], true)), (Some(30.0), None));
+        assert_eq!(rate(&tried[..2], false), None);
+        let other = Candidate { codec: "zstd".into(), ..own.clone() };
+        assert!(like(&other, &tried, false).is_none());
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!  Settings ─▶ draw: Sample ─▶ candidates ─▶ Screening ─▶ choose::format ─▶ loading::loader ─▶ predicted ─▶ Studied: Advice, copies
+//!                      of a set behind a network: over_link ─▶ choose_link::format ─▶┘
 //! ```
 
 use super::advice::{Advice, CandidateResult, CropSource, Recommendation};
 use super::allowance::{Allowance, Batches, batches_of_loop};
 use super::candidates::{self, Candidate};
-use super::choose::{self, ChoiceContext};
+use super::choose::{self, Choice, ChoiceContext};
+use super::choose_link;
 use super::context::{NO_TIME, ROUNDS, RUNS_OF_PREDICTING, Study, section};
 use super::crops;
 use super::loading;
@@ -63,6 +65,7 @@ pub fn study(
     let of_images = || -> Result<Box<dyn Store>> { Ok(SourceCells::of(settings.cells.as_ref(), images()?)?) };
     let own: &Open<'_> = &of_images;
     let store = own()?;
+    let is_over_link = crate::link::of(&*store).is_some();
     // A core is left to what feeds the device.
     let workers = wellread_worker::threads().saturating_sub(1).clamp(1, 8);
     let mut notes = Vec::new();
@@ -94,21 +97,62 @@ pub fn study(
     });
     let screened = screening.screened_only(settings.time_budget.as_secs_f64());
     let need = ChoiceContext { images: study.sample.of, thing: study.sample.thing, memory, enough, screened };
-    let mut format = choose::format(&chosen, figures, need).context("no candidate could be measured")?;
-    let crops = crops::compare(&study, &chosen, figures, enough, &mut notes).unwrap_or_else(|why| {
+    // Choices are among all from here on.
+    let of_all = |choice: Choice| {
+        let index = all.iter().position(|one| std::ptr::eq(one, chosen[choice.index]));
+        Choice { index: index.unwrap_or(0), ..choice }
+    };
+    let tried = tried(&study, &all, &screening, is_over_link);
+    // Copies on the disk of this machine do not compare with a set behind a network.
+    let (link, mut format) = match over_link::predict(&study, &all, &tried, &mut notes) {
+        Ok(Some(link)) => {
+            let format = choose_link::format(&all, &link, need);
+            (Some(link), format)
+        }
+        Err(why) if is_over_link => {
+            notes.push(format!("the link could not be measured: {why:#}"));
+            let stays = format!("{}: it stays: copies were not compared over the link", all[0].name());
+            (None, Choice { index: 0, reasons: vec![stays] })
+        }
+        _ => {
+            let choice = choose::format(&chosen, figures, need);
+            (None, of_all(choice.context("no candidate could be measured")?))
+        }
+    };
+    let compared = crops::compare(&study, &chosen, figures, (enough, is_over_link), &mut notes);
+    let crops = compared.unwrap_or_else(|why| {
         notes.push(format!("ways of cutting cells out could not be compared: {why:#}"));
         None
     });
+    let crops = crops.filter(|(advice, _)| {
+        let copy = &all[format.index];
+        let beaten = link.as_ref().is_some_and(|link| choose_link::beats_crops(link, copy, advice));
+        if beaten {
+            notes.push(format!(
+                "over the link, stored crops are predicted to be faster than this: {}",
+                advice.reason
+            ));
+        }
+        !beaten
+    });
     // This is the whole answer for cells: the rules of formats know one order only.
     let crops = crops.map(|(advice, choice)| {
-        format = choice;
+        format = of_all(choice);
         advice
     });
-    let best = chosen[format.index];
+    let best = &all[format.index];
     notes.extend(kept_pages(best, own, &study.sample));
+    if is_over_link && !best.is_own_set() {
+        notes.push(
+            "workers, batch sizes, caches and the wait of a step were measured with the copy on this machine's disk, without the link"
+                .to_owned(),
+        );
+    }
 
     // The loader: one thing after the other, with what was chosen before.
-    let run = seconds_of_run(&study, figures, format.index);
+    let measured = screening.figures_of(format.index);
+    let (timed, at) = measured.unwrap_or((figures, 0));
+    let run = seconds_of_run(&study, timed, at);
     let (mut loader, mut how) = loading::loader(&study, best, memory, run)?;
     notes.append(&mut loader.notes);
     how.cache = loader.cache.clone();
@@ -131,8 +175,8 @@ pub fn study(
             percent(at_the_end.data_wait_fraction.value)
         ));
     }
-    let first_epoch = Some(&figures.cold).filter(|cold| !cold.values[format.index].is_empty());
-    let first_epoch_images_per_s = first_epoch.map(|cold| cold.figure(format.index, |s| 1.0 / s));
+    let first_epoch = measured.filter(|(figures, at)| !figures.cold.values[*at].is_empty());
+    let first_epoch_images_per_s = first_epoch.map(|(figures, at)| figures.cold.figure(at, |s| 1.0 / s));
     if let Some(crops) = crops.as_ref().filter(|crops| crops.recommended == CropSource::Block) {
         loader.cache_reasons = vec![format!("{}: the images of two blocks", crops.cache)];
         loader.cache = crops.cache.clone();
@@ -151,11 +195,6 @@ pub fn study(
         cache: loader.cache,
         reasons: [format.reasons, loader.workers.reasons, loader.batch_reasons, loader.cache_reasons],
     };
-    let tried = tried(&study, &all, &screening);
-    let link = over_link::predict(&study, &all, &tried, &mut notes).unwrap_or_else(|why| {
-        notes.push(format!("the link could not be measured: {why:#}"));
-        None
-    });
     let advice = Advice {
         tried,
         workers: loader.workers_tried,
@@ -265,16 +304,30 @@ fn kept_pages(recommended: &Candidate, own: &Open<'_>, sample: &Sample) -> Optio
 }
 
 /// The result of each candidate that was measured: that of more rounds where there are some.
-fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<CandidateResult> {
+/// Where the set as it is was read over a link, the others are compared with the fastest of themselves.
+fn tried(
+    study: &Study<'_>,
+    all: &[Candidate],
+    screening: &Screening,
+    is_over_link: bool,
+) -> Vec<CandidateResult> {
     let figures = screening.figures();
     let copy = measure_copy(&LimitSettings::default());
     let delivered = study.sample.delivered_bytes(study.settings.crop);
-    let best = figures.batches.best();
+    let best = if is_over_link {
+        let time = |at: usize| figures.batches.figure(at, |s| s).value;
+        let copies = (1..figures.batches.values.len()).filter(|&at| !figures.batches.values[at].is_empty());
+        copies.min_by(|&a, &b| time(a).total_cmp(&time(b)))
+    } else {
+        figures.batches.best()
+    };
     let tried = all.iter().enumerate().filter_map(|(i, candidate)| {
         let (from, at) = screening.figures_of(i)?;
         let index = screening.index_in_rerun(i);
+        let over_link = is_over_link && candidate.is_own_set();
         let images_per_s = from.batches.figure(at, |s| 1.0 / s);
-        let versus = index.zip(best).map(|(at, best)| figures.batches.versus(at, best));
+        let compared = index.zip(best).filter(|_| !over_link);
+        let versus = compared.map(|(at, best)| figures.batches.versus(at, best));
         Some(CandidateResult {
             name: candidate.name(),
             bytes_of_set: candidate.bytes_per_image * study.sample.of as f64,
@@ -286,6 +339,7 @@ fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<Can
             versus_fastest: versus.and_then(|v| v.ratio),
             verdict: versus.as_ref().map_or(SpeedVerdict::TooFewData, PairedComparison::told),
             finalist: index.is_some(),
+            over_link,
             candidate: candidate.clone(),
         })
     });
@@ -293,48 +347,4 @@ fn tried(study: &Study<'_>, all: &[Candidate], screening: &Screening) -> Vec<Can
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_store::{Pages, TestStore, linked};
-    use wellread_store::OpenOptions;
-
-    /// That a sample fits says nothing of its set.
-    #[test]
-    fn decoded_pixels_of_a_whole_set_are_kept_or_of_no_set() {
-        static PAGES: Pages = Pages::new();
-        let open = || -> Result<Box<dyn Store>> {
-            Ok(Box::new(TestStore { pages: Some(&PAGES), ..TestStore::squares(24, 8)? }))
-        };
-        let limits = Limits { images: 8, bytes: 1 << 20 };
-        let sample = Sample::draw(&*open().unwrap(), limits, 4, 0, None).unwrap();
-        let measured = Candidate::sample("parquet", None);
-        let note = |sample: &Sample| kept_pages(&measured, &open, sample);
-        let found = note(&sample).unwrap();
-        assert!(
-            found.starts_with("parquet, which is recommended, can keep the whole set decoded in memory ("),
-            "{found}"
-        );
-        assert_eq!(note(&Sample { of: 1_000_000, ..sample.clone() }), None);
-    }
-
-    /// An answer that waits for the removal of many files is late.
-    #[test]
-    fn copies_are_there_until_the_answer_is_had() {
-        let dir = tempfile::tempdir().unwrap();
-        let ([_, set], scratch) = (linked(dir.path(), 24), dir.path().join("scratch"));
-        let settings = Settings {
-            batch_size: Some(4),
-            formats: vec!["tiff".to_owned()],
-            time_budget: Duration::from_secs(30),
-            scratch: scratch.clone(),
-            ..Settings::default()
-        };
-        let open = || Ok(wellread_store::open(&set, &OpenOptions::default())?);
-        let studied = study(open, &settings, &|_, _, _| {}).unwrap();
-        assert!(studied.advice.seconds > 0.0);
-        let copies = std::fs::read_dir(studied.copies.path()).unwrap().count();
-        assert!(copies > 1, "{copies}");
-        drop(studied);
-        assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
-    }
-}
+mod tests;

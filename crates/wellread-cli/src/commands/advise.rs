@@ -10,10 +10,13 @@ use super::trace::TraceArgs;
 use super::{OpenArgs, distinct, opening, outside_of, parse_crop, parse_positive, parse_seconds};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wellread_bench::advise::{Advice, CropSource, Recommendation, Settings, Studied, candidates, study};
+use wellread_bench::advise::{
+    Advice, CropSource, LinkAdvice, Recommendation, Settings, Studied, candidates, study,
+};
 use wellread_bench::data::no_masks;
+use wellread_store::place;
 
 /// A short study of your own images: what to keep them in and how to load them, and what a model will wait for data.
 #[derive(clap::Args)]
@@ -105,6 +108,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         study(|| args.open.open_images_again(&args.path), &settings, &progress)?;
     bar.finish_and_clear();
     advice.notes.extend(left_behind(&advice.recommendation, own_format, columns));
+    let elsewhere = copy_elsewhere(&advice, &args.path);
+    advice.notes.extend(elsewhere);
     let told = tell(&advice, args, is_here, ui);
     // Nobody waits for that.
     let bar = ui.progress(0, "removing the copies");
@@ -142,6 +147,33 @@ fn left_behind(chosen: &Recommendation, own_format: &str, columns: Vec<String>) 
     unsupported_note(&unsupported_columns(own_format, columns, format), format)
 }
 
+/// Where the copy goes that is recommended; whether that is beside the set. A set in a bucket has it there where requests are signed. Nobody
+/// may write to a public bucket or to a web server.
+fn copy_target(source: &str, link: Option<&LinkAdvice>, ending: &str) -> (String, bool) {
+    let name = format!("advised{ending}");
+    let is_signed = link.is_some_and(|there| !there.link.credentials.starts_with("none"));
+    let scheme = place::scheme(Path::new(source)).filter(|scheme| !matches!(*scheme, "http" | "https"));
+    let folder = source.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| folder);
+    // A whole bucket has nothing beside it.
+    match folder.filter(|folder| is_signed && scheme.is_some() && !folder.ends_with('/')) {
+        Some(folder) => (format!("{folder}/{name}"), true),
+        None => (name, false),
+    }
+}
+
+/// The note on a copy on this machine that is recommended for its speed over the link.
+fn copy_elsewhere(advice: &Advice, path: &Path) -> Option<String> {
+    let chosen = &advice.recommendation;
+    let is_there = copy_target(&path.to_string_lossy(), advice.link.as_ref(), "").1;
+    (advice.link.is_some() && !chosen.as_it_is && !is_there).then(|| {
+        format!(
+            "{} is recommended by its predicted speed over the link. The first command writes the copy to this machine: put it into a \
+             bucket that you may write to",
+            chosen.format
+        )
+    })
+}
+
 /// The commands to type.
 fn commands(advice: &Advice, args: &Args) -> Vec<String> {
     let chosen = &advice.recommendation;
@@ -152,7 +184,7 @@ fn commands(advice: &Advice, args: &Args) -> Vec<String> {
         (source, args.open.clone())
     } else {
         let ending = wellread_store::registry::format_named(chosen.format).map_or("", |f| f.set_ending);
-        let target = format!("advised{ending}");
+        let target = copy_target(&source, advice.link.as_ref(), ending).0;
         let mut words = vec!["convert".to_owned(), source, target.clone()];
         words.extend(opening::words(&args.open));
         words.extend(["--format".to_owned(), chosen.format.to_owned()]);
@@ -206,6 +238,7 @@ fn parse_price(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wellread_bench::link::LinkSpeed;
 
     #[test]
     fn columns_that_a_recommended_format_has_no_place_for_are_told() {
@@ -226,6 +259,33 @@ mod tests {
             "tiff has no place for columns beside the images and leaves out 2 columns (Metadata_Well …)";
         assert_eq!(told("tiff", false).as_deref(), Some(note));
         assert_eq!((told("tiff", true), told("parquet", false)), (None, None));
+    }
+
+    /// The copy was `advised.parquet` in the current folder, though figures were those of a bucket.
+    #[test]
+    fn a_copy_of_a_set_in_a_bucket_goes_beside_it_where_requests_are_signed() {
+        let link = |credentials: &str| LinkAdvice {
+            link: LinkSpeed {
+                endpoint: "http://127.0.0.1".into(),
+                region: None,
+                credentials: credentials.to_owned(),
+                in_flight: 50,
+                latency_s: 0.02,
+                bytes_per_s: 1e8,
+                at_once: 32,
+            },
+            predictions: vec![],
+        };
+        let signed = link("the environment (AWS_ACCESS_KEY_ID)");
+        let target = |source: &str, link: Option<&LinkAdvice>| copy_target(source, link, ".parquet").0;
+        for source in ["s3://bucket/plates/one.lance", "s3://bucket/plates/one/"] {
+            assert_eq!(target(source, Some(&signed)), "s3://bucket/plates/advised.parquet");
+            assert_eq!(target(source, Some(&link("none were found (anonymous)"))), "advised.parquet");
+        }
+        for source in ["s3://bucket", "https://host/plates/one", "plates/load_data.csv"] {
+            assert_eq!(target(source, Some(&signed)), "advised.parquet", "{source}");
+        }
+        assert_eq!(target("plates/one", None), "advised.parquet");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use crate::output::Ui;
 use crate::text_table::plain_table;
 use std::path::Path;
 use wellread_bench::advise::predict::{Checked, is_never, no_wait};
-use wellread_bench::advise::{Advice, CandidateResult, CropAdvice, LinkAdvice, SettingResult, SpeedVerdict};
+use wellread_bench::advise::{
+    Advice, CandidateResult, CropAdvice, LinkAdvice, LinkPrediction, SettingResult, SpeedVerdict,
+};
 use wellread_bench::model_loop::utilisation_mark;
 use wellread_bench::stages::Figure;
 use wellread_report::number::Unit;
@@ -79,6 +81,9 @@ pub(super) fn print(advice: &Advice, path: &Path, has_step: bool, commands: &[St
         &format!("cold {things}/s"),
     ];
     ui.say(plain_table(&heads, &rows, ui.table_width()).trim_end());
+    if let Some(own) = advice.tried.iter().find(|one| one.over_link) {
+        ui.say_wrapped(read_from(own));
+    }
     let of_workers = if has_step {
         "workers, a step with its wait"
     } else {
@@ -175,13 +180,16 @@ fn print_link(there: &LinkAdvice, ui: Ui) {
     for line in link_lines(&there.link) {
         ui.say(format!("  {line}"));
     }
+    if there.predictions.iter().any(|one| one.at_most) {
+        ui.say("  at most: nothing tells how fast this machine decodes that");
+    }
     let rows: Vec<Vec<String>> = there
         .predictions
         .iter()
         .map(|one| {
             vec![
                 one.name.clone(),
-                format!("{:.0}", one.images_per_s),
+                over_link_rate(one),
                 format!("{:.0}", one.requests_per_epoch),
                 format!("{:.3}", one.bytes_per_epoch / 1e9),
                 one.bound_by.to_owned(),
@@ -191,6 +199,20 @@ fn print_link(there: &LinkAdvice, ui: Ui) {
         .collect();
     let heads = ["kept there as", "images/s", "requests/epoch", "GB/epoch", "bound by", "cost of an epoch"];
     ui.say(plain_table(&heads, &rows, ui.table_width()).trim_end());
+}
+
+/// Images per second over the link.
+fn over_link_rate(one: &LinkPrediction) -> String {
+    format!("{}{:.0}", if one.at_most { "at most " } else { "" }, one.images_per_s)
+}
+
+/// The line on the storage that the rows of a table are of, where the set as it is was read over the link.
+fn read_from(own: &CandidateResult) -> String {
+    format!(
+        "  \"{}\" was read over the link; all other rows are copies on this machine's disk, which tell nothing of the link. The format is \
+         chosen by the table \"Over the link\" below",
+        own.name
+    )
 }
 
 /// Whether a prediction was right, in words: what is compared is the time of a step, of which the wait may be a small part.
@@ -221,6 +243,9 @@ fn times_the_time(ratio: &Figure) -> String {
 
 /// How one candidate compares, in words.
 fn versus(tried: &CandidateResult) -> String {
+    if tried.over_link {
+        return "over the link".to_owned();
+    }
     if !tried.finalist {
         return "screened only".to_owned();
     }
@@ -278,6 +303,20 @@ mod tests {
         assert_eq!(said(SpeedVerdict::Slower), "2.50 (1.78–3.85) times the time");
         assert_eq!(said(SpeedVerdict::NoDifference), "no difference");
         assert_eq!(said(SpeedVerdict::TooFewData), "too few data");
+    }
+
+    #[test]
+    fn an_upper_bound_says_so() {
+        let of = |at_most| LinkPrediction {
+            name: "tiff".to_owned(),
+            requests_per_epoch: 1.0,
+            bytes_per_epoch: 1.0,
+            images_per_s: 1499.6,
+            at_most,
+            bound_by: "latency",
+            cost_per_epoch: None,
+        };
+        assert_eq!([true, false].map(|at_most| over_link_rate(&of(at_most))), ["at most 1500", "1500"]);
     }
 
     #[test]
