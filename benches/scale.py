@@ -29,6 +29,10 @@ BEGIN, END = "<!-- scale table begin -->", "<!-- scale table end -->"
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 # Measured images: 1080 x 1080 of uint16, in Parquet with Zstandard.
 PIXEL_BYTES = 1080 * 1080 * 2
+# Images of a part as the program cuts them, of sets in row groups of up to 16 such images. A test compares these with
+# python/wellread/ray/_convert.py and crates/wellread-cli/src/commands/embed.rs.
+PART_BYTES, GROUP, EMBEDDED = 256 << 20, 16, 4_096
+PARTS = {"convert": PART_BYTES // PIXEL_BYTES // GROUP * GROUP, "embed": EMBEDDED}
 # Bytes of the page's set.
 PETABYTE = 1e15
 
@@ -133,22 +137,29 @@ def page_plan(results=RESULTS):
 PAGE_NODES = (1, 8, 16, 32, 64)
 
 
+def of_workload(plan, kind):
+    """The plan of a workload, with parts as the program cuts them."""
+    return replace(plan, workload=kind, part=PARTS.get(kind, 0))
+
+
 def page_table(plan):
     """The table of docs/scale.md."""
     lines = []
     for kind in KINDS:
-        lines += table(replace(plan, workload=kind), PAGE_NODES)[2 if lines else 0 :]
+        lines += table(of_workload(plan, kind), PAGE_NODES)[2 if lines else 0 :]
     return "\n".join(lines)
 
 
-def assumptions(plan, sources=None):
-    """A table of the fields that a simulation is of; with sources, also of the results that fields are from."""
+def assumptions(plan, sources=None, texts=()):
+    """A table of the fields that a simulation is of; with sources, also of the results that fields are from. `texts`
+    are shown for values that workloads have of their own."""
     lines = ["| field | value |", "|---|---|"] if sources is None else ["| field | value | from |", "|---|---|---|"]
     lines = [f"{lines[0]} what it is |", f"{lines[1]}---|"]
     for f in fields(Plan):
         if f.name not in ("workload", "nodes"):
             value = getattr(plan, f.name)
             shown = f"{value:,}" if isinstance(value, int) else f"{value:,.15g}"
+            shown = dict(texts).get(f.name, shown)
             if sources is not None:
                 shown += f" | {sources.get(f.name, 'assumed')}"
             lines.append(f"| `{f.name}` | {shown} | {f.metadata['help']} |")
@@ -162,8 +173,10 @@ def page(text):
     sources = {name: f"[measured]({page})" for name, (_, page) in published().items()}
     sources["written_per_image"] = "as many as are read"
     sources["images"] = "a petabyte"
+    sources["part"] = "the program's"
+    texts = {"part": ", ".join(f"{images:,} ({kind})" for kind, images in PARTS.items())}
     plan = page_plan()
-    return f"{before}{BEGIN}\n{page_table(plan)}\n\n{assumptions(plan, sources)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{page_table(plan)}\n\n{assumptions(plan, sources, texts)}\n{END}{after}"
 
 
 def main():
@@ -181,6 +194,7 @@ def main():
         return 0
     try:
         given = {f.name: getattr(args, f.name) for f in fields(Plan) if getattr(args, f.name) is not None}
+        given.setdefault("part", PARTS.get(given.get("workload", Plan.workload), 0))
         nodes = [int(n) for n in given.pop("nodes", "1,8,64").split(",")]
         plan = replace(Plan(), **(measured(args) | given))
         rows = table(plan, nodes)

@@ -27,7 +27,8 @@ class Plan:
     requests_per_image: float = of(1.0, "requests that reading an image takes")
     written_per_image: float = of(4e6, "bytes that convert writes for an image")
     epochs: int = of(1, "epochs of train")
-    piece: int = of(16_000, "images of a piece: what a node takes at a time, and loses when it fails")
+    part: int = of(0, "images of a part: what the driver sends out at a time (convert, embed); 0 for a piece")
+    piece: int = of(16_000, "images of a piece: what the simulation moves at a time, and a node loses when it fails")
     ahead: int = of(6, "pieces that a node has begun at once")
     cores: int = of(32, "cores of a node")
     decode_per_s: float = of(100.0, "images that a core reads and decodes (of convert: and encodes)")
@@ -42,7 +43,7 @@ class Plan:
     cache_bytes: float = of(0.0, "cache of a node on its disk (train)")
     bucket_bytes_per_s: float = of(100e9, "most that the bucket gives and takes, of all nodes together")
     bucket_requests_per_s: float = of(50_000.0, "requests that the bucket answers, of all nodes together")
-    dispatch_s: float = of(0.002, "time that the driver takes for a piece (convert, embed)")
+    dispatch_s: float = of(0.002, "time that the driver takes for a part (convert, embed)")
     jitter: float = of(0.2, "coefficient of variation of the time for a piece, on each resource")
     step_jitter: float = of(0.03, "coefficient of variation of the GPU's time for a step (train)")
     stragglers: float = of(0.0, "share of the nodes that are slow")
@@ -56,7 +57,7 @@ class Plan:
         if self.workload not in KINDS:
             raise ValueError(f"workload {self.workload!r} is none of {', '.join(KINDS)}")
         may_be_zero = {"cache_bytes", "latency_s", "dispatch_s", "jitter", "step_jitter", "stragglers", "mtbf_s",
-                       "restart_s", "seed", "written_per_image", "gradient_bytes"}  # fmt: skip
+                       "restart_s", "seed", "written_per_image", "gradient_bytes", "part"}  # fmt: skip
         for f in fields(self):
             value = getattr(self, f.name)
             if isinstance(value, str):
@@ -79,6 +80,11 @@ class Plan:
         each = max(1, self.nodes if self.workload == "train" else 1)
         count = each * max(1, math.ceil(self.images / (each * self.piece)))
         return count, self.images / count
+
+    @property
+    def parts(self):
+        """Parts of all images, which the driver sends out (convert, embed)."""
+        return math.ceil(self.images / self.part) if self.part else self.deal[0]
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ def costs(plan, hit=0.0):
         "bucket requests": miss * plan.requests_per_image / plan.bucket_requests_per_s,
     }
     if plan.workload != "train":
-        shared["driver"] = plan.dispatch_s / plan.deal[1]
+        shared["driver"] = plan.dispatch_s * plan.parts / plan.images
     return Cost(node, shared, exchange)
 
 

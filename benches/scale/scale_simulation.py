@@ -60,6 +60,8 @@ class Simulation:
         self.events, self.order = [], 0
         self.count, self.size = plan.deal
         self.left = deque(range(self.count))
+        # Of all parts of a piece.
+        self.dispatch_s = plan.dispatch_s * plan.parts / self.count
         self.done = 0
         self.requests = self.link_bytes = 0.0
         # As hit_share() has it, of the node's own part.
@@ -89,7 +91,7 @@ class Simulation:
         cost = {name: hit * held[name] + (1 - hit) * fresh[name] for name in fresh}
         way = []
         if plan.workload != "train":
-            way.append((self.driver, plan.dispatch_s, 0.0))
+            way.append((self.driver, self.dispatch_s, 0.0))
 
         def through(name, wait=0.0):
             if cost.get(name, 0.0) > 0:

@@ -16,13 +16,18 @@ import numpy as np
 import wellread
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("images", help="a set of images with two channels, at a path that all nodes have")
+parser.add_argument("images", help="a set of images with two channels or more, at a path that all nodes have")
 parser.add_argument("--coordinator", required=True, metavar="HOST:PORT", help="of the first process")
 parser.add_argument("--processes", type=int, required=True, help="one on each node")
 parser.add_argument("--process", type=int, required=True, help="this one, from 0 on")
 parser.add_argument("--epochs", type=int, default=2)
 parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each process writes its rows")
 options = parser.parse_args()
+with wellread.Dataset(options.images) as dataset:
+    shape = dataset.image_shape(0)
+if len(shape) != 3 or shape[0] < 2:
+    # The model learns the second channel from the first.
+    parser.error(f"{options.images}: images are {shape}, and must be (C, Y, X) with two channels or more")
 
 jax.distributed.initialize(options.coordinator, options.processes, options.process)
 mesh = jax.sharding.Mesh(np.array(jax.devices()), ("images",))

@@ -18,17 +18,23 @@ from pathlib import Path
 
 import lightning.pytorch as pl
 import torch
+import wellread
 from torch import nn
 from wellread.lightning import WellreadDataModule
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("images", help="a set of images with two channels, at a path that all nodes have")
+parser.add_argument("images", help="a set of images with two channels or more, at a path that all nodes have")
 parser.add_argument("--nodes", type=int, default=1)
 parser.add_argument("--devices", type=int, default=2, help="ranks of each node")
 parser.add_argument("--epochs", type=int, default=2)
 parser.add_argument("--reshard-every", type=int, default=0, metavar="EPOCHS", help="after so many, other parts")
 parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each rank writes its rows")
 options = parser.parse_args()
+with wellread.Dataset(options.images) as dataset:
+    shape = dataset.image_shape(0)
+if len(shape) != 3 or shape[0] < 2:
+    # The model learns the second channel from the first.
+    parser.error(f"{options.images}: images are {shape}, and must be (C, Y, X) with two channels or more")
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
 # Lightning advises more workers of torch's own loader, which these loaders are not.
 warnings.filterwarnings("ignore", ".*does not have many workers.*")
@@ -45,10 +51,10 @@ class Stain(pl.LightningModule):
     def training_step(self, batch, index):
         pixels, rows = batch
         self.seen.setdefault(self.current_epoch, []).extend(rows.tolist())
-        return nn.functional.mse_loss(self.layers(pixels[:, :1]), pixels[:, 1:])
+        return nn.functional.mse_loss(self.layers(pixels[:, :1]), pixels[:, 1:2])
 
     def validation_step(self, batch, index):
-        loss = nn.functional.mse_loss(self.layers(batch[:, :1]), batch[:, 1:])
+        loss = nn.functional.mse_loss(self.layers(batch[:, :1]), batch[:, 1:2])
         self.log("loss", loss, sync_dist=True)
 
     def configure_optimizers(self):

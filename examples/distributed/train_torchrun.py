@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("images", help="a set of images with two channels, at a path that all nodes have")
+parser.add_argument("images", help="a set of images with two channels or more, at a path that all nodes have")
 parser.add_argument("--epochs", type=int, default=2)
 parser.add_argument("--batch-size", type=int, default=8, help="images of each rank")
 parser.add_argument("--shard", default="local", choices=("local", "auto"))
@@ -29,6 +29,12 @@ parser.add_argument("--checkpoint", type=Path, help="file to go on from, if it i
 parser.add_argument("--stop-after", type=int, metavar="BATCHES", help="end amid an epoch, as a job that is preempted")
 parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each rank writes its rows")
 options = parser.parse_args()
+
+with wellread.Dataset(options.images) as dataset:
+    shape = dataset.image_shape(0)
+if len(shape) != 3 or shape[0] < 2:
+    # The model learns the second channel from the first.
+    parser.error(f"{options.images}: images are {shape}, and must be (C, Y, X) with two channels or more")
 
 is_gpu = torch.cuda.is_available()
 torch.distributed.init_process_group("nccl" if is_gpu else "gloo")
@@ -67,7 +73,7 @@ for epoch in range(first, options.epochs):
     # All ranks have equally many batches of equally many images, so none waits for another for ever.
     for pixels, rows in loader:
         pixels = pixels.to(device)
-        loss = nn.functional.mse_loss(model(pixels[:, :1]), pixels[:, 1:])
+        loss = nn.functional.mse_loss(model(pixels[:, :1]), pixels[:, 1:2])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -29,9 +29,9 @@ RAY = """
         def options(self, **_):
             return self
 
-        def remote(self, work, job):
+        def remote(self, work, job, *shared):
             # What it writes is there, and nobody is told.
-            work(job)
+            work((*shared, *job))
             return object()
 
     def is_initialized():
@@ -42,6 +42,9 @@ RAY = """
 
     def cluster_resources():
         return {"CPU": 1}
+
+    def put(what):
+        return what
 
     def remote(function):
         return Task()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import time
 from types import SimpleNamespace
@@ -11,19 +12,23 @@ import ray_cluster
 import wellread as wr
 from wellread import ray as wray
 from wellread.ray import _cluster, _kept, _sets, _whole
+from wellread.ray._job import Job
 
 
 @pytest.fixture
 def cluster(monkeypatch, tmp_path):
     """Tasks that were done, and after how many of them the program is killed."""
-    found = SimpleNamespace(did=[], ends_after=None)
+    found = SimpleNamespace(did=[], jobs=[], ends_after=None)
 
-    def run(ray, work, jobs, *, summary, done=None, keep=None, num_cpus=1):
+    def run(ray, work, jobs, *, summary, done=None, keep=None, num_cpus=1, shared=()):
         for number, job in enumerate(jobs):
             if len(found.did) == found.ends_after:
                 raise KeyboardInterrupt
-            result, images = work(job)
+            result, images = work((*shared, *job))
+            found.jobs.append(job)
             found.did.append((work.__name__, images))
+            if done is not None:
+                done(images)
             if keep is not None:
                 keep(number, images, result)
             yield result
@@ -59,6 +64,7 @@ def test_answers_of_an_interrupted_run_are_taken(cluster, wellread, parquet, cel
     interrupted(cluster, 5, lambda: wray.stats(labelled, by="well", resume=True))
     out = tmp_path / "stats.json"
     found = wray.stats(labelled, by="well", out=out, resume=True)
+    assert found.pop("cluster")["images_resumed"] > 0
     assert found == wellread("stats", labelled, "--by", "well") == json.loads(out.read_text()) and kept() == []
     # Names of channels of four wells and pixels of one had been looked at.
     assert cluster.did == [("stats_task", 10)] * 3
@@ -210,6 +216,88 @@ def test_answers_that_cannot_be_kept_are_an_error(cluster, parquet, monkeypatch,
     with pytest.raises(wr.Error, match="the answers of nodes cannot be kept: ") as raised:
         wray.checksum(parquet, resume=True)
     assert "XDG_CACHE_HOME" in raised.value.hint
+
+
+def test_rows_that_follow_one_another_are_sent_as_a_range(cluster, parquet, labelled):
+    def sent(**choices):
+        cluster.jobs.clear()
+        wray.stats(**choices)
+        return [unit[0] if isinstance(unit, tuple) else unit for (units,) in cluster.jobs for unit in units]
+
+    assert set(sent(path=parquet)) == {range(0, 16), range(16, 32), range(32, 40)}
+    # Wells are runs of rows, and classes are not.
+    assert set(sent(path=labelled, by="well")) == {range(start, start + 10) for start in (0, 10, 20, 30)}
+    assert all(isinstance(rows, list) for rows in sent(path=labelled, by="class"))
+    assert _whole._short([4, 5, 6]) == range(4, 7)
+    assert [_whole._short(rows) for rows in ([4, 6], [6, 5])] == [[4, 6], [6, 5]]
+
+
+def test_answers_about_a_range_are_not_those_about_its_ends(parquet):
+    how = _sets.recipe(wr.Dataset(parquet))
+    keys = [_kept.key_of(_whole.names_task, (how, [rows])) for rows in (range(0, 8), [0, 8], range(0, 7))]
+    assert len(set(keys)) == 3
+
+
+def test_a_set_without_some_rows_is_sent_with_these_alone(parquet):
+    dataset = wr.Dataset(parquet)
+    kept = _sets.without(dataset, [7, 3])
+    again = pickle.loads(pickle.dumps(kept))
+    assert len(kept) == len(again) == 38
+    assert [again.name(row) for row in range(38)] == [dataset.name(row) for row in range(40) if row not in (3, 7)]
+    assert kept._made[1][1] == [3, 7]
+    assert _sets.of(kept)._made[1][1] == [3, 7]
+
+
+def test_progress_tells_of_rows(cluster, parquet, cells, labelled, tmp_path):
+    told = []
+
+    def progress(done, total):
+        told.append((done, total))
+
+    def said():
+        found = told.copy()
+        told.clear()
+        return found
+
+    wray.checksum(parquet, progress=progress)
+    assert said() == [(0, 40), (16, 40), (32, 40), (40, 40)]
+    wray.stats(labelled, by="well", progress=progress)
+    found = said()
+    assert (found[0], found[-1]) == ((0, 40), (40, 40)) and found == sorted(set(found))
+    wray.verify(cells["tiff"], parquet, progress=progress)
+    found = said()
+    assert found[0] == (0, 40) and (40, 80) in found and found[-1] == (80, 80)
+    wray.convert(parquet, tmp_path / "set.parquet", progress=progress)
+    assert said() == [(0, 40), (16, 40), (32, 40), (40, 40)]
+    with pytest.raises(TypeError, match="progress must be a function of two numbers, not int 1"):
+        wray.checksum(parquet, progress=1)
+
+
+def test_results_have_the_work_of_the_nodes(cluster, wellread, parquet):
+    sums = wray.checksum(parquet)
+    assert sums == wellread("checksum", parquet) and {"nodes", "slowest_node"} <= sums.cluster.keys()
+    assert {"nodes", "slowest_node"} <= wray.stats(parquet)["cluster"].keys()
+
+
+def test_a_node_that_came_later_and_is_gone_is_lost(cluster, monkeypatch):
+    monkeypatch.setattr(_cluster, "alive", lambda ray: {"a"})
+    job = Job(None)
+    for node in "ab":
+        job.nodes.note(_cluster.Answer(None, None, node, f"host-{node}", 1, 1.0, 0.0))
+    assert job.summary()["lost_nodes"] == ["b"]
+
+
+def test_parts_begin_where_rows_that_are_read_together_do(parquet, monkeypatch):
+    from wellread.ray import _convert
+
+    dataset = wr.Dataset(parquet)
+    # Of twenty images at most, where sixteen are read together.
+    image_bytes = 2 * 48 * 56 * 2
+    monkeypatch.setattr(_convert, "PART_BYTES", 20 * image_bytes)
+    monkeypatch.setattr(_convert, "PARTS", 1)
+    assert _convert.rows_of_a_part(dataset) == 16
+    monkeypatch.setattr(_convert, "PART_BYTES", 10 * image_bytes)
+    assert _convert.rows_of_a_part(dataset) == 10
 
 
 def test_a_summary_has_the_speed_of_each_node():

@@ -1,5 +1,6 @@
 """Tasks that no node of a cluster can run: what a program says while it waits. Ray is a stand-in here."""
 
+import functools
 import pickle
 import sys
 import types
@@ -61,6 +62,42 @@ def test_a_cluster_without_processors_is_named_once_and_waited_for(monkeypatch, 
     said = capsys.readouterr()
     expected = f"note: waiting for a node of the cluster with {num_cpus} free processors or more: {has}\n"
     assert (said.out, said.err) == ("", expected)
+
+
+class Putting(Ray):
+    """Ray that keeps what is put, and has a task take it by a reference."""
+
+    def __init__(self):
+        super().__init__(2, 0)
+        self.kept, self.sent = [], []
+
+    def put(self, what):
+        self.kept.append(what)
+        return len(self.kept) - 1
+
+    def remote(self, function):
+        def start(work, job, *references):
+            self.sent.append((job, references))
+            return functools.partial(function, work, job, *(self.kept[one] for one in references))
+
+        return types.SimpleNamespace(options=lambda **choices: types.SimpleNamespace(remote=start))
+
+    def get(self, reference):
+        result, images = reference.args[0]((*reference.args[2:], *reference.args[1]))
+        return _cluster.Answer(result, None, "node", "host", images, 1.0, 0.0)
+
+
+def total(job):
+    table, first, second = job
+    return table[first] + table[second], 1
+
+
+def test_what_jobs_share_is_put_once_and_jobs_are_small():
+    ray, table = Putting(), {1: "one", 2: "two"}
+    jobs = [(1, 2), (2, 2), (2, 1)]
+    found = list(_cluster.run(ray, total, jobs, summary=_cluster.Summary(), shared=[table]))
+    assert found == ["onetwo", "twotwo", "twoone"]
+    assert ray.kept == [table] and ray.sent == [(job, (0,)) for job in jobs]
 
 
 def test_slow_tasks_and_short_waits_are_not_told(monkeypatch, capsys):

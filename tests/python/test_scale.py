@@ -45,6 +45,8 @@ EXACT = {
     "gpu of a step": ({"workload": "train", "gpu_per_s": 50.0, "nodes": 4}, 5.0, "gpu"),
     "upload": ({"written_per_image": 2e6, "link_bytes_per_s": 1e8}, 20.01, "upload"),
     "driver": ({"nodes": 8, "dispatch_s": 0.005}, 5.0, "driver"),
+    # It sends out 500 parts.
+    "driver of parts": ({"nodes": 8, "piece": 10, "part": 2, "dispatch_s": 0.005}, 2.5, "driver"),
     "bucket, 64 nodes": ({"nodes": 64, "images": 6_400, "bucket_bytes_per_s": 1e8}, 64.0, "bucket bytes"),
     "bucket, both ways": (
         {"nodes": 64, "images": 6_400, "written_per_image": 3e6, "bucket_bytes_per_s": 1e8}, 256.0, "bucket bytes",
@@ -204,6 +206,24 @@ def test_the_page_is_of_figures_that_were_measured_here(scale, tmp_path):
     plan = scale.page_plan()
     below = plan.link_bytes_per_s / plan.bytes_per_image / plan.cores
     assert f"its cores would bind below {below:.0f} images per second of a core" in text
+
+
+def test_parts_are_those_of_the_program(scale):
+    """By their sources: this test needs no program."""
+    convert = (ROOT / "python" / "wellread" / "ray" / "_convert.py").read_text(encoding="utf-8")
+    assert "\nPART_BYTES = 256 << 20\n" in convert and scale.PART_BYTES == 256 << 20
+    embed = (ROOT / "crates" / "wellread-cli" / "src" / "commands" / "embed.rs").read_text(encoding="utf-8")
+    assert f"const PART_ROWS: usize = {scale.EMBEDDED};" in embed
+    assert scale.PARTS == {"convert": 112, "embed": 4096}
+    plans = {kind: scale.of_workload(scale.page_plan(), kind) for kind in ("convert", "embed", "train")}
+    text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    assert (
+        f"`convert` writes {plans['convert'].parts / 1e6:.1f} million parts of {plans['convert'].part} images" in text
+    )
+    assert f"`embed` has {plans['embed'].parts:,} parts of {plans['embed'].part:,}" in text
+    # The model's driver sends out each of them.
+    model = sys.modules[scale.Plan.__module__].costs(plans["convert"]).shared["driver"]
+    assert model == pytest.approx(plans["convert"].dispatch_s / 112, rel=1e-6)
 
 
 def test_the_page_has_the_tables_that_the_script_writes(scale):

@@ -9,6 +9,7 @@ import json
 import pickle
 import re
 import socket
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -148,6 +149,47 @@ def test_ray_tells_ranks_and_nodes(parquet, tmp_path):
     assert re.search(r"loss \d", said), said
     seen = [json.loads((log / f"{rank}.json").read_text()) for rank in range(2)]
     assert all(sorted(seen[0][epoch] + seen[1][epoch]) == ROWS for epoch in ("0", "1"))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+def test_ranks_of_ray_get_addresses_as_they_are_and_whole_paths(tmp_path):
+    ask = "import runpy, sys; print(*map(runpy.run_path(sys.argv[1])['everywhere'], sys.argv[2:]), sep='\\n')"
+    paths = ["s3://bucket/plate.parquet", "plate.parquet"]
+    (said,) = run_all([[sys.executable, "-c", ask, EXAMPLES / "train_ray.py", *paths]], tmp_path)
+    assert said.splitlines()[-2:] == [paths[0], str(tmp_path.resolve() / paths[1])]
+
+
+# Beside its package, the options that each needs.
+SCRIPTS = {
+    "train_torchrun.py": ("torch", []),
+    "train_lightning.py": ("lightning", []),
+    "train_ray.py": ("ray", []),
+    "train_jax.py": ("jax", ["--coordinator", "localhost:1", "--processes", "1", "--process", "0"]),
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_images_of_one_channel_are_refused_before_ranks_meet(wellread, tmp_path, script):
+    package, options = SCRIPTS[script]
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    wellread("generate", tmp_path / "set", "--images", 4, "--size", "16x16", "--channels", 1, "--formats", "parquet")
+    [path] = (tmp_path / "set").glob("*.parquet")
+    command = [sys.executable, str(EXAMPLES / script), str(path), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path)
+    assert done.returncode == 2 and "must be (C, Y, X) with two channels or more" in done.stderr, done.stderr
+
+
+def test_the_model_learns_the_second_of_five_channels(wellread, tmp_path):
+    words = ["--images", 8, "--size", "24x24", "--channels", 5, "--formats", "parquet"]
+    [written] = wellread("generate", tmp_path / "set", *words)["written"]
+    alone = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "localhost"}
+    (said,) = run_all(
+        [[sys.executable, EXAMPLES / "train_torchrun.py", written["path"], "--epochs", 1]], tmp_path,
+        MASTER_PORT=str(free_port()), **alone,
+    )  # fmt: skip
+    # As torch warns where the model's one channel is spread over several.
+    assert re.search(r"loss \d", said) and "target size" not in said, said
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from ._convert import convert
 from ._read import read
-from ._whole import checksum, stats, verify
+from ._whole import Checksums, checksum, stats, verify
 from ._write import write
 
-__all__ = ["checksum", "convert", "read", "stats", "verify", "write"]
+__all__ = ["Checksums", "checksum", "convert", "read", "stats", "verify", "write"]

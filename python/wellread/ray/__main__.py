@@ -122,7 +122,7 @@ def result_of(request: dict[str, Any], job: Job, say: Say, questions: Questions)
         how = request["how"]
         choices = _write.options(**request["write"])
         target = _cluster.absolute(request["target"])
-        return _convert.converted(job, dataset, target, request["format"], choices, **how, rows_per_part=None)
+        return _convert.converted(job, dataset, target, request["format"], choices, **how)
     raise ValueError(f"unknown command {command!r}")
 
 

@@ -1,5 +1,6 @@
 """The cluster: how it is found, and how tasks of ours run on it.
 
+what jobs share ──put, once──▶ Ray: each node fetches it once
 jobs ──submit, a few more than processors──▶ Ray ──▶ task: opens the set once per process, works, answers
                                                └──▶ in the order of jobs: answers; who was slow
 """
@@ -212,15 +213,16 @@ class Answer:
     began: float
 
 
-def answer(work: Callable[[Any], tuple[Any, int]], job: Any) -> Answer:
-    """Does a job, in a task: what it found, how many images it read, where and how long. Errors of wellread are
-    answers, so that Ray neither tries again what fails each time nor wraps what they say."""
+def answer(work: Callable[[Any], tuple[Any, int]], job: Any, *shared: Any) -> Answer:
+    """Does a job, in a task: what it found, how many images it read, where and how long. The job follows what
+    all jobs share. Errors of wellread are answers, so that Ray neither tries again what fails each time nor wraps
+    what they say."""
     import ray
 
     start = time.monotonic()
     result, images, error = None, 0, None
     try:
-        result, images = work(job)
+        result, images = work((*shared, *job) if shared else job)
     except (Error, TypeError, ValueError, KeyError) as raised:
         error = raised
     node = ray.get_runtime_context().get_node_id()
@@ -244,10 +246,12 @@ def run(
     done: Callable[[int], None] | None = None,
     keep: Callable[[int, int, Any], None] | None = None,
     num_cpus: float = 1,
+    shared: Sequence[Any] = (),
 ) -> Generator[Any, None, None]:
     """The result of each job, in their order. `work` is a function of this package that returns a result and the
     number of images that it read. `done` is called with that number as tasks end, in any order. So is `keep`,
-    with the number of the job, that number and the result.
+    with the number of the job, that number and the result. Ray sends `shared` to each node once, and a job is what
+    follows it then.
 
     Raises:
         wellread.Error: what the first task raised that failed, or how its node or process was lost for good; the
@@ -257,6 +261,8 @@ def run(
     task = ray.remote(answer).options(
         num_cpus=num_cpus, max_retries=RETRIES, scheduling_strategy="SPREAD", name=f"wellread.{work.__name__}"
     )
+    # Ray keeps it as long as there is a reference here.
+    references = [ray.put(one) for one in shared]
     most = AHEAD * max(1, int(processors(ray) / max(num_cpus, 0.01)))
     waiting: dict[Any, int] = {}
     arrived: dict[int, Any] = {}
@@ -265,7 +271,7 @@ def run(
     try:
         while next_one < len(jobs):
             while given < len(jobs) and len(waiting) < most and given - next_one < 4 * most:
-                waiting[task.remote(work, jobs[given])] = given
+                waiting[task.remote(work, jobs[given], *references)] = given
                 given += 1
             ready, _ = ray.wait(list(waiting), num_returns=1, timeout=1.0)
             if ready:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -41,11 +41,14 @@ def part_task(job: tuple[Any, ...]) -> tuple[tuple[int, bool], int]:
 
 
 def rows_of_a_part(dataset: Dataset) -> int:
-    """Rows of a part, whatever the cluster."""
+    """Rows of a part, whatever the cluster. A part of more rows than are read together begins where such rows do, so
+    that no other task reads them, too."""
     shape, dtype = dataset._native.info(0)
     size = math.prod(shape) * numpy.dtype(dtype).itemsize
     most = max(1, PART_BYTES // max(1, size))
-    return min(most, max(LEAST_ROWS, -(-len(dataset) // PARTS)))
+    rows = min(most, max(LEAST_ROWS, -(-len(dataset) // PARTS)))
+    group = _native.row_group(dataset._native)
+    return rows // group * group if rows > group else rows
 
 
 def converted(
@@ -159,6 +162,7 @@ def convert(
     memory: int = 1 << 30,
     rows_per_part: int | None = None,
     address: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Converts a set of images into another format, as ``wellread convert --on ray`` does.
 
@@ -180,9 +184,12 @@ def convert(
         on_error: what becomes of images that cannot be read. "raise" fails at the first. "skip" leaves them out, and
             reads each image twice: the set must be known before it is written.
         memory: bytes of pixels that wait in a task between reading and writing.
-        rows_per_part: images of a part; the default is a 64th of all, and 256 MiB at most.
+        rows_per_part: images of a part. The default is a 64th of all, 256 MiB at most, and whole row groups of the
+            source where a part is larger than one.
         address: the cluster. The default is the one that this process is connected to, then that of ``RAY_ADDRESS``,
             else one that starts on this machine.
+        progress: a function that is called as tasks end, with the rows that are done and the rows in all. Rows count
+            twice if they are read twice; those of the second time are added when it begins.
 
     Returns:
         A summary: images, parts, bytes, and images that an interrupted run had left. ``cluster`` has the seconds and
@@ -209,7 +216,7 @@ def convert(
         "memory": _check.whole("memory", memory, 1),
         "rows_per_part": None if rows_per_part is None else _check.whole("rows_per_part", rows_per_part, 1),
     }
-    job = Job(address)
+    job = Job(address, progress=progress)
     skipped = unreadable(job, dataset) if skips else []
     if skipped:
         dataset = _sets.without(dataset, [image["row"] for image in skipped])

@@ -129,7 +129,8 @@ def key_of(work: Callable[..., Any], job: tuple[Any, ...]) -> str:
     """The key of a task's answer: what the task does, the set as it was, and the rows."""
     how: Recipe = job[0]
     asked = [work.__name__, __version__, how.stamp, job[1:]]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+    # Ranges of rows as texts, which no list of rows is.
+    return hashlib.sha256(json.dumps(asked, default=repr).encode()).hexdigest()
 
 
 def remove_old(place: str) -> None:

@@ -6,7 +6,7 @@ driver: ranges of rows, sizes of blocks, the row that all agree with ──▶ r
 
 from __future__ import annotations
 
-import math
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # Bytes of pixels in a block, unless rows are asked for.
 BLOCK_BYTES = 64 << 20
-# About what a name and a row number take.
-BESIDE_BYTES = 64
 # Rows that a loader looks through for the first that can be read.
 MOST_SKIPPED = 1000
 # Choices of a loader that this has its own of, or that a block has no place for.
@@ -52,19 +50,32 @@ def _reference(plan: Plan, dataset: Dataset) -> int:
     return 0
 
 
-def _first(plan: Plan, dataset: Dataset) -> tuple[int, Any]:
-    """Bytes of an image as it is delivered, and the schema of blocks; None where only a callable of the caller
-    knows."""
+def _delivered(plan: Plan, dataset: Dataset) -> Any:
+    """The pixels of one image after the caller's transform, as an array of one; None where it cannot be made here."""
+    # A task says what is wrong with it.
+    with contextlib.suppress(Exception), _read_blocks.loader(dataset, plan, [_reference(plan, dataset)]) as loader:
+        for pixels, _ in loader:
+            return numpy.asarray(pixels)
+    return None
+
+
+def _first(plan: Plan, dataset: Dataset) -> tuple[int, int, Any]:
+    """Bytes of an image as it is delivered, bytes of its row in a block, and the schema of blocks. It is None where
+    only a callable of the caller knows."""
     if plan.choices.get("dtype") == "bfloat16":
         raise ValueError("dtype: Arrow has no tensors of bfloat16; choose float16, float32 or stored")
     with _read_blocks.loader(dataset, plan, None) as loader:
         shape, dtype = loader.image_shape, str(loader._built.dtype)
-    size = math.prod(shape) * numpy.dtype(dtype).itemsize
-    if plan.choices.get("transform") is not None:
-        return size, None
-    pixels = numpy.zeros((1, *shape), dtype)
+    has_transform = plan.choices.get("transform") is not None
+    pixels = _delivered(plan, dataset) if has_transform else None
+    if pixels is None:
+        pixels = numpy.zeros((1, *shape), dtype)
+    name = ""
+    with contextlib.suppress(Error):
+        name = dataset.name(0)
     columns = _read_blocks.columns(dataset, plan.columns, range(1))
-    return size, _arrow.block(pixels, [""], numpy.zeros(1, "int64"), columns).schema
+    block = _arrow.block(pixels, [name], numpy.zeros(1, "int64"), columns)
+    return pixels.nbytes, block.nbytes, None if has_transform else block.schema
 
 
 @telling("wellread.ray.read", _ELSEWHERE, {*LoaderChoices.__annotations__} - {*_REFUSED})
@@ -94,6 +105,8 @@ def read(
         **choices: choices of :class:`wellread.DataLoader` for images: ``dtype``, ``scale``, ``channels``, ``crop``,
             ``resize``, ``normalize``, ``transform``, ``on_error`` … As there, images are float32 from 0 to 1 unless
             ``dtype="stored"``. With ``on_error="skip"`` Ray knows how many images there are when it has read them.
+            Nothing lists the images that are left out: no block has their ``row``, and :func:`verify` lists them with
+            the reasons.
 
     Raises:
         ImportError: Ray Data is not installed.
@@ -123,12 +136,12 @@ def read(
     plan = Plan(how, {**choices, "num_workers": threads}, names, 1)
     if not len(dataset):
         raise ValueError(f"{dataset.path}: there are no images to read")
-    image_bytes, schema = _first(plan, dataset)
+    image_bytes, row_bytes, schema = _first(plan, dataset)
     rows = rows_per_block
     rows = max(1, BLOCK_BYTES // max(1, image_bytes)) if rows is None else _check.whole("rows_per_block", rows, 1)
     plan = Plan(how, plan.choices, names, min(rows, len(dataset)), _reference(plan, dataset))
     group = _native.row_group(dataset._native)
-    source = WellreadDatasource(plan, dataset.path, len(dataset), group, image_bytes + BESIDE_BYTES, schema)
+    source = WellreadDatasource(plan, dataset.path, len(dataset), group, row_bytes, schema)
     given: dict[str, Any] = {"override_num_blocks": override_num_blocks, "concurrency": concurrency}
     given |= _cluster.named(data.read_datasource, remote)
     return data.read_datasource(source, **{name: value for name, value in given.items() if value is not None})

@@ -1,6 +1,6 @@
 """Sets in tasks: opened once in each process, and cut into ranges of rows.
 
-driver: Dataset ──Recipe (pickled, of one job)──▶ task: opened() ──▶ the set, as earlier tasks of the job left it
+driver: Dataset ──Recipe (of one job, to each node once)──▶ task: opened() ──▶ the set, as earlier tasks left it
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .. import __version__, _native
 from .. import dataset as _dataset
@@ -34,7 +34,8 @@ _lock = threading.Lock()
 class Recipe:
     """How a task opens the set, and what it was like when the job began."""
 
-    pickled: bytes
+    # It may have lists of rows and tables in memory. The job tells recipes apart sooner.
+    pickled: bytes = field(compare=False)
     stamp: str
     # A process outlives a job, and what it knows of files is of no use to the next: they may be others by then.
     job: str
@@ -82,9 +83,11 @@ def with_profiles(images: Dataset, profiles: str, on: str, columns: list[str]) -
 
 
 def without(dataset: Dataset, rows: Sequence[int]) -> Dataset:
-    """A set without some of its rows."""
+    """A set without some of its rows. A process is sent these, which are few, and not those that the set has."""
     left_out = set(rows)
-    return dataset.select([row for row in range(len(dataset)) if row not in left_out])
+    kept = dataset.select([row for row in range(len(dataset)) if row not in left_out])
+    kept._made = (without, (dataset, sorted(left_out)))
+    return kept
 
 
 def recipe(dataset: Dataset, is_kept: bool = False) -> Recipe:

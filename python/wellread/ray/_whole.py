@@ -11,7 +11,7 @@ import os
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeGuard
 
 from .. import _check, _native
@@ -96,13 +96,27 @@ def unreadable(job: Job, dataset: Dataset) -> list[dict[str, Any]]:
     return listed(dataset, failed_rows(sums_of(job, dataset), dataset))
 
 
+class Checksums(list[dict[str, Any]]):
+    """The checksums of the images of a set: for each, in order, row, name, shape_tczyx, dtype and sha256."""
+
+    def __init__(self, sums: Iterable[dict[str, Any]], cluster: dict[str, Any]) -> None:
+        super().__init__(sums)
+        self._cluster = cluster
+
+    @property
+    def cluster(self) -> dict[str, Any]:
+        """The work of the nodes, as the result of :func:`verify` has it."""
+        return self._cluster
+
+
 def checksum(
     path: Path | Sequence[Path] | Dataset,
     *,
     on_error: str = "raise",
     resume: bool = False,
     address: str | None = None,
-) -> list[dict[str, Any]]:
+    progress: Callable[[int, int], None] | None = None,
+) -> Checksums:
     """The SHA-256 of every image's pixels, as ``wellread checksum --json`` prints it.
 
     Args:
@@ -114,16 +128,19 @@ def checksum(
             a path has another time or size, or its files have other bytes in all.
         address: the cluster. The default is the one that this process is connected to, then that of ``RAY_ADDRESS``,
             else one that starts on this machine.
+        progress: a function that is called as tasks end, with the rows that are done and the rows in all. Rows count
+            each time that they are read, and those of a second pass are added when it begins.
 
     Returns:
-        For each image, in order: row, name, shape_tczyx, dtype and sha256.
+        A list with a dictionary for each image, in order: row, name, shape_tczyx, dtype and sha256. Its attribute
+        ``cluster`` has the work of the nodes.
 
     Raises:
         ImportError: Ray is not installed.
         wellread.Error: the first row that cannot be read.
     """
     skips = _check.word("on_error", on_error, ON_ERROR) == "skip"
-    job = Job(address, resume=_check.truth("resume", resume))
+    job = Job(address, resume=_check.truth("resume", resume), progress=progress)
     dataset = _sets.of(path)
     text = sums_of(job, dataset)
     failed = failed_rows(text, dataset) if skips else []
@@ -134,7 +151,7 @@ def checksum(
         warn(f"{dataset.path}: images are left out: " + "; ".join(lines))
     job.finish()
     left_out = {row for row, _ in failed}
-    return [one for row, one in enumerate(json.loads(text)) if row not in left_out]
+    return Checksums((one for row, one in enumerate(json.loads(text)) if row not in left_out), job.summary())
 
 
 def verify(
@@ -144,6 +161,7 @@ def verify(
     ignore: str | Sequence[str] = (),
     resume: bool = False,
     address: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Reads every pixel of a set, and compares it, as ``wellread verify --json`` does.
 
@@ -153,6 +171,7 @@ def verify(
         ignore: "order", "names" or both: what may differ.
         resume: as for :func:`checksum`, for both sets.
         address: the cluster, as for :func:`checksum`.
+        progress: a function that is told of rows, as for :func:`checksum`; those of `against` are read first.
 
     Returns:
         What the command says: ``passed``, ``images``, ``expected``, ``problems``, ``differences``, ``summary`` …, and
@@ -165,7 +184,7 @@ def verify(
     ignored = [ignore] if isinstance(ignore, str) else list(ignore)
     for word in ignored:
         _check.word("ignore", word, IGNORED)
-    job = Job(address, resume=_check.truth("resume", resume))
+    job = Job(address, resume=_check.truth("resume", resume), progress=progress)
     dataset = _sets.of(path)
     other: Dataset | None = None
     expected: str | None = None
@@ -195,32 +214,38 @@ def _is_list(against: Any) -> TypeGuard[Path]:
     return os.fspath(against).lower().endswith(".json") and os.path.isfile(against)
 
 
-def names_task(job: tuple[_sets.Recipe, list[list[int]]]) -> tuple[list[str], int]:
+def names_task(job: tuple[_sets.Recipe, list[Sequence[int]]]) -> tuple[list[str], int]:
     """Names of the channels of some rows, one group after the other."""
     how, units = job
     native = _sets.opened(how)._native
-    return [_native.row_names(native, rows) for rows in units], 0
+    return [_native.row_names(native, list(rows)) for rows in units], 0
 
 
-def stats_task(job: tuple[_sets.Recipe, list[tuple[list[int], int, str]]]) -> tuple[list[str], int]:
+def stats_task(job: tuple[_sets.Recipe, list[tuple[Sequence[int], int, str]]]) -> tuple[list[str], int]:
     """Counts of some rows, one group after the other."""
     how, units = job
     native = _sets.opened(how)._native
-    texts = [_native.partial_stats(native, rows, first, order, 1) for rows, first, order in units]
+    texts = [_native.partial_stats(native, list(rows), first, order, 1) for rows, first, order in units]
     return texts, sum(len(rows) for rows, _, _ in units)
 
 
-def _packed(groups: list[list[int]], most: int, group: int) -> list[list[tuple[int, list[int]]]]:
+def _short(rows: Sequence[int]) -> Sequence[int]:
+    """Rows as a task is sent them: a range where they follow one another."""
+    follow = range(rows[0], rows[0] + len(rows))
+    return follow if rows == follow or rows == list(follow) else rows
+
+
+def _packed(groups: Sequence[Sequence[int]], most: int, group: int) -> list[list[tuple[int, Sequence[int]]]]:
     """Rows of groups, cut where rows are read together, in tasks of about so many rows: (number of the group, rows)
     of each."""
-    tasks: list[list[tuple[int, list[int]]]] = []
+    tasks: list[list[tuple[int, Sequence[int]]]] = []
     room = 0
     for number, rows in enumerate(groups):
         for start, end in _sets.ranges(len(rows), most, group):
             if end - start > room or not tasks:
                 tasks.append([])
                 room = max(group, most)
-            tasks[-1].append((number, rows[start:end]))
+            tasks[-1].append((number, _short(rows[start:end])))
             room -= end - start
     return tasks
 
@@ -234,14 +259,16 @@ def _order_of(order: dict[str, Any], rows: Iterable[int]) -> str:
 def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles: Sequence[float]) -> str:
     """The file of statistics."""
     _native.check_one_kind(dataset._native, False)
-    grouped = _native.group_rows(dataset._native, list(by)) if by else [([], list(range(len(dataset))))]
+    grouped: list[tuple[list[str | None], Sequence[int]]] = [([], range(len(dataset)))]
+    if by:
+        grouped = [*_native.group_rows(dataset._native, list(by))]
     if not len(dataset):
         raise Error(f"{dataset.path}: there are no images to compute statistics of", path=dataset.path)
     if job.total is not None:
         job.total(len(dataset))
     how = _sets.recipe(dataset, job.kept is not None)
     tasks = _packed([rows for _, rows in grouped], *job.rows_per_task(dataset))
-    named: list[list[str]] = [[_native.row_names(dataset._native, rows[:1])] for _, rows in grouped]
+    named: list[list[str]] = [[_native.row_names(dataset._native, list(rows[:1]))] for _, rows in grouped]
     are_named = [any(name for names in json.loads(text)["lists"] for name in names) for (text,) in named]
     if any(are_named):
         # In which order channels stand may differ from image to image, and decides which are counted together.
@@ -253,7 +280,7 @@ def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles
         named = [texts[1:] for texts in named]
     firsts = [rows[0] for _, rows in grouped]
     orders = [
-        _native.channel_order(rows[0], texts) if is_named else _native.channel_order_of(dataset._native, rows)
+        _native.channel_order(rows[0], texts) if is_named else _native.channel_order_of(dataset._native, list(rows))
         for (_, rows), texts, is_named in zip(grouped, named, are_named, strict=True)
     ]
     sums = [_native.StatsSum() for _ in grouped]
@@ -282,6 +309,7 @@ def stats(
     on_error: str = "raise",
     resume: bool = False,
     address: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Each channel's mean, deviation, extremes, percentiles and histogram, to the bit as ``wellread stats`` finds
     them on one machine.
@@ -295,10 +323,11 @@ def stats(
             reads each image twice.
         resume: as for :func:`checksum`.
         address: the cluster, as for :func:`checksum`.
+        progress: a function that is told of rows, as for :func:`checksum`.
 
     Returns:
-        What the command prints with ``--json``. With ``on_error="skip"``, ``skipped`` lists the images that were left
-        out.
+        What the command prints with ``--json``, and in ``cluster`` the work of the nodes. With ``on_error="skip"``,
+        ``skipped`` lists the images that were left out.
 
     Raises:
         ImportError: Ray is not installed.
@@ -308,13 +337,14 @@ def stats(
     percents = [_check.real(f"percentiles[{i}]", one, 0, 100) for i, one in enumerate(percentiles)]
     target = None if out is None else _check.path("out", out)
     skips = _check.word("on_error", on_error, ON_ERROR) == "skip"
-    job = Job(address, resume=_check.truth("resume", resume))
+    job = Job(address, resume=_check.truth("resume", resume), progress=progress)
     dataset = _sets.of(path)
     text, failed = stats_of_readable(job, dataset, columns, percents, skips)
     if target is not None:
         _write(target, text + "\n")
     job.finish()
-    return json.loads(text) | ({"skipped": listed(dataset, failed)} if skips else {})
+    skipped = {"skipped": listed(dataset, failed)} if skips else {}
+    return json.loads(text) | skipped | {"cluster": job.summary()}
 
 
 def stats_of_readable(

@@ -36,6 +36,8 @@ def test_the_command_says_on_a_cluster_what_it_says_here(cluster, wellread, labe
     wellread("convert", labelled, tmp_path / "one", "--format", "tiff")
     assert done["images"] == 40 and done["cluster"]["slowest_node"] in done["cluster"]["nodes"]
     assert ray_cluster.files(tmp_path / "images") == ray_cluster.files(tmp_path / "one")
+    parted = wellread("convert", labelled, tmp_path / "parts.parquet", "--rows-per-part", 7, "--on", on)
+    assert (done["parts"], parted["parts"]) == (3, 6)
     said = wellread("convert", labelled, tmp_path / "images", "--format", "tiff", "--on", on, code=1)
     assert "already exists" in said
 

@@ -47,9 +47,9 @@ def test_sizes_are_what_blocks_take(in_order, parquet):
 
     dataset = wr.Dataset(parquet)
     plan = _read_blocks.Plan(_sets.recipe(dataset), {"dtype": "stored", "num_workers": 1}, [], 40)
-    image_bytes, schema = _read._first(plan, dataset)
+    image_bytes, row_bytes, schema = _read._first(plan, dataset)
     assert image_bytes == 2 * 48 * 56 * 2
-    source = WellreadDatasource(plan, dataset.path, 40, 16, image_bytes + _read.BESIDE_BYTES, schema)
+    source = WellreadDatasource(plan, dataset.path, 40, 16, row_bytes, schema)
     tasks = source.get_read_tasks(3)
     blocks = [block for task in tasks for block in task()]
     # Sixteen rows lie together, and one task reads them.
@@ -59,6 +59,41 @@ def test_sizes_are_what_blocks_take(in_order, parquet):
     told, taken = source.estimate_inmemory_data_size(), sum(block.nbytes for block in blocks)
     assert 0.9 < told / taken < 1.1
     assert all(block.schema == schema for block in blocks)
+
+
+def thumb(image):
+    """An image of a part of the pixels."""
+    return image[:, ::4, ::4]
+
+
+@pytest.mark.parametrize(
+    ("choices", "columns"), [({}, ["note", "number"]), ({"transform": thumb}, []), ({"transform": thumb}, ["note"])]
+)
+def test_sizes_are_of_columns_and_of_what_a_transform_makes(parquet, choices, columns):
+    pa = pytest.importorskip("pyarrow")
+    from wellread.ray import _read, _read_blocks, _sets
+    from wellread.ray._datasource import WellreadDatasource
+
+    beside = pa.table({"note": ["a note " * 1000] * 40, "number": list(range(40))})
+    dataset = wr.Dataset(parquet).with_columns(beside)
+    plan = _read_blocks.Plan(_sets.recipe(dataset), {"dtype": "stored", "num_workers": 1, **choices}, columns, 40)
+    image_bytes, row_bytes, schema = _read._first(plan, dataset)
+    assert image_bytes == 2 * 48 * 56 * 2 // (16 if choices else 1) and (schema is None) == bool(choices)
+    source = WellreadDatasource(plan, dataset.path, 40, 16, row_bytes, schema)
+    taken = sum(block.nbytes for task in source.get_read_tasks(1) for block in task())
+    assert 0.9 < source.estimate_inmemory_data_size() / taken < 1.1
+
+
+def test_a_transform_that_fails_fails_in_a_task(parquet):
+    from wellread.ray import _read, _read_blocks, _sets
+
+    def fails(image):
+        raise ValueError("no such thing")
+
+    dataset = wr.Dataset(parquet)
+    choices = {"dtype": "stored", "num_workers": 1, "transform": fails}
+    plan = _read_blocks.Plan(_sets.recipe(dataset), choices, [], 40)
+    assert _read._first(plan, dataset)[0] == 2 * 48 * 56 * 2
 
 
 def odd(folder, damaged=(), larger=()):
@@ -81,8 +116,8 @@ def source_of(folder, **choices):
     dataset = wr.Dataset(folder)
     plan = _read_blocks.Plan(_sets.recipe(dataset), {"dtype": "stored", "num_workers": 1, **choices}, [], 3)
     plan = dataclasses.replace(plan, reference=_read._reference(plan, dataset))
-    image_bytes, schema = _read._first(plan, dataset)
-    return WellreadDatasource(plan, dataset.path, len(dataset), 1, image_bytes, schema)
+    _, row_bytes, schema = _read._first(plan, dataset)
+    return WellreadDatasource(plan, dataset.path, len(dataset), 1, row_bytes, schema)
 
 
 def delivered(tasks):

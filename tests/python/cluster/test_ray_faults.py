@@ -42,20 +42,6 @@ def endpoint(cluster, tmp_path_factory):
         yield url
 
 
-def occupy(names):
-    """Takes the processors of nodes, as long as the result lives."""
-
-    class Busy:
-        def is_there(self):
-            return True
-
-    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-    make = ray.remote(num_cpus=1)(Busy)
-    busy = [make.options(scheduling_strategy=strategy(name, soft=False)).remote() for name in names]
-    ray.get([one.is_there.remote() for one in busy])
-    return busy
-
-
 @contextlib.contextmanager
 def node(cluster, **environment):
     """One more node, with these variables of its own, as long as the block lasts. It alone has a free processor:
@@ -68,7 +54,7 @@ def node(cluster, **environment):
     busy = []
     try:
         ray_cluster.wait_for(4)
-        busy = occupy(others)
+        busy = ray_cluster.occupy(others)
         yield
     finally:
         for one in busy:

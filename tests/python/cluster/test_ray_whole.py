@@ -29,6 +29,7 @@ def test_statistics_are_those_of_one_machine_to_the_byte(cluster, wellread, labe
         one, all_nodes = tmp_path / f"one-{number}.json", tmp_path / f"all-{number}.json"
         wellread("stats", path, "--out", one, *(["--by", by] if by else []))
         found = wray.stats(path, by=by, out=all_nodes)
+        assert sum(node["images"] for node in found.pop("cluster")["nodes"].values()) == len(wr.Dataset(path))
         assert all_nodes.read_bytes() == one.read_bytes()
         assert found == json.loads(one.read_text())
 

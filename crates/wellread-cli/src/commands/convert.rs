@@ -27,7 +27,7 @@ use features::{Features, JoinUnmatched, Joining, Note, features_of, parse_join_u
 pub(super) use features::{unsupported_columns, unsupported_note};
 use layouts::LayoutArg;
 use left_behind::{LeftBehind, notes_of_unlike_channels};
-use on_cluster::OnValues;
+use on_cluster::{ClusterArgs, OnValues};
 use std::path::{Path, PathBuf};
 use target::{check_files, check_paths, note_on_part, refuse_ignored, target_format};
 use wellread_image::PixelType;
@@ -76,12 +76,8 @@ pub struct Args {
     /// a plan whose rows many images share.
     #[arg(long, value_name = "PROFILES", requires = "on")]
     join: Option<PathBuf>,
-    /// With --join: the column of the profiles that has the images' names or file names, or columns that both have, such as
-    /// Metadata_Well. Commas separate several, such as a file name per channel. Without --join, or given a second time: ray, or
-    /// ray:ADDRESS such as ray:10.0.0.1:6379, converts on the nodes of a Ray cluster. All nodes must see source and target. A table
-    /// becomes a folder of parts. Needs a Python with the package wellread and Ray (pip install '.[ray]' in a clone).
-    #[arg(long, value_name = "COLUMN[,COLUMN…]|ray[:ADDRESS]")]
-    on: Vec<String>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
     /// Images without a row in the profiles: null leaves their columns empty and says how many there are (unless given), error
     /// writes nothing.
     #[arg(long, value_name = "null|error", requires = "join", value_parser = parse_join_unmatched)]
@@ -122,8 +118,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
     refuse_ignored(&args.write, format)?;
-    let OnValues { on, keys } = on_cluster::parse_on_values(&args.on, args.join.is_some())?;
+    let OnValues { on, keys } = on_cluster::parse_on_values(&args.cluster.on, args.join.is_some())?;
     on_cluster::refuse_without(on.as_ref(), &args.without_column)?;
+    args.cluster.refuse_parts(on.as_ref())?;
     args.write.say_what_is_ignored(format, ui);
     let open = layouts::of_source(&args.open);
     let mut source = open.open(&args.source, ui)?;
@@ -169,7 +166,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         }
         let how = serde_json::json!({
             "overwrite": args.write.overwrite, "resume": args.resume, "verify": !args.no_verify, "mixed": args.mixed,
-            "memory": args.memory,
+            "memory": args.memory, "rows_per_part": args.cluster.rows_per_part,
         });
         let join = joining.as_ref().map(Joining::document).transpose()?;
         return on_cluster::run(
@@ -386,7 +383,7 @@ fn resume_note(
         "source": identity::path(&args.source), "images": source.len(), "bytes": bytes,
         "opened": format!("{:?}", args.open), "format": format.name, "types": options.types,
         "compression": compression, "chunk": chunk, "shard": shard, "variant": variant,
-        "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on.first(),
+        "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.cluster.on.first(),
         "cells": cells,
         "columns": args.columns, "values": values,
         "without": args.without_column,

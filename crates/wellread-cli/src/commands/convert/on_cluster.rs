@@ -1,8 +1,8 @@
 //! `convert --on ray`: parts that the nodes of a cluster write, and what is said of them.
 
-use super::super::OpenArgs;
 use super::super::on::{self, Answer, On};
 use super::super::without_checksums;
+use super::super::{OpenArgs, parse_positive};
 use super::check::say_left_out;
 use crate::output::{Failure, Outcome, Ui, bytes};
 use serde_json::{Map, Value, json};
@@ -12,6 +12,32 @@ use wellread_store::read_back::{self, Digests};
 use wellread_store::surface::option;
 use wellread_store::words::counted;
 use wellread_store::{Format, OpenOptions, Store};
+
+/// Options of a conversion on a cluster, and of the profiles that are joined.
+#[derive(clap::Args)]
+pub(super) struct ClusterArgs {
+    /// With --join: the column of the profiles that has the images' names or file names, or columns that both have, such as
+    /// Metadata_Well. Commas separate several, such as a file name per channel. Without --join, or given a second time: ray, or
+    /// ray:ADDRESS such as ray:10.0.0.1:6379, converts on the nodes of a Ray cluster. All nodes must see source and target. A table
+    /// becomes a folder of parts. Needs a Python with the package wellread and Ray (pip install '.[ray]' in a clone).
+    #[arg(long, value_name = "COLUMN[,COLUMN…]|ray[:ADDRESS]")]
+    pub on: Vec<String>,
+    /// With --on ray: images of a part, which a task writes and reads back. By default a part has a 64th of all images, and
+    /// 256 MiB of pixels at most. Larger parts make fewer files of a table, and tasks that take more memory.
+    #[arg(long, value_name = "IMAGES", value_parser = parse_positive)]
+    pub rows_per_part: Option<usize>,
+}
+
+impl ClusterArgs {
+    /// Refuses the size of parts without a cluster: one machine writes one set.
+    pub(super) fn refuse_parts(&self, on: Option<&On>) -> Outcome {
+        if on.is_some() || self.rows_per_part.is_none() {
+            return Ok(());
+        }
+        let why = "is the size of parts that nodes of a cluster write (hint: add --on ray, or leave it out)";
+        Err(Failure::Usage(format!("--rows-per-part {why}")))
+    }
+}
 
 /// The values of `--on`, told apart.
 pub(super) struct OnValues<'a> {
@@ -153,6 +179,19 @@ mod tests {
         assert!(refused(&["ray:auto"], true).contains("--on COLUMN --on ray"));
         assert!(refused(&["a", "b"], true).contains("give ray or ray:ADDRESS as one"));
         assert!(refused(&["ray", "ray"], false).contains("names one cluster"));
+    }
+
+    #[test]
+    fn the_size_of_parts_needs_a_cluster() {
+        let parts = |rows_per_part| ClusterArgs { on: vec![], rows_per_part };
+        let cluster = on::parse_on("ray").ok();
+        assert!(
+            parts(None).refuse_parts(None).is_ok() && parts(Some(5)).refuse_parts(cluster.as_ref()).is_ok()
+        );
+        let refused = parts(Some(5)).refuse_parts(None);
+        assert!(
+            matches!(refused, Err(Failure::Usage(why)) if why.contains("--rows-per-part is the size of parts"))
+        );
     }
 
     #[test]
