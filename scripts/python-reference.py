@@ -38,7 +38,11 @@ PARTS = {
         "Make a set from a wellread.Dataset or a table",
         ("cells", "concat", "from_arrow", "from_load_data", "with_columns"),
     ),
-    "wellread.ray": ("wellread-ray-checks.md", "Check sets by wellread.ray", ("Checksums", "checksum", "stats", "verify")),
+    "wellread.ray": (
+        "wellread-ray-checks.md",
+        "Check sets by wellread.ray",
+        ("Checksums", "checksum", "stats", "verify"),
+    ),
     "wellread.bench": (
         "wellread-bench-classes.md",
         "Classes of wellread.bench",
