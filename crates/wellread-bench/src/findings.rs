@@ -59,7 +59,7 @@ pub fn all(tables: &[Table], noise: &BTreeMap<String, f64>, seed: u64, repeats: 
 }
 
 /// The rows that this program measured by itself: those of frameworks in Python have findings of their own.
-fn own_rows(table: &Table) -> Cow<'_, Table> {
+pub(crate) fn own_rows(table: &Table) -> Cow<'_, Table> {
     if table.column("loader").is_none() {
         return Cow::Borrowed(table);
     }

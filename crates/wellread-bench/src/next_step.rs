@@ -51,7 +51,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
         format!("with {} a step waits {} of its time for data", wait.format(), wait.share_with_interval())
     };
     let doubt = |wait: &Waiting| match &wait.binds {
-        Bottleneck::Unclear(why) => format!("; {why}"),
+        Bottleneck::Unclear { why, .. } => format!("; {why}"),
         _ => String::new(),
     };
     let (severity, text, detail) = match (waiting, loader) {
@@ -83,7 +83,7 @@ fn waiting(steps: &Table, judge: &Judge) -> Option<Waiting> {
 
 /// The advice where a step waits little, as far as was measured.
 fn enough(wait: &Waiting, told: &str, judge: &Judge) -> (Severity, String, String) {
-    if let Bottleneck::Unclear(why) = &wait.binds {
+    if let Bottleneck::Unclear { why, .. } = &wait.binds {
         return (
             Severity::Caution,
             format!("Next: measure loop again: {told}; {why}"),

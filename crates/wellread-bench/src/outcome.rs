@@ -2,15 +2,14 @@
 //! the end.
 
 mod facts;
+mod titles;
 
-use crate::benchmarks::BENCHMARKS;
 use crate::choices::Preset;
 use crate::config::Config;
-use crate::core::measurement::formats_without_time;
+use crate::core::Session;
 use crate::core::variants::Results;
-use crate::core::{Benchmark, Session};
 use crate::findings::{self, Repeats};
-use crate::{dataloader, dataset, machine};
+use crate::machine;
 use anyhow::Result;
 use facts::Details;
 use serde_json::{Map, Value};
@@ -18,9 +17,11 @@ use std::collections::{BTreeMap, HashSet};
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::environment::Environment;
 use wellread_measure::limits::CopyLimits;
-use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, TOO_NOISY, Table, Thumbnail};
+use wellread_report::{Cell, Fact, Finding, ReportInput, Samples, Severity, Table, Thumbnail};
 use wellread_store::preview::{self, Preview, contact_sheet};
 use wellread_store::{registry, words::counted};
+
+pub use titles::title;
 
 /// The result of a run: everything in the results folder, and the text to print.
 pub struct Outcome {
@@ -77,7 +78,7 @@ pub(crate) fn assemble(
     let details = details.keys()?;
     let thumbnails = thumbnails(session, &config.out)?;
     let report = ReportInput {
-        title: title(&joined.tables, &rounds, &noise_floors, repeats),
+        title: title(&joined.tables, &rounds, &noise_floors, config.seed, repeats),
         description: description(&session.prepared.about, &rounds, &RUNS),
         generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         findings: found,
@@ -174,59 +175,6 @@ fn listed(rounds: &[(&str, usize)], words: impl Fn(usize) -> String) -> String {
     rounds.iter().map(|(name, rounds)| format!("{name} {}", words(*rounds))).collect::<Vec<_>>().join(", ")
 }
 
-/// The question of a run of several formats.
-const QUESTION: &str = "Which format feeds the model fastest?";
-
-/// The question of a run with these tables: of several formats that were measured, which one.
-fn question(tables: &[Table]) -> String {
-    let measured = |table: &Table| -> Vec<String> {
-        let rows = (0..table.rows()).filter(|&row| table.str("status", row) == Some("ok"));
-        rows.filter_map(|row| table.str("format", row).map(str::to_owned)).collect()
-    };
-    let formats: HashSet<String> = tables.iter().flat_map(measured).collect();
-    match formats.iter().next() {
-        Some(only) if formats.len() == 1 => match &formats_without_time(tables)[..] {
-            [] => format!("How fast does {only} feed the model?"),
-            late => format!("{QUESTION} There was time for {only} alone, not for {}.", late.join(", ")),
-        },
-        _ => QUESTION.to_owned(),
-    }
-}
-
-/// The question of a run, or the reason why there is no answer. There is none where the benchmark of the report's first
-/// chart was measured too few times, or lies too far from itself. `repeats` are what `rounds` counts.
-pub fn title(
-    tables: &[Table],
-    rounds: &[(&str, usize)],
-    noise: &BTreeMap<String, f64>,
-    repeats: Repeats,
-) -> String {
-    title_by(&question(tables), BENCHMARKS, rounds, noise, repeats)
-}
-
-/// The title where these are all benchmarks. Those of the loader and of the dataset go before the rest, which keep their order.
-fn title_by(
-    question: &str,
-    all: &[&Benchmark],
-    rounds: &[(&str, usize)],
-    noise: &BTreeMap<String, f64>,
-    repeats: Repeats,
-) -> String {
-    let loading = [&dataloader::BENCHMARK, &dataset::BENCHMARK];
-    let measured = |name: &str| rounds.iter().find(|(known, rounds)| *known == name && *rounds > 0);
-    let Some(&(name, rounds)) = loading.iter().chain(all).find_map(|benchmark| measured(benchmark.name))
-    else {
-        return question.to_owned();
-    };
-    if rounds < MIN_SAMPLES {
-        return format!("{question} Too short to say: {}", repeats.too_few(rounds));
-    }
-    match noise.get(name) {
-        Some(floor) if *floor > TOO_NOISY => format!("{question} Too noisy to say"),
-        _ => question.to_owned(),
-    }
-}
-
 /// The things that a figure is a median over: all of them, and one.
 pub struct Aggregation(pub &'static str, pub &'static str);
 
@@ -289,68 +237,8 @@ fn thumbnails(session: &Session<'_>, out: &std::path::Path) -> Result<Vec<Thumbn
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        BTreeMap, Benchmark, PROCESSES, QUESTION, RUNS, Repeats, Table, description, failures_of, rounds_of,
-        title, title_by,
-    };
-    use crate::storage;
+    use super::{PROCESSES, RUNS, Table, description, failures_of, rounds_of};
     use wellread_report::row;
-
-    #[test]
-    fn a_title_says_that_a_run_was_too_short_or_too_noisy_to_conclude() {
-        let noise = |floor: f64| BTreeMap::from([("dataloader".to_owned(), floor)]);
-        let title = |rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>| {
-            title(&[], rounds, noise, Repeats::rounds(7))
-        };
-        let short = title(&[("storage", 7), ("dataloader", 3)], &noise(0.5));
-        assert_eq!(short, format!("{QUESTION} Too short to say: 3 rounds are too few for a verdict"));
-        // In the words of the findings beside it.
-        let one = title(&[("dataloader", 1)], &noise(0.1));
-        assert_eq!(one, format!("{QUESTION} Too short to say: one round is too few for a verdict"));
-        assert_eq!(title(&[("dataloader", 7)], &noise(0.5)), format!("{QUESTION} Too noisy to say"));
-        assert_eq!(title(&[("storage", 2), ("dataloader", 7)], &noise(0.1)), QUESTION);
-        // The noise of another benchmark does not matter for this one.
-        assert_eq!(title(&[("storage", 7), ("dataloader", 0)], &noise(0.5)), QUESTION);
-        assert_eq!(title(&[], &BTreeMap::new()), QUESTION);
-    }
-
-    #[test]
-    fn a_title_asks_which_format_where_several_were_measured() {
-        let of = |rows: &[(&str, &str)]| {
-            let mut table = Table::new("dataset");
-            for (format, status) in rows {
-                table.push(row![("format", *format), ("status", *status)]);
-            }
-            title(&[table], &[("dataset", 7)], &BTreeMap::new(), Repeats::rounds(7))
-        };
-        let alone = "How fast does tiff feed the model?";
-        assert_eq!(of(&[("tiff", "ok"), ("tiff", "ok")]), alone);
-        assert_eq!(of(&[("parquet", "unavailable"), ("tiff", "ok")]), alone);
-        assert_eq!(of(&[("parquet", "ok"), ("tiff", "ok")]), QUESTION);
-        assert_eq!(of(&[("tiff", "failed")]), QUESTION);
-    }
-
-    #[test]
-    fn a_title_judges_a_benchmark_that_is_new_in_the_list() {
-        let storage = &storage::BENCHMARK;
-        let new = Benchmark {
-            name: "new",
-            about: storage.about,
-            run: storage.run,
-            transforms: storage.transforms,
-            headline: storage.headline,
-            findings: storage.findings,
-        };
-        let title = |rounds: &[(&str, usize)], noise: f64| {
-            let noise = BTreeMap::from([("new".to_owned(), noise)]);
-            title_by(QUESTION, &[storage, &new], rounds, &noise, Repeats::processes(3))
-        };
-        let few = format!("{QUESTION} Too short to say: 3 processes are too few for a verdict");
-        assert_eq!(title(&[("new", 3)], 0.0), few);
-        assert_eq!(title(&[("new", 7)], 0.5), format!("{QUESTION} Too noisy to say"));
-        // The benchmarks before it in the list come first.
-        assert_eq!(title(&[("new", 3), ("storage", 7)], 0.5), QUESTION);
-    }
 
     #[test]
     fn what_failed_is_told_once_and_has_no_figures() {

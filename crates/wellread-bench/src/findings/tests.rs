@@ -247,7 +247,7 @@ fn a_format_that_there_was_no_time_for_is_named_also_in_the_title() {
         }
         let told = left_out(std::slice::from_ref(&table)).unwrap().text;
         let rounds = Repeats::rounds(7);
-        (told, crate::outcome::title(&[table], &[("dataloader", 7)], &BTreeMap::new(), rounds))
+        (told, crate::outcome::title(&[table], &[("dataloader", 7)], &BTreeMap::new(), 1, rounds))
     };
     let (told, title) = late(&["parquet", "lance"]);
     assert!(told.starts_with("No time for 4 of "), "{told}");

@@ -17,7 +17,7 @@ use wellread_measure::samples::median;
 use wellread_report::{Finding, Severity, Table, Topic};
 use wellread_store::words::first_and_more;
 
-/// Slow formats that the sentence names.
+/// Slow formats that a finding names.
 const NAMED: usize = 3;
 
 /// The limit of a step.
@@ -29,8 +29,13 @@ pub(crate) enum Bottleneck {
     Both,
     /// Loading: waiting is above 50 %.
     Loading,
-    /// The runs do not tell, for this reason.
-    Unclear(String),
+    /// The runs do not tell.
+    Unclear {
+        /// The reason, which says what would tell.
+        why: String,
+        /// Whether the values scatter too much. Else there are too few of them.
+        is_noise: bool,
+    },
 }
 
 impl Bottleneck {
@@ -46,7 +51,7 @@ impl Bottleneck {
     fn severity(&self) -> Severity {
         match self {
             Self::Model => Severity::Good,
-            Self::Both | Self::Unclear(_) => Severity::Caution,
+            Self::Both | Self::Unclear { .. } => Severity::Caution,
             Self::Loading => Severity::Bad,
         }
     }
@@ -109,23 +114,24 @@ pub(crate) fn by_speed(table: &Table, mode: Mode, judge: &Judge) -> Vec<Waiting>
 
 fn binds(shares: &Series, interval: Option<&Interval>, ahead: Option<String>, judge: &Judge) -> Bottleneck {
     let Some(interval) = interval else {
-        return Bottleneck::Unclear(judge.too_few(shares.values.len()));
+        return Bottleneck::Unclear { why: judge.too_few(shares.values.len()), is_noise: false };
     };
     if let Some(why) = judge.too_noisy() {
-        return Bottleneck::Unclear(why);
+        return Bottleneck::Unclear { why, is_noise: true };
     }
     let (low, high) = (Bottleneck::of(interval.low), Bottleneck::of(interval.high));
     match ahead {
         // Batches read ahead make a share smaller, never larger.
-        Some(why) if low != Bottleneck::Loading => Bottleneck::Unclear(why),
+        Some(why) if low != Bottleneck::Loading => Bottleneck::Unclear { why, is_noise: false },
         _ if low == high => low,
         _ => {
             let limit = if low == Bottleneck::Model { SMALL_SHARE } else { LARGE_SHARE };
             let Repeats { several, option, .. } = judge.repeats();
-            Bottleneck::Unclear(format!(
+            let why = format!(
                 "the interval reaches beyond {:.0} % (more {several} tell: {option}, --time-budget)",
                 100.0 * limit
-            ))
+            );
+            Bottleneck::Unclear { why, is_noise: true }
         }
     }
 }
@@ -141,7 +147,14 @@ pub(super) fn read_ahead(steps: usize, ahead: usize) -> Option<String> {
     })
 }
 
-/// The finding about the limit in one mode.
+/// The limit that the answer tells: that of the fastest format in the first mode that was measured.
+pub(crate) fn limit(table: &Table, judge: &Judge) -> Option<Bottleneck> {
+    let fastest = |mode: &Mode| by_speed(table, *mode, judge).into_iter().next();
+    Mode::ALL.iter().find_map(fastest).map(|waiting| waiting.binds)
+}
+
+/// The finding about the limit in one mode. Its text names the limit, and the reason where there is no verdict; its detail has the
+/// shares.
 pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Finding> {
     let all = by_speed(table, mode, judge);
     // The fastest format decides, as in the sentence on the next step: a user who reads a slow one can change
@@ -149,44 +162,67 @@ pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Findin
     let (best, others) = all.split_first()?;
     let verb = if mode == Mode::Train { "training" } else { "inference" };
     let begin = match &best.binds {
-        Bottleneck::Model => "The model binds here, not loading",
+        Bottleneck::Model => "The model binds here, not loading,",
         Bottleneck::Both => "Loading takes a part that matters",
         Bottleneck::Loading => "Loading binds here",
-        Bottleneck::Unclear(_) => "It is too early to say whether the model or loading binds here",
+        Bottleneck::Unclear { .. } => "It is too early to say whether the model or loading binds here",
     };
-    let why = match &best.binds {
-        Bottleneck::Unclear(why) => format!("; {why}"),
-        _ => String::new(),
-    };
-    let slow: Vec<&Waiting> = others.iter().filter(|w| is_worse(&w.binds, &best.binds)).collect();
-    let with = |w: &Waiting| format!("{} with {}", w.share_with_interval(), w.format());
-    let shares = match others.last() {
-        Some(slowest) if slow.is_empty() => format!("{}, {}", with(best), with(slowest)),
-        _ => with(best),
-    };
-    let text = format!(
-        "{begin}: in {verb} of {} a step waits for data for this share of its time: {shares}{why}{}",
-        best.shares.label,
-        would_bind(slow)
-    );
+    let slow = slowest(others, &best.binds);
+    let mut sentences = vec![format!("{begin} in {verb} of {} with {}", best.shares.label, best.format())];
+    if let Bottleneck::Unclear { why, .. } = &best.binds {
+        sentences.push(capitalized(why));
+    }
+    sentences.extend(would_bind(&slow));
     let is = |row: usize| table.cell("mode", row) == mode.into();
+    let detail = detail(table, best, others, &slow, is, judge);
+    Some(Finding::new(best.binds.severity(), sentences.join(". "), detail).about(Topic::Limit))
+}
+
+/// The figures behind a finding: rate, shares of waiting and utilisation.
+fn detail(
+    table: &Table,
+    best: &Waiting,
+    others: &[Waiting],
+    slow: &[&Waiting],
+    is: impl Fn(usize) -> bool + Copy,
+    judge: &Judge,
+) -> String {
     let rate = format!("{} {}", number(best.images_per_sec), judge.per_second());
-    let detail = if let Bottleneck::Unclear(_) = best.binds {
-        format!("With {}: {rate} so far; no verdict yet.", best.format())
+    let is_unclear = matches!(best.binds, Bottleneck::Unclear { .. });
+    let begin = if is_unclear {
+        format!("With {}: {rate} so far; no verdict yet", best.format())
     } else {
         let of = if others.is_empty() { "" } else { ", whose median rate is the highest" };
-        let computing: Vec<f64> = best.shares.values.iter().map(|wait| 1.0 - wait).collect();
-        format!(
-            "With {}{of}: {rate}, {}; accelerator utilisation is {}{} ({} of MLPerf Storage's marks){}. This holds for this model on this machine's CPU: a model or device that takes more images per second waits more.",
-            best.format(),
-            advice(best.share()),
-            percent(1.0 - best.share()),
-            judge.interval(&computing, percent),
-            utilisation_mark(1.0 - best.share()),
-            by_difference(table, best.format(), is, judge),
-        )
+        format!("With {}{of}: {rate}, {}", best.format(), advice(best.share()))
     };
-    Some(Finding::new(best.binds.severity(), text, detail).about(Topic::Limit))
+    let waits =
+        format!("With {} a step waits {} of its time for data", best.format(), best.share_with_interval());
+    let mut sentences = vec![begin, waits];
+    // The slow ones that the text names. Where it names none, the slowest shows how far the formats differ.
+    let beside: Vec<&Waiting> =
+        if slow.is_empty() { others.last().into_iter().collect() } else { slow.to_vec() };
+    let waits_too = |w: &&Waiting| format!("With {} it waits {}", w.format(), w.share_with_interval());
+    sentences.extend(beside.iter().take(NAMED).map(waits_too));
+    if !is_unclear {
+        let computing: Vec<f64> = best.shares.values.iter().map(|wait| 1.0 - wait).collect();
+        let utilisation = 1.0 - best.share();
+        sentences.push(format!(
+            "Accelerator utilisation is {}{} ({} of MLPerf Storage's marks)",
+            percent(utilisation),
+            judge.interval(&computing, percent),
+            utilisation_mark(utilisation)
+        ));
+        sentences.extend(by_difference(table, best.format(), is, judge));
+        sentences.push("This holds for this model on this machine's CPU".to_owned());
+        sentences.push("A model or device that takes more images per second waits more".to_owned());
+    }
+    sentences.join(". ") + "."
+}
+
+/// A sentence that begins with a capital letter.
+fn capitalized(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Whether loading matters more with a format than with the best one, beyond doubt.
@@ -198,21 +234,31 @@ fn is_worse(format: &Bottleneck, best: &Bottleneck) -> bool {
     }
 }
 
-/// The formats that would make loading matter, the slowest first; empty where there is none.
-fn would_bind(mut slow: Vec<&Waiting>) -> String {
+/// The formats with which loading matters most, the slowest first; none where it matters with no other more than with the best.
+fn slowest<'a>(others: &'a [Waiting], best: &Bottleneck) -> Vec<&'a Waiting> {
+    let mut slow: Vec<&Waiting> = others.iter().filter(|w| is_worse(&w.binds, best)).collect();
     slow.sort_by(|a, b| b.share().total_cmp(&a.share()));
-    let Some(slowest) = slow.first() else { return String::new() };
-    let most = slowest.binds.clone();
-    let verb = if most == Bottleneck::Loading { "bind" } else { "take a part that matters" };
-    slow.retain(|w| w.binds == most);
-    let named: Vec<String> =
-        slow.iter().map(|w| format!("with {} {}", w.format(), w.share_with_interval())).collect();
-    format!("; loading would {verb} {}", first_and_more(&named, NAMED, [", ", "; and"]))
+    if let Some(most) = slow.first().map(|w| w.binds.clone()) {
+        slow.retain(|w| w.binds == most);
+    }
+    slow
 }
 
-/// Waiting by difference of a format, for the detail of its finding; empty where the rounds are too few for an interval. The
+/// The sentence on these formats; `None` where there are none.
+fn would_bind(slow: &[&Waiting]) -> Option<String> {
+    let verb = if slow.first()?.binds == Bottleneck::Loading { "bind" } else { "take a part that matters" };
+    let names: Vec<&str> = slow.iter().map(|w| w.format()).collect();
+    Some(format!("Loading would {verb} with {}", first_and_more(&names, NAMED, [", ", " and"])))
+}
+
+/// Waiting by difference of a format, for the detail of its finding; `None` where the rounds are too few for an interval. The
 /// noise of a difference is that of both sides.
-fn by_difference(table: &Table, format: &str, is: impl Fn(usize) -> bool + Copy, judge: &Judge) -> String {
+fn by_difference(
+    table: &Table,
+    format: &str,
+    is: impl Fn(usize) -> bool + Copy,
+    judge: &Judge,
+) -> Option<String> {
     let of = |column: &str| {
         let found = series(table, &["model"], column, |r| is(r) && table.str("format", r) == Some(format));
         let interval = judge.median(&found.first()?.values)?;
@@ -223,160 +269,11 @@ fn by_difference(table: &Table, format: &str, is: impl Fn(usize) -> bool + Copy,
             percent(interval.high)
         ))
     };
-    let Some(warm) = of("wait_by_difference_fraction") else { return String::new() };
+    let warm = of("wait_by_difference_fraction")?;
     let cold = of("wait_by_difference_cold_fraction")
         .map_or(String::new(), |cold| format!(", {cold} with cold files"));
-    format!("; by difference from full batches {warm} is waiting{cold}")
+    Some(format!("By difference from full batches {warm} is waiting{cold}"))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-    use wellread_report::row;
-
-    /// The figures of one format: its share of waiting, images per second, rounds and batches read ahead of 12 steps.
-    struct Measured(&'static str, f64, f64, i32, i64);
-
-    fn table(of: &[Measured]) -> Table {
-        let mut table = Table::new("loop");
-        for Measured(format, share, rate, rounds, ahead) in of {
-            for run in 0..*rounds {
-                table.push(row![
-                    ("format", *format),
-                    ("model", "cnn"),
-                    ("mode", "train"),
-                    ("run", run),
-                    ("images_per_sec", *rate),
-                    ("steps", 12),
-                    ("batches_ahead", *ahead),
-                    ("data_wait_fraction", share + 1e-4 * f64::from(run))
-                ]);
-            }
-        }
-        table
-    }
-
-    /// Six rounds each, of steps that outnumber what was read ahead.
-    fn waits(of: &[(&'static str, f64)]) -> Table {
-        table(&of.iter().map(|(format, share)| Measured(format, *share, 100.0, 6, 4)).collect::<Vec<_>>())
-    }
-
-    fn found(table: &Table) -> Finding {
-        finding(table, Mode::Train, &Judge::new(1, None)).unwrap()
-    }
-
-    /// The sentence on the next step for the same rows.
-    fn next(table: Table) -> Finding {
-        crate::next_step::finding(&[table], &BTreeMap::new(), &Judge::new(1, None)).unwrap()
-    }
-
-    #[test]
-    fn the_best_format_says_what_binds_and_slow_ones_come_second() {
-        let mixed = found(&waits(&[("tiff", 0.01), ("parquet-duckdb", 0.93)]));
-        assert_eq!(mixed.severity, Severity::Good);
-        assert!(mixed.text.starts_with("The model binds here, not loading"), "{}", mixed.text);
-        let (best, slow) = mixed.text.split_once("; loading would bind with parquet-duckdb 93.").unwrap();
-        assert!(
-            best.contains("1.0 %") && best.ends_with("with tiff") && slow.contains('%'),
-            "{}",
-            mixed.text
-        );
-        assert!(mixed.detail.contains("loading is no bottleneck"), "{}", mixed.detail);
-        let next = next(waits(&[("tiff", 0.01), ("parquet-duckdb", 0.93)]));
-        assert_eq!(next.severity, mixed.severity);
-        assert!(next.text.contains("look at the model, not at loading: with tiff"), "{}", next.text);
-        let slow = found(&waits(&[("tiff", 0.7), ("parquet", 0.93)]));
-        assert_eq!(slow.severity, Severity::Bad);
-        assert!(slow.text.starts_with("Loading binds here") && !slow.text.contains("would"), "{}", slow.text);
-        let alike = found(&waits(&[("tiff", 0.01), ("parquet", 0.02)]));
-        assert!(alike.text.contains("with tiff, ") && !alike.text.contains("would"), "{}", alike.text);
-    }
-
-    #[test]
-    fn the_fastest_format_is_the_best_and_its_figures_are_its_own() {
-        let rows = || table(&[Measured("png", 0.005, 50.0, 6, 4), Measured("tiff", 0.04, 200.0, 6, 4)]);
-        let found = found(&rows());
-        assert!(
-            found.detail.starts_with("With tiff, whose median rate is the highest: 200 images/s,"),
-            "{}",
-            found.detail
-        );
-        let (tiff, png) = (found.text.find("with tiff").unwrap(), found.text.find("with png").unwrap());
-        assert!(tiff < png && found.text.contains("4.0 %"), "{}", found.text);
-        let next = next(rows());
-        assert!(next.text.contains("with tiff a step waits 4.0 %"), "{}", next.text);
-    }
-
-    #[test]
-    fn few_rounds_give_no_verdict() {
-        for rounds in 1..6 {
-            let rows = || table(&[Measured("tiff", 0.01, 100.0, rounds, 4)]);
-            let found = found(&rows());
-            assert_eq!(found.severity, Severity::Caution, "{rounds} rounds");
-            assert!(found.text.starts_with("It is too early to say"), "{}", found.text);
-            assert!(found.text.contains("too few for a verdict (--repeats 7 gives one)"), "{}", found.text);
-            assert!(found.detail.contains("no verdict yet"), "{}", found.detail);
-            let next = next(rows());
-            assert_eq!(next.severity, Severity::Caution);
-            assert!(
-                next.text.starts_with("Next: measure loop again") && next.text.contains("too few"),
-                "{}",
-                next.text
-            );
-        }
-        let much = next(table(&[Measured("tiff", 0.9, 100.0, 2, 4)]));
-        assert!(much.detail.contains("2 rounds are too few"), "{}", much.detail);
-    }
-
-    #[test]
-    fn steps_that_were_read_ahead_give_no_verdict() {
-        let rows = || table(&[Measured("tiff", 0.01, 100.0, 6, 12)]);
-        let ahead = found(&rows());
-        assert_eq!(ahead.severity, Severity::Caution);
-        assert!(
-            ahead.text.starts_with("It is too early to say") && ahead.text.contains("--steps 36 or more"),
-            "{}",
-            ahead.text
-        );
-        let next = next(rows());
-        assert_eq!(next.severity, Severity::Caution);
-        assert!(next.text.contains("--steps 36 or more"), "{}", next.text);
-        // A step that waits most of its time though its batches were read ahead waits for data.
-        let slow = found(&table(&[Measured("tiff", 0.9, 100.0, 6, 12)]));
-        assert!(slow.text.starts_with("Loading binds here"), "{}", slow.text);
-    }
-
-    #[test]
-    fn an_interval_that_holds_a_threshold_gives_no_verdict() {
-        for (share, limit) in [(0.2998, "30 %"), (0.4998, "50 %")] {
-            let found = found(&waits(&[("tiff", share)]));
-            assert_eq!(found.severity, Severity::Caution);
-            assert!(
-                found.text.contains("too early") && found.text.contains(&format!("reaches beyond {limit}")),
-                "{}",
-                found.text
-            );
-        }
-    }
-
-    #[test]
-    fn a_noisy_benchmark_gives_no_verdict() {
-        let rows = waits(&[("tiff", 0.9)]);
-        let of = |noise| finding(&rows, Mode::Train, &Judge::new(1, Some(noise))).unwrap();
-        assert!(of(0.2).text.starts_with("Loading binds here"));
-        let noisy = of(0.3);
-        assert_eq!(noisy.severity, Severity::Caution);
-        assert!(
-            noisy.text.starts_with("It is too early to say") && noisy.text.contains("differed by up to 30 %"),
-            "{}",
-            noisy.text
-        );
-    }
-
-    #[test]
-    fn steps_that_were_ready_before_they_began_are_told() {
-        assert!(read_ahead(4, 4).is_some_and(|said| said.contains("--steps 12")));
-        assert_eq!((read_ahead(5, 4), read_ahead(1, 0)), (None, None));
-    }
-}
+mod tests;

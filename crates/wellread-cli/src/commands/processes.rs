@@ -193,7 +193,7 @@ fn joined(inputs: &[ReportInput], config: &Config) -> Result<ReportInput> {
     let repeats = Repeats::processes(count).of(thing);
     let found = findings::with_frameworks(&tables, &noise_floors, config.seed, repeats);
     Ok(ReportInput {
-        title: title(&tables, &measured, &noise_floors, repeats),
+        title: title(&tables, &measured, &noise_floors, config.seed, repeats),
         description: description(&first.images, &measured, &PROCESSES),
         findings: unverified.into_iter().chain(found).collect(),
         configuration,
