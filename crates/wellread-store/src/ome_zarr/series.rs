@@ -22,15 +22,12 @@
 use super::consolidated::{self, Collected, ZMETADATA};
 use super::write_metadata::Version;
 use crate::features::taken;
-use crate::parquet::{plain_names, read_plain};
+use crate::parquet::{plain_names, read_plain, table_bytes};
 use crate::words::counted;
 use crate::{Error, Result, name_index, place};
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -162,13 +159,7 @@ fn as_parquet(groups: Vec<String>, columns: &RecordBatch) -> Result<Vec<u8>, par
     let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from(groups))];
     arrays.extend(columns.columns().iter().cloned());
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;
-    let properties =
-        WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-    let mut bytes = vec![];
-    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
-    writer.write(&batch)?;
-    writer.close()?;
-    Ok(bytes)
+    table_bytes(&batch)
 }
 
 /// The columns of a series, of a folder of images, or of one image.

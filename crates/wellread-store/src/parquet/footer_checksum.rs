@@ -32,6 +32,19 @@ pub(super) fn put(path: &Path) -> io::Result<()> {
     place::of(path).patch(path, start + at as u64, sum_of(&footer, at).as_bytes())
 }
 
+/// Puts the checksum of its footer into a finished file that is in memory; `None` where that has no place for it.
+#[cfg(feature = "ome-zarr")]
+pub(super) fn put_in(file: &mut [u8]) -> Option<()> {
+    let end = file.len().checked_sub(8)?;
+    let length = u32::from_le_bytes([file[end], file[end + 1], file[end + 2], file[end + 3]]);
+    let start = end.checked_sub(length as usize)?;
+    let footer = &mut file[start..end];
+    let at = offset_of_sum(footer)?;
+    let sum = sum_of(footer, at);
+    footer[at..at + NO_SUM.len()].copy_from_slice(sum.as_bytes());
+    Some(())
+}
+
 /// Where in a footer the digits of its checksum are.
 fn offset_of_sum(footer: &[u8]) -> Option<usize> {
     // A string field with its length follows the key.

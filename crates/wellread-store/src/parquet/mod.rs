@@ -83,4 +83,6 @@ mod writer;
 pub use format::{DEFAULT_FORMAT, FORMAT};
 pub(crate) use plain::{PlainColumns, PlainNames, plain_names, read_plain, read_plain_columns};
 pub use store::ParquetStore;
+#[cfg(feature = "ome-zarr")]
+pub(crate) use writer::table_bytes;
 pub use writer::{ParquetWriter, write_error};

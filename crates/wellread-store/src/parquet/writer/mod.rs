@@ -25,6 +25,11 @@
 
 pub(super) mod pages;
 mod streams;
+#[cfg(feature = "ome-zarr")]
+mod table;
+
+#[cfg(feature = "ome-zarr")]
+pub(crate) use table::table_bytes;
 
 use super::footer_checksum;
 use crate::finished::Finished;
