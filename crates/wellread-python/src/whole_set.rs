@@ -22,7 +22,9 @@ use wellread::loader::stats::{ChannelOrder, Group, PartialStats, RowNames, Stats
 use wellread::store::checksum::{self, ImageChecksum, SentRow, has_unique_names};
 use wellread::store::convert::{one_pixel_type, pixel_types};
 use wellread::store::masks;
-use wellread::store::verify::{Expected, Kind, is_listed_by_file_name, verify_sums as verified};
+use wellread::store::verify::{
+    Expected, Kind, is_listed_by_file_name, verify_columns, verify_sums as verified,
+};
 use wellread::{Error, GroupStats, Result};
 
 /// A value as text; errors speak of `path`.
@@ -140,11 +142,12 @@ pub(crate) fn verify_sums(
             any_names,
             ..Expected::new(images)
         });
-        let outcome = verified(store, sums.into_iter().map(SentRow::received).collect(), expected);
+        let mut outcome = verified(store, sums.into_iter().map(SentRow::received).collect(), expected);
+        verify_columns(store, &mut outcome);
         let differences: BTreeMap<Kind, usize> = outcome.counts().collect();
         let document = serde_json::json!({
             "path": store.path().to_string_lossy(), "passed": outcome.passed(), "images": outcome.images,
-            "expected": outcome.expected, "bytes_of_pixels": outcome.bytes_of_pixels, "problems": outcome.problems,
+            "expected": outcome.expected, "columns": outcome.columns, "bytes_of_pixels": outcome.bytes_of_pixels, "problems": outcome.problems,
             "differences": differences, "summary": outcome.summary(), "has_checksums": store.has_checksums(),
         });
         text(store.path(), &document)

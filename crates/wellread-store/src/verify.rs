@@ -2,11 +2,13 @@
 //!
 //! For two sets that differ, [`Verification`] tells differences of pixels, of names and of order apart. Each row
 //! that differs is a [`Problem`] of one [`Kind`], and [`Verification::summary`] has a sentence for each kind with
-//! the number and the first place.
+//! the number and the first place. Columns beside the images are read and compared with nothing ([`verify_columns`]).
 
+mod columns;
 mod pairs;
 mod pixels;
 
+pub use columns::verify_columns;
 pub use pixels::PixelDifference;
 
 use crate::checksum::{self, ImageChecksum};
@@ -41,12 +43,15 @@ pub enum Kind {
     Name,
     /// It is expected in another row.
     Order,
+    /// It is a column beside the images that cannot be read.
+    Column,
 }
 
 impl Kind {
     /// All, the worst first.
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Unreadable,
+        Self::Column,
         Self::Missing,
         Self::Additional,
         Self::Shape,
@@ -59,7 +64,7 @@ impl Kind {
     /// The words for images of this kind.
     fn words(self) -> &'static str {
         match self {
-            Self::Unreadable => "cannot be read",
+            Self::Unreadable | Self::Column => "cannot be read",
             Self::Missing => "expected but not in the set",
             Self::Additional => "in the set but not expected",
             Self::Shape => "of another shape",
@@ -115,6 +120,8 @@ pub struct Verification {
     pub images: usize,
     /// Number of images that were expected, where some were.
     pub expected: Option<usize>,
+    /// Number of columns beside the images that were read ([`verify_columns`]).
+    pub columns: usize,
     /// Bytes of pixels read.
     pub bytes_of_pixels: u64,
     /// The problems; empty when there are none.
@@ -166,6 +173,7 @@ impl Verification {
                 // A missing image is among the expected images, not among those that were read.
                 let of = match (kind, self.expected) {
                     (Kind::Missing, Some(expected)) => counted(expected, thing(self.are_crops)),
+                    (Kind::Column, _) => counted(self.columns, "column"),
                     (Kind::Missing, None) => format!("the {}s", thing(self.are_crops)),
                     _ => self.images_in_words(),
                 };

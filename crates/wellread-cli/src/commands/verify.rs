@@ -15,17 +15,17 @@ use wellread_measure::to_stderr;
 use wellread_store::Error;
 use wellread_store::checksum::{all, has_unique_names};
 use wellread_store::verify::{
-    Expected, Kind, Verification, expected_of, is_listed_by_file_name, verify_sums,
+    Expected, Kind, Verification, expected_of, is_listed_by_file_name, verify_columns, verify_sums,
 };
 use wellread_store::words::counted;
 
 /// Reads every pixel; exit code 1 when something is corrupt or differs.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Reads every pixel; exit code 1 when something cannot be read or differs. Files without checksums may be damaged and \
+Reads every pixel, and the columns beside the images; exit code 1 when something cannot be read or differs. Files without checksums may be damaged and \
 still be readable: JPEG, Lance, Vortex, parquet-duckdb, files of other programs or of --no-checksums. Compare these \
 with expected checksums or with their source (--against). Images must then agree in order, name, shape, pixel type and \
-pixels; columns are not compared. The result tells three cases apart: images in another row, under another name, with \
+pixels; columns are read, and not compared. The result tells three cases apart: images in another row, under another name, with \
 other pixels. Options of opening, such as --pattern and --cells, hold for both sets if both take them. Otherwise they \
 hold for the other set, from which the first was made.
 
@@ -152,11 +152,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         sums
     };
     let mut outcome = verify_sums(&**store, sums, expected);
+    verify_columns(&**store, &mut outcome);
     // Crops that are stored are images of their set.
     outcome.are_crops |= sets::are_cells(&**store);
     let differences: BTreeMap<Kind, usize> = outcome.counts().collect();
     let document = serde_json::json!({
         "path": text(&args.path), "passed": outcome.passed(), "images": outcome.images, "expected": outcome.expected,
+        "columns": outcome.columns,
         "bytes_of_pixels": outcome.bytes_of_pixels, "problems": outcome.problems,
         "differences": differences, "summary": outcome.summary(), "has_checksums": store.has_checksums(),
     });
@@ -178,6 +180,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 
 /// Says what was read without a problem, and what that leaves unseen.
 fn say_passed(args: &Args, outcome: &Verification, has_checksums: bool, ui: Ui) {
+    let columns = match outcome.columns {
+        0 => String::new(),
+        count => format!(" and {}", counted(count, "column")),
+    };
     let agreed = if args.against.is_some() { ", and all agree" } else { "" };
     let unseen = if args.against.is_none() && !has_checksums {
         format!(". The set {UNSEEN}: --against compares with the source or expected checksums")
@@ -185,7 +191,7 @@ fn say_passed(args: &Args, outcome: &Verification, has_checksums: bool, ui: Ui) 
         String::new()
     };
     ui.say(format!(
-        "{} ({}) read without error{agreed}{unseen}",
+        "{} ({}){columns} read without error{agreed}{unseen}",
         outcome.images_in_words(),
         bytes(outcome.bytes_of_pixels)
     ));

@@ -11,6 +11,7 @@ mod columns;
 mod columns_of_times;
 mod compare;
 mod convert;
+mod damaged_columns;
 mod data;
 mod deep_folders;
 mod embed;
