@@ -28,7 +28,8 @@ class Dataset(OpenSet):
 
     Args:
         path: the file or folder, a folder of tables (Parquet, Lance, Vortex, DuckDB), or a pattern such as
-            "plates/*.parquet" or "screen/**/*.parquet". Folders of tables that are called ``plate=BR1`` become a
+            "plates/*.parquet" or "screen/**/*.parquet". An address such as "s3://bucket/plate" is a path, too, in a
+            build with the feature ``remote``. Folders of tables that are called ``plate=BR1`` become a
             column. A list of any of these is one set (:meth:`concat`, :attr:`parts`).
         format: name of the format, if content alone should not decide (:func:`wellread.formats`).
         table: name of the table, in databases with several; or the split ("train", "val") of an image folder.

@@ -47,7 +47,7 @@
 //! | `AWS_METADATA_SERVICE_TIMEOUT`, `GCE_METADATA_TIMEOUT`, `AZURE_METADATA_SERVICE_TIMEOUT` | seconds that the metadata server of a machine may take (1) |
 //! | `WELLREAD_IN_FLIGHT` | requests at once (128) |
 //! | `WELLREAD_DISK_CACHE` | `FOLDER:SIZE`: ranges are kept on a disk of this machine ([`wellread_store::disk_cache`]) |
-//! | `WELLREAD_LINK_BYTES` | bytes that a reader's requests ahead may hold until they are read (268435456) |
+//! | `WELLREAD_LINK_BYTES` | bytes that a reader's requests ahead may hold until they are read, such as 256MiB, which is the default; at least 16 MiB |
 //!
 //! A program may set `WELLREAD_ANONYMOUS`, `WELLREAD_IN_FLIGHT` and `WELLREAD_LINK_BYTES` by [`set`], too, which then counts.
 

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
+use wellread_store::parse_bytes;
 use wellread_store::place::{self, shutdown};
 use wellread_store::{guard, process};
 
@@ -60,7 +61,7 @@ impl Limits {
             .clamp(1, 4096),
             link_bytes: match settings::get().link_bytes {
                 Some(bytes) => bytes,
-                None => number("WELLREAD_LINK_BYTES")?.unwrap_or(256 << 20),
+                None => bytes("WELLREAD_LINK_BYTES")?.unwrap_or(256 << 20),
             },
         })
     }
@@ -75,6 +76,17 @@ fn number<T: FromStr>(name: &str) -> io::Result<Option<T>> {
     text.trim().parse().map(Some).map_err(|_| {
         let cause = format!("the environment variable {name} is no number");
         io::Error::new(io::ErrorKind::InvalidInput, cause)
+    })
+}
+
+/// A number of bytes in the environment, such as 1GiB; `None` where it is not set.
+fn bytes(name: &str) -> io::Result<Option<u64>> {
+    let text = std::env::var(name).unwrap_or_default();
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    parse_bytes(text.trim()).map(Some).map_err(|why| {
+        io::Error::new(io::ErrorKind::InvalidInput, format!("the environment variable {name}: {why}"))
     })
 }
 

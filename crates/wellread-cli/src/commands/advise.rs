@@ -33,7 +33,7 @@ Examples:
   wellread advise s3://bucket/plate.parquet --price-per-1000-requests 0.0004
   wellread advise tiff-folder --formats tiff,ome-zarr --time-budget 40 --json")]
 pub struct Args {
-    /// A file or folder of images.
+    /// A file or folder of images, or an address such as s3://bucket/plate.
     path: PathBuf,
     /// Milliseconds that your model takes for a batch. The prediction is for that model, and is checked against a real
     /// loop.

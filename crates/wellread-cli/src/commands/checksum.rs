@@ -16,7 +16,7 @@ Examples:
   wellread checksum screen.parquet --json --on ray > expected.json
   wellread checksum screen-tiff --json --on-error skip > expected.json")]
 pub struct Args {
-    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
+    /// A file or folder of images, a folder of tables, a pattern such as 'plates/*.parquet', or an address such as s3://bucket/plate.
     path: PathBuf,
     #[command(flatten)]
     open: OpenArgs,

@@ -60,7 +60,7 @@ Examples:
   wellread convert images plate.parquet --join profiles.parquet --on FileName \\
       --on ray")]
 pub struct Args {
-    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
+    /// A file or folder of images, a folder of tables, a pattern such as 'plates/*.parquet', or an address such as s3://bucket/plate.
     source: PathBuf,
     /// File or folder to write.
     target: PathBuf,

@@ -63,7 +63,7 @@ Examples:
   wellread embed pictures --model resnet50 --weights resnet50.safetensors \\
       --resize 224x224 --normalize imagenet --out p.parquet")]
 pub struct Args {
-    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
+    /// A file or folder of images, a folder of tables, a pattern such as 'plates/*.parquet', or an address such as s3://bucket/plate.
     path: PathBuf,
     /// Model: FILE.onnx runs in ONNX Runtime; resnet50 and vit_b_16 run in this program. Those two give the scores of
     /// 1,000 classes; for the layer before, give an ONNX file or a class that ends there. python:package.module:Class is

@@ -24,9 +24,10 @@ Examples:
   wellread info plate.parquet
   wellread info plate.zarr --level 1 --json
   wellread info plate/Images --layout harmony
+  wellread info s3://bucket/plate.parquet --anonymous
   wellread info images --pattern '{well}_*_{site:d}_{channel:a}_001.tif'")]
 pub struct Args {
-    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
+    /// A file or folder of images, a folder of tables, a pattern such as 'plates/*.parquet', or an address such as s3://bucket/plate.
     path: PathBuf,
     /// Most rows to look at for shapes; a larger set is marked as sampled [default: 100000, or 1000 in a bucket].
     #[arg(long)]

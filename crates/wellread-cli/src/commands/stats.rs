@@ -29,7 +29,7 @@ A loader normalises with the file: Normalize::from_stats(\"stats.json\") in Rust
 With --by it takes the numbers of each image's group. It also scales with the percentiles: \
 Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
 pub struct Args {
-    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
+    /// A file or folder of images, a folder of tables, a pattern such as 'plates/*.parquet', or an address such as s3://bucket/plate.
     path: PathBuf,
     #[command(flatten)]
     open: OpenArgs,

@@ -38,7 +38,7 @@ Examples:
   wellread verify renamed-files --against plate.parquet --ignore names,order
   wellread verify screen.parquet --against screen-tiff --on ray --resume")]
 pub struct Args {
-    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
+    /// A file or folder of images, a folder of tables, a pattern such as 'plates/*.parquet', or an address such as s3://bucket/plate.
     path: PathBuf,
     /// Expected checksums (JSON) or another set of the same images in any format.
     #[arg(long, value_name = "EXPECTED.json|PATH")]

@@ -20,7 +20,7 @@ Examples:
   wellread view plate.parquet --count 24
   wellread view plate-tiff --cells cells.csv --count 30 --out cells.png")]
 pub struct Args {
-    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
+    /// A file or folder of images, a folder of tables, a pattern such as 'plates/*.parquet', or an address such as s3://bucket/plate.
     path: PathBuf,
     /// Row to draw, by its number or by the name of its image; by default a contact sheet of the first rows.
     #[arg(long)]
