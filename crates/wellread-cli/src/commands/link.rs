@@ -13,7 +13,7 @@ pub struct LinkArgs {
     /// Requests at once; by default 128, or the value of WELLREAD_IN_FLIGHT.
     #[arg(long, global = true, value_name = "REQUESTS", value_parser = clap::value_parser!(u16).range(1..=4096))]
     in_flight: Option<u16>,
-    /// Most bytes that a loader fetches ahead; by default 256MiB, or the value of WELLREAD_LINK_BYTES; less than 16MiB counts as 16MiB.
+    /// Most bytes that a loader fetches ahead; by default 256MiB, or the value of WELLREAD_LINK_BYTES. Less than 16MiB counts as 16MiB.
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_bytes)]
     link_bytes: Option<u64>,
     /// Send unsigned requests even if there are credentials; for public buckets.

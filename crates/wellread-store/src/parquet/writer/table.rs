@@ -75,7 +75,7 @@ mod tests {
                 Err(_) => refused += 1,
             }
         }
-        // What is left are bits that nobody reads.
+        // Nobody reads the other bits.
         assert!(refused > bytes.len() * 4, "{refused} of {} bits", bytes.len() * 8);
     }
 }
