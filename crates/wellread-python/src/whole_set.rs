@@ -145,11 +145,14 @@ pub(crate) fn verify_sums(
         let mut outcome = verified(store, sums.into_iter().map(SentRow::received).collect(), expected);
         verify_columns(store, &mut outcome);
         let differences: BTreeMap<Kind, usize> = outcome.counts().collect();
-        let document = serde_json::json!({
+        let mut document = serde_json::json!({
             "path": store.path().to_string_lossy(), "passed": outcome.passed(), "images": outcome.images,
             "expected": outcome.expected, "columns": outcome.columns, "bytes_of_pixels": outcome.bytes_of_pixels, "problems": outcome.problems,
             "differences": differences, "summary": outcome.summary(), "has_checksums": store.has_checksums(),
         });
+        for (key, count) in store.hints().left_out.by_key() {
+            document[key] = count.into();
+        }
         text(store.path(), &document)
     })
 }

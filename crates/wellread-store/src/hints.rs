@@ -85,6 +85,11 @@ impl LeftOutCounts {
             cells: self.cells + other.cells,
         }
     }
+
+    /// Each under its key in results.
+    pub const fn by_key(self) -> [(&'static str, usize); 3] {
+        [("images_left_out", self.images), ("files_left_out", self.files), ("cells_left_out", self.cells)]
+    }
 }
 
 /// A row in a word: a cell where rows are cut out of images, else an image.

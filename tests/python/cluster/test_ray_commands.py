@@ -347,4 +347,5 @@ def test_checksums_and_statistics_leave_out_what_cannot_be_read(cluster, wellrea
         assert wray.checksum(folder, on_error="skip") == wellread("checksum", folder, *skip)
     found, here = wray.stats(folder, on_error="skip"), wellread("stats", folder, *skip)
     assert [one["row"] for one in found.pop("skipped")] == [7] == [one["row"] for one in here.pop("skipped")]
+    assert found.pop("cluster")["images_per_s"] > 0
     assert found == here and found["images"] == 39

@@ -79,8 +79,7 @@ pub fn note_nulls(rows: usize, ui: Ui) {
 
 /// A document with the counts of what opening the set left out.
 pub fn with_counts(mut document: Value, counts: LeftOutCounts) -> Value {
-    let LeftOutCounts { images, files, cells } = counts;
-    for (key, count) in [("images_left_out", images), ("files_left_out", files), ("cells_left_out", cells)] {
+    for (key, count) in counts.by_key() {
         document[key] = count.into();
     }
     document
