@@ -183,9 +183,9 @@ pub(super) struct Room {
     pub(super) paint: Paint,
 }
 
-/// The value beside a mark, from a point on. Where an upright reference line at one of `lines` would run through it, it stands left
-/// of the line, on the bar, if that has room. Else the line stops around it: its dashes between the letters would look like
-/// parts of these.
+/// The value beside a mark, from a point on. An upright reference line at one of `lines` would run through some of these: they
+/// stand left of the line, on the bar. Where the bar is too short for that, the line stops around the value: its dashes between
+/// the letters would look like parts of these.
 pub(super) fn value_label(
     svg: &mut Svg,
     (x, y): (f64, f64),
