@@ -1,4 +1,4 @@
-//! What binds, of given rows.
+//! The finding on what binds, of given rows.
 
 use super::*;
 use crate::core::words::words_of_longest_sentence;
