@@ -4,8 +4,8 @@
     REPORT ─▶ Chromium, 1000 wide, down to the first two sentences ─▶ PICTURE, with the names of the report's sections
 
 `make report-picture` calls this script. tests/python/test_report_browser.py fails where the picture is of an older
-report: its sections have other names, or something else comes first in the answer. A picture shows a result, so the
-script refuses a report that measured too little. Below the chart of the answer stand what binds and what to do.
+report: its sections have other names, or other parts come first. A picture shows a result, so the script refuses a
+report that measured too little. Below the chart of the answer stand what binds and what to do.
 """
 
 import io
@@ -21,10 +21,10 @@ WIDTH = 1000
 
 
 def sections(page) -> str:
-    """The names of a report's sections, then the classes of the first parts of its answer, one a line."""
+    """The names of a report's sections, then the classes of its first parts down to them, one a line."""
     names = page.locator("nav a").all_inner_texts()
-    first = page.locator("#answer > *").evaluate_all(
-        "all => all.slice(0, 2).map(one => one.className || one.localName)"
+    first = page.locator("h1, .lead, #answer > :not(.more), nav").evaluate_all(
+        "all => all.map(one => one.className || one.localName)"
     )
     return "\n".join([*names, *first])
 

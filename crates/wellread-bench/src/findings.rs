@@ -222,4 +222,6 @@ pub(crate) fn two_formats(runs: usize, more: &[(&str, f64)]) -> Table {
 }
 
 #[cfg(test)]
+mod sentences;
+#[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@
 use crate::choices::Mode;
 use crate::core::judge::{Judge, TOO_NOISY};
 use crate::core::series::{Series, by_median, series, telling_batch_size};
-use crate::core::words::percent;
+use crate::core::words::{capitalized, percent};
 use crate::model_loop::thresholds::SMALL_SHARE;
 use crate::model_loop::waiting::{self, Bottleneck, Waiting};
 use crate::{conversion, dataloader, model_loop};
@@ -86,8 +86,8 @@ fn enough(wait: &Waiting, told: &str, judge: &Judge) -> (Severity, String, Strin
     if let Bottleneck::Unclear { why, .. } = &wait.binds {
         return (
             Severity::Caution,
-            format!("Next: measure loop again: {told}; {why}"),
-            format!("More {} or more steps tell what to do.", judge.repeats().several),
+            format!("Next: measure loop again. {}", capitalized(why)),
+            format!("{}. More {} or more steps tell what to do.", capitalized(told), judge.repeats().several),
         );
     }
     (
@@ -103,7 +103,8 @@ fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String
     let batch = telling_batch_size(loader)?;
     let best = dataloader::rates(loader, batch).into_iter().find(|series| series.format == format)?;
     if judge.median(&best.values).is_none() {
-        let text = format!("Next: measure dataloader again; {}", judge.too_few(best.values.len()));
+        let text =
+            format!("Next: measure dataloader again. {}", capitalized(&judge.too_few(best.values.len())));
         let detail = format!("More {} tell what binds the loading of {format}.", judge.repeats().several);
         return Some((text, detail));
     }
@@ -134,7 +135,7 @@ fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String
             .to_owned()
     } else {
         format!(
-            "{}keep decoded images in memory where they fit (`--loader-cache memory`), or {}: `wellread advise` tries what helps",
+            "{}keep decoded images in memory where they fit (`--loader-cache memory`), or {}. `wellread advise` tries what helps",
             if has_gain { "add worker threads while their number helps, " } else { "" },
             if packed { "store them with a cheaper codec" } else { "try another format" }
         )
@@ -172,7 +173,8 @@ fn converting(table: &Table, judge: &Judge) -> Option<(Severity, String, String)
         worst.label.trim().replacen(' ', " in ", 1)
     );
     if judge.median(&worst.values).is_none() {
-        let text = format!("Next: measure conversion again; {}", judge.too_few(worst.values.len()));
+        let text =
+            format!("Next: measure conversion again. {}", capitalized(&judge.too_few(worst.values.len())));
         return Some((Severity::Caution, text, format!("It takes {share} at most, so far.")));
     }
     Some(if worst.median() > MUCH_CONVERSION {

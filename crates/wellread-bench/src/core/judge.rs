@@ -146,12 +146,12 @@ impl Judge {
         Some(format!("{}: measure again on an idle machine", noise_in_words(noise)))
     }
 
-    /// How a sentence begins that would else be read as advice, where nothing can be advised from the figures; empty where they
-    /// are good enough.
-    pub(crate) fn in_this_run(&self) -> String {
+    /// The sentence before one that would else be read as advice, where nothing can be advised from the figures; empty where
+    /// they are good enough.
+    pub(crate) fn too_noisy_first(&self) -> String {
         let noise = self.noise.filter(|noise| *noise > TOO_NOISY);
         noise.map_or(String::new(), |noise| {
-            format!("In this run, which is too noisy for conclusions ({}): ", noise_in_words(noise))
+            format!("This run is too noisy for conclusions: {}. ", noise_in_words(noise))
         })
     }
 
@@ -160,7 +160,7 @@ impl Judge {
         match self.too_noisy() {
             Some(_) if finding.severity == Severity::Good => Finding {
                 severity: Severity::Info,
-                text: format!("{}{}", self.in_this_run(), finding.text),
+                text: format!("{}{}", self.too_noisy_first(), finding.text),
                 ..finding
             },
             _ => finding,

@@ -27,6 +27,20 @@ pub(crate) fn number(v: f64) -> String {
     wellread_report::number::significant(v)
 }
 
+/// A sentence that begins with a capital letter.
+pub(crate) fn capitalized(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The words of the longest sentence of a text, as the check of texts counts them.
+#[cfg(test)]
+pub(crate) fn words_of_longest_sentence(text: &str) -> usize {
+    let is_word = |word: &&str| word.chars().any(char::is_alphanumeric);
+    let words = text.split(". ").map(|sentence| sentence.split_whitespace().filter(is_word).count());
+    words.max().unwrap_or_default()
+}
+
 /// A number of workers, which is the label of a series.
 pub(crate) fn workers(label: &str) -> String {
     match label {
@@ -40,6 +54,12 @@ pub(crate) fn workers(label: &str) -> String {
 mod tests {
     use super::*;
     use wellread_report::row;
+
+    #[test]
+    fn sentences_begin_with_a_capital_letter() {
+        assert_eq!(["one round", "2 rounds", ""].map(capitalized), ["One round", "2 rounds", ""]);
+        assert_eq!(words_of_longest_sentence("It waits 2.0 % – at most. So do these"), 5);
+    }
 
     #[test]
     fn shares_that_round_to_nothing_have_no_sign() {

@@ -3,7 +3,7 @@
 use super::caching::{self, counted_per_s};
 use crate::core::judge::{Comparison, Judge, Ranked, ranked};
 use crate::core::series::{Series, by_median, series, telling_batch_size};
-use crate::core::words::{number, with_codec, workers};
+use crate::core::words::{capitalized, number, with_codec, workers};
 use crate::roofline;
 use wellread_report::{Finding, Severity, Table, Topic};
 use wellread_store::words::counted;
@@ -69,12 +69,14 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     };
     let compared = judge.compare(first, second)?;
     Some(if compared.is_clear() {
-        let noisy = judge.in_this_run();
+        let noisy = judge.too_noisy_first();
         let (first, times, second) = (name(first), compared.times(), name(second));
         let text = if noisy.is_empty() {
             format!("{first} is the fastest format here: {about}, {times} {second}")
         } else {
-            format!("{noisy}{first} was {times} as fast as {second}, more than this noise explains: {about}")
+            format!(
+                "{noisy}{first} was {times} as fast as {second}, more than this noise explains. It delivered {about}"
+            )
         };
         // A finding that asks for more measuring is no good news yet.
         let severity = if short.is_some() || !noisy.is_empty() { Severity::Info } else { Severity::Good };
@@ -83,10 +85,10 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
         Finding::new(
             Severity::Info,
             format!(
-                "{}: {about}; the first is {} the second{}",
+                "{}. The first delivers {about}. It is {} the second. {}",
                 compared.no_verdict(&name(first), &name(second)),
                 compared.times(),
-                compared.no_verdict_reason()
+                capitalized(compared.no_verdict_reason().trim_start_matches("; "))
             ),
             detail,
         )
@@ -109,12 +111,11 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
             let ratio = format!("without any its throughput at batches of {batch} is {ratio}");
             return Some(Finding::new(Severity::Info, undecided(&format, &ratio, &loss), machine));
         }
-        let noisy = judge.in_this_run();
-        let more = if noisy.is_empty() { "More" } else { "more" };
+        let noisy = judge.too_noisy_first();
         return Some(Finding::new(
             Severity::Info,
             format!(
-                "{noisy}{more} worker threads do not help {format} here: without any it is {} as fast as with {} at batches of {batch}",
+                "{noisy}More worker threads do not help {format} here: without any it is {} as fast as with {} at batches of {batch}",
                 loss.times(),
                 second.label
             ),

@@ -32,8 +32,8 @@ fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
         let first = &found[0];
         assert!(
             first.text.starts_with(
-                "In this run, which is too noisy for conclusions (one variant measured twice differed by up to 50 %): tiff was "
-            ) && first.text.contains(" times as fast as parquet, more than this noise explains: "),
+                "This run is too noisy for conclusions: one variant measured twice differed by up to 50 %. tiff was "
+            ) && first.text.contains(" times as fast as parquet, more than this noise explains. "),
             "{}",
             first.text
         );
@@ -205,7 +205,7 @@ fn rounds_that_were_asked_for_and_had_no_time_are_told() {
     let one = text_of(1, 7);
     assert!(
         one.contains("too early to say")
-            && one.contains(&format!("one round is too few for a verdict {had}")),
+            && one.contains(&format!("One round is too few for a verdict {had}")),
         "{one}"
     );
 }

@@ -11,7 +11,7 @@ use super::thresholds::{LARGE_SHARE, SMALL_SHARE, advice, utilisation_mark};
 use crate::choices::Mode;
 use crate::core::judge::{Judge, Repeats};
 use crate::core::series::{Series, series};
-use crate::core::words::{number, percent};
+use crate::core::words::{capitalized, number, percent};
 use wellread_measure::intervals::Interval;
 use wellread_measure::samples::median;
 use wellread_report::{Finding, Severity, Table, Topic};
@@ -217,12 +217,6 @@ fn detail(
         sentences.push("A model or device that takes more images per second waits more".to_owned());
     }
     sentences.join(". ") + "."
-}
-
-/// A sentence that begins with a capital letter.
-fn capitalized(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Whether loading matters more with a format than with the best one, beyond doubt.

@@ -140,7 +140,7 @@ fn workers_that_the_run_rules_out_are_not_advised() {
         assert_eq!(text(workers, 0.3), format!("Next: take larger{far}"), "{workers:?}");
         assert_eq!(
             text(workers, 0.75),
-            "Next: keep decoded images in memory where they fit (`--loader-cache memory`), or store them with a cheaper codec: \
+            "Next: keep decoded images in memory where they fit (`--loader-cache memory`), or store them with a cheaper codec. \
              `wellread advise` tries what helps",
             "{workers:?}"
         );

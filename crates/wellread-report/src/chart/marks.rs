@@ -4,7 +4,7 @@ use super::color::Paint;
 use super::figure::{Mark, Panel};
 use super::sample::Spread;
 use super::style::LABEL;
-use super::svg::Svg;
+use super::svg::{Anchor, Svg};
 use crate::number::{self, Unit};
 use crate::table::{Estimate, IntervalKind};
 use crate::words::{counted, plural};
@@ -176,16 +176,31 @@ pub(super) fn references(
     }
 }
 
-/// The value beside a mark, from a point on. Upright reference lines at `lines` stop around it: their dashes between its
-/// letters would look like parts of these.
+/// The part of a bar before its interval: where it begins and ends, and the paint of a text on it.
+pub(super) struct Room {
+    pub(super) from: f64,
+    pub(super) to: f64,
+    pub(super) paint: Paint,
+}
+
+/// The value beside a mark, from a point on. An upright reference line at one of `lines` would run through some of these: they
+/// stand left of the line, on the bar. Where the bar is too short for that, the line stops around the value: its dashes between
+/// the letters would look like parts of these.
 pub(super) fn value_label(
     svg: &mut Svg,
     (x, y): (f64, f64),
     text: &str,
-    mut lines: impl Iterator<Item = f64>,
+    lines: impl Iterator<Item = f64> + Clone,
+    on_bar: Option<Room>,
 ) {
     let width = LABEL.width(text);
-    if lines.any(|at| x < at && at < x + width) {
+    let is_free = |from: f64| !lines.clone().any(|at| from < at && at < from + width);
+    if !is_free(x) {
+        let has_room = |room: &Room| room.from <= room.to - width && is_free(room.to - width);
+        if let Some(room) = on_bar.filter(has_room) {
+            svg.text(room.to, y, text, LABEL, Anchor::End, room.paint);
+            return;
+        }
         svg.rect(x - 2.0, y - 9.5, width + 4.0, 12.0, Paint::Paper, "");
     }
     svg.label(x, y, text, LABEL, Paint::Ink);
@@ -223,10 +238,10 @@ mod tests {
     use super::super::figure::{Axis, Figure, Layout, Scale, Section, Series};
     use super::*;
 
-    /// Two bars and a reference line at 50.
-    fn drawn(bars: [f64; 2]) -> String {
+    /// Two bars and a reference line.
+    fn drawn(bars: [f64; 2], reference: f64) -> String {
         let mut axis = Axis::new("rate", Unit::PerSecond("images")).scale(Scale::Linear);
-        axis.references = vec![(50.0, "the model".to_owned())];
+        axis.references = vec![(reference, "the model".to_owned())];
         let series = ["tiff", "lance"].map(|name| Series::from(name.to_owned())).to_vec();
         let section = Section {
             title: String::new(),
@@ -242,26 +257,47 @@ mod tests {
         Figure { name: "f".to_owned(), sections: vec![section], ..Figure::default() }.svg()
     }
 
+    /// The rectangles behind labels.
+    fn grounds(svg: &str) -> Vec<&str> {
+        let is_ground = |line: &&str| line.starts_with("<rect x=") && line.contains("\"f-paper\"");
+        svg.lines().filter(is_ground).collect()
+    }
+
+    /// The first line that contains these words.
+    fn line<'a>(svg: &'a str, words: &str) -> &'a str {
+        svg.lines().find(|line| line.contains(words)).unwrap()
+    }
+
+    /// The attribute at this place of a line, as a number.
+    fn number(line: &str, at: usize) -> f64 {
+        line.split('"').nth(at).unwrap().parse().unwrap()
+    }
+
     #[test]
-    fn a_reference_line_stops_around_a_label_that_lies_across_it() {
-        let grounds = |svg: &str| -> Vec<String> {
-            svg.lines()
-                .filter(|line| line.starts_with("<rect x=") && line.contains("\"f-paper\""))
-                .map(str::to_owned)
-                .collect()
-        };
-        let number = |line: &str, at: usize| line.split('"').nth(at).unwrap().parse::<f64>().unwrap();
-        let svg = drawn([100.0, 48.0]);
-        let [ground]: [String; 1] = grounds(&svg).try_into().unwrap();
-        let line = svg.lines().find(|line| line.contains(DASHES)).unwrap();
-        let (at, from, width) = (number(line, 1), number(&ground, 1), number(&ground, 5));
-        assert!(from < at && at < from + width, "{line} {ground}");
-        assert!(grounds(&drawn([100.0, 20.0])).is_empty());
+    fn a_label_that_a_reference_line_would_run_through_stands_left_of_the_line_on_its_bar() {
+        let svg = drawn([100.0, 48.0], 50.0);
+        let (label, dashed) = (line(&svg, ">48.0/s</text>"), line(&svg, DASHES));
+        let of_lance = format!("f-os{}\"", color::slot("lance"));
+        assert!(label.contains("text-anchor=\"end\"") && label.contains(&of_lance), "{label}");
+        assert!(number(label, 1) < number(dashed, 1), "{label} {dashed}");
+        assert!(grounds(&svg).is_empty());
+        // A label beside the line stays where it was.
+        let svg = drawn([100.0, 20.0], 50.0);
+        assert!(!line(&svg, ">20.0/s</text>").contains("text-anchor") && grounds(&svg).is_empty());
+    }
+
+    #[test]
+    fn a_reference_line_stops_around_a_label_that_lies_across_it_where_the_bar_is_short() {
+        let svg = drawn([100.0, 1.0], 2.5);
+        let [ground]: [&str; 1] = grounds(&svg).try_into().unwrap();
+        let dashed = line(&svg, DASHES);
+        let (at, from, width) = (number(dashed, 1), number(ground, 1), number(ground, 5));
+        assert!(from < at && at < from + width, "{dashed} {ground}");
     }
 
     #[test]
     fn a_reference_line_goes_on_across_the_bars_that_reach_it() {
-        let svg = drawn([100.0, 20.0]);
+        let svg = drawn([100.0, 20.0], 50.0);
         let dashed: Vec<&str> = svg.lines().filter(|line| line.contains(DASHES)).collect();
         // One is behind all bars, and one is on the bar of tiff, which hides the first.
         let [behind, on] = dashed.as_slice() else { panic!("{dashed:?}") };

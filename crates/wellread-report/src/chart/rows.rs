@@ -3,7 +3,7 @@
 use super::axis::{self, ScaledAxis, axis_title};
 use super::color::Paint;
 use super::figure::{Layout, Mark, Panel, Section, Series};
-use super::marks::{self, slots};
+use super::marks::{self, Room, slots};
 use super::sample::{Sample, Spread};
 use super::style::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
 use super::svg::{Anchor, Svg};
@@ -243,6 +243,7 @@ fn draw_row(
         let lines = panel.axis.references.iter().map(|r| left + axis.at(r.0));
         svg.titled(&series.name, &title, |svg| {
             let (series, slot) = (Paint::Series(series.slot), series.slot);
+            let mut on_bar = None;
             let (end, label) = match mark {
                 Mark::Value(e) => {
                     let (x, zero) = (left + axis.at(e.value), left + axis.at(0.0));
@@ -259,6 +260,8 @@ fn draw_row(
                         let on = if v == 0 { Paint::OnSeries(slot) } else { Paint::Ink };
                         marks::references(svg, lines.clone(), (x.min(zero), x.max(zero)), y, bar, on);
                         marks::whisker(svg, interval, y);
+                        let to = interval.0.min(x) - LABEL_GAP;
+                        on_bar = Some(Room { from: zero + LABEL_GAP, to, paint: on });
                     }
                     (end, marks::label(mark, axis.unit))
                 }
@@ -280,7 +283,7 @@ fn draw_row(
                 Mark::Nothing | Mark::Unavailable(_) => (0.0, String::new()),
             };
             let label = LABEL.fit(&label, axis.length - end - LABEL_GAP);
-            marks::value_label(svg, (left + end + LABEL_GAP, y + 4.0), &label, lines);
+            marks::value_label(svg, (left + end + LABEL_GAP, y + 4.0), &label, lines, on_bar);
         });
     }
 }

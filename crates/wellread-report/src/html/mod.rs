@@ -39,7 +39,8 @@ pub fn page(input: &ReportInput) -> String {
         ("answer".to_owned(), "Answer".to_owned()),
         ("measured".into(), "Images, machine and settings".into()),
     ];
-    let mut sections = answer(input) + &measured(input);
+    let (lead, rest) = first_sentence(&input.description);
+    let mut sections = measured(input, rest);
     for table in &input.tables {
         let name = figures::heading(table.name());
         sections += &benchmark(table, input, &name);
@@ -68,8 +69,8 @@ pub fn page(input: &ReportInput) -> String {
          <a class=\"skip\" href=\"#answer\">Skip to the answer</a>\n\
          <header>\n<div class=\"top\"><p class=\"kicker\">wellread report{generated}</p>\n\
          <button type=\"button\" id=\"theme\" hidden>Dark</button></div>\n\
-         <h1>{title}</h1>\n{lead}<nav aria-label=\"Sections\"><ul>\n{nav}</ul></nav>\n</header>\n\
-         <main>\n{sections}</main>\n\
+         <h1>{title}</h1>\n{lead}</header>\n\
+         <main>\n{answer}<nav aria-label=\"Sections\"><ul>\n{nav}</ul></nav>\n{sections}</main>\n\
          <footer><p>Made by wellread {version}. Everything in this file was computed from the result files beside \
          it; <code>wellread report DIR</code> makes it again.</p></footer>\n<script>\n{SCRIPT}{CHARTS}</script>\n</body>\n</html>\n",
         title = escape(title),
@@ -78,7 +79,8 @@ pub fn page(input: &ReportInput) -> String {
         } else {
             format!(" · {}", escape(&input.generated))
         },
-        lead = paragraph("lead", &input.description),
+        lead = paragraph("lead", lead),
+        answer = answer(input),
         version = env!("CARGO_PKG_VERSION"),
     )
 }
@@ -90,6 +92,11 @@ fn paragraph(class: &str, text: &str) -> String {
     } else {
         format!("<p class=\"{class}\">{}</p>\n", escape(text))
     }
+}
+
+/// The first sentence of a text, and the rest.
+fn first_sentence(text: &str) -> (&str, &str) {
+    text.find(". ").map_or((text, ""), |end| text.split_at(end + 1))
 }
 
 /// The findings that are seen at once, and those that are folded. Problems are seen. So are the first on the fastest format, on
@@ -140,7 +147,7 @@ fn list(findings: &[&Finding]) -> String {
     format!("<ul class=\"findings\">\n{}</ul>\n", items.collect::<String>())
 }
 
-/// The chart that decides, a sentence on the fastest format, one on what binds and one on what to do, then the other findings, folded.
+/// The chart that decides, then what [`seen_and_folded`] shows. Folded below are the words on the chart and the other findings.
 fn answer(input: &ReportInput) -> String {
     let (seen, folded) = seen_and_folded(&input.findings);
     let mut body = if seen.is_empty() {
@@ -149,6 +156,8 @@ fn answer(input: &ReportInput) -> String {
     } else {
         list(&seen)
     };
+    let chart = figures::answer::chart(input);
+    body += &chart.as_ref().map_or(String::new(), |(_, how)| plots::folded(how));
     if !folded.is_empty() {
         body += &format!(
             "<details class=\"more\"><summary>{}</summary>\n{}</details>\n",
@@ -156,21 +165,24 @@ fn answer(input: &ReportInput) -> String {
             list(&folded)
         );
     }
-    let chart = figures::answer::chart(input);
-    let chart = chart.map_or(String::new(), |(figure, how)| plots::html(&figure, how));
+    let chart = chart.map_or(String::new(), |(figure, _)| plots::plot(&figure));
     section("answer", "The answer", &(chart + &body))
 }
 
-/// Configuration, environment and pictures.
-fn measured(input: &ReportInput) -> String {
-    let mut body = String::from("<div class=\"pair\">\n");
-    body += &facts("Measured", &input.configuration);
-    body += &facts("Measured on", &input.environment);
-    body += "</div>\n";
+/// Pictures, and, folded, the words on the figures, configuration and environment. Pictures are seen: a benchmark of the wrong
+/// images is easy to make.
+fn measured(input: &ReportInput, about: &str) -> String {
+    let mut body = String::new();
     let pictures: String = input.thumbnails.iter().filter_map(picture).collect();
     if !pictures.is_empty() {
-        body += &format!("<h3>Images</h3>\n<ul class=\"pictures\">\n{pictures}</ul>\n");
+        body += &format!("<ul class=\"pictures\">\n{pictures}</ul>\n");
     }
+    body += "<details class=\"more\"><summary>Settings, machine and how the figures were made</summary>\n";
+    body += &paragraph("about", about);
+    body += "<div class=\"pair\">\n";
+    body += &facts("Measured", &input.configuration);
+    body += &facts("Measured on", &input.environment);
+    body += "</div>\n</details>\n";
     section("measured", "Images, machine and settings", &body)
 }
 

@@ -13,11 +13,24 @@ use crate::chart::svg::escape;
 use crate::chart::{Figure, Scale};
 use std::fmt::Write;
 
+/// The title of the words on how a figure is read.
+const HOW: &str = "How to read this";
+
 /// Names of the scales that a reader may choose.
 const SCALES: [(Scale, &str); 2] = [(Scale::Linear, "linear"), (Scale::Log, "logarithmic")];
 
 /// The figure with its switches, and below it the words on how it is read.
 pub(super) fn html(figure: &Figure, how_to_read: &str) -> String {
+    format!("{}<p class=\"how\"><strong>{HOW}.</strong> {}</p>\n", plot(figure), escape(how_to_read))
+}
+
+/// The same words, folded.
+pub(super) fn folded(how_to_read: &str) -> String {
+    format!("<details class=\"how\"><summary>{HOW}</summary>\n<p>{}</p></details>\n", escape(how_to_read))
+}
+
+/// The figure, and below it its switches.
+pub(super) fn plot(figure: &Figure) -> String {
     let id = escape(&figure.name);
     let drawn = figure.svg();
     // A figure may have panels of both kinds: then neither scale is the one that is printed.
@@ -50,14 +63,13 @@ pub(super) fn html(figure: &Figure, how_to_read: &str) -> String {
         tools += "</fieldset>\n";
     }
     format!(
-        "<div class=\"plot\" id=\"plot-{id}\">\n<div class=\"tools\" hidden>\n{tools}</div>\n\
+        "<div class=\"plot\" id=\"plot-{id}\">\n\
          <p class=\"narrow\"><strong>{0}.</strong> Scroll the figure sideways to see all of it.</p>\n\
          <figure class=\"chart\" tabindex=\"0\" aria-label=\"Figure: {0}\" aria-describedby=\"read-{id}\">\n{drawn}</figure>\n\
          {templates}<p class=\"readout\" hidden><output id=\"read-{id}\">Point at a mark to read its value; with the keyboard, \
-         choose the figure and press the arrow keys.</output></p>\n</div>\n\
-         <p class=\"how\"><strong>How to read this.</strong> {1}</p>\n",
+         choose the figure and press the arrow keys.</output></p>\n\
+         <div class=\"tools\" hidden>\n{tools}</div>\n</div>\n",
         escape(&figure.title),
-        escape(how_to_read),
     )
 }
 

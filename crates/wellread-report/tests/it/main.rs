@@ -2,6 +2,7 @@
 //! another, a report that is whole.
 
 mod figures;
+mod order;
 mod report;
 mod sample;
 mod tables;

@@ -70,7 +70,7 @@ fn the_report_has_every_section_and_needs_nothing_else() {
 fn every_series_can_be_switched_and_every_scale_chosen() {
     let page = html::page(&sample::input());
     let start = page.find("id=\"plot-storage\"").unwrap();
-    let plot = &page[start..start + page[start..].find("class=\"readout\"").unwrap()];
+    let plot = &page[start..start + page[start..].find("<p class=\"how\">").unwrap()];
     for format in ["parquet", "tiff", "vortex"] {
         assert!(plot.contains(&format!("<input type=\"checkbox\" value=\"{format}\" checked>")), "{format}");
         assert!(plot.contains(&format!("<g class=\"mark\" data-s=\"{format}\"><title>")), "{format}");
