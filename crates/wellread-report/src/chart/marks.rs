@@ -190,7 +190,7 @@ pub(super) fn value_label(
     svg: &mut Svg,
     (x, y): (f64, f64),
     text: &str,
-    lines: impl Iterator<Item = f64> + Clone,
+    lines: &(impl Iterator<Item = f64> + Clone),
     on_bar: Option<Room>,
 ) {
     let width = LABEL.width(text);

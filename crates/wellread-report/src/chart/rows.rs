@@ -283,7 +283,7 @@ fn draw_row(
                 Mark::Nothing | Mark::Unavailable(_) => (0.0, String::new()),
             };
             let label = LABEL.fit(&label, axis.length - end - LABEL_GAP);
-            marks::value_label(svg, (left + end + LABEL_GAP, y + 4.0), &label, lines, on_bar);
+            marks::value_label(svg, (left + end + LABEL_GAP, y + 4.0), &label, &lines, on_bar);
         });
     }
 }
