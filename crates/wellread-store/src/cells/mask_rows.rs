@@ -3,6 +3,7 @@
 use super::centres::{self, LabelImages, PlacedCells};
 use super::options::{CellOptions, Mask, Unmatched};
 use super::pairs::pair;
+use super::positions::CLASS;
 use crate::surface::{option, option_as};
 use crate::{Error, OpenOptions, Result, Store, concat};
 use std::path::{Path, PathBuf};
@@ -80,9 +81,14 @@ impl MaskRows {
             return Err(none());
         }
         if cells.positions.labels.is_none() {
+            let class = if table.has(CLASS) {
+                "; \"label\" has one number several times in an image, and is taken for a class"
+            } else {
+                ""
+            };
             return Err(table.choice_error(
                 format_args!(
-                    "a mask needs the number of each cell in its label image: name its column ({})",
+                    "a mask needs the number of each cell in its label image: name its column ({}){class}",
                     option("cells.label")
                 ),
                 &["number", "label"],

@@ -56,6 +56,11 @@ fn bad_tables_say_what_is_wrong() {
     );
     // A column of that name may hold classes.
     assert_eq!(cells("image,x,y,label\na,1,2,1\na,3,4,1\n", &small).unwrap().name(1).unwrap(), "a/cell-1");
+    // In scikit-image's table it has numbers: a row that is there twice would call all cells otherwise.
+    let twice = refusal("image,centroid-0,centroid-1,label\na,2,1,3\na,4,3,2\na,2,1,3\n", &small);
+    assert!(twice.contains("rows 0 and 2 are both cell 3 (column \"label\") of the image a"), "{twice}");
+    let classes = "image,centroid-0,centroid-1,label\na,2,1,1\na,4,3,1\na,5,3,1\n";
+    assert_eq!(cells(classes, &small).unwrap().name(1).unwrap(), "a/cell-1");
     let whole = CellOptions { size: [41, 8], ..small.clone() };
     let large = refusal("image,x,y\na,1,2\n", &whole);
     assert!(large.contains("40 x 40 pixels") && large.contains("edge pad"), "{large}");
