@@ -130,7 +130,10 @@ impl Journal {
             })?;
         } else if is_other {
             return Err(Error::new(target, OTHER)
-                .hint(format_args!("repeat the same command, or remove {}", folder.display())));
+                .hint(format_args!(
+                "repeat the same command on the same images; or remove {}, as overwriting without resuming does",
+                folder.display()
+            )));
         }
         let text = text.get(first.len()..).filter(|_| !begun).unwrap_or_default();
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);

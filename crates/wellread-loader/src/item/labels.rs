@@ -127,9 +127,10 @@ fn check_exact(job: &Job<'_>, item: &Item, out: &[u8]) -> Result<()> {
         return Ok(());
     }
     let cause = format_args!("labels of {first} and more are not exact in {}", output.dtype(stored));
-    Err(Error::new(path_of_set(job.dataset.store()), cause).row(item.row).choice().hint(
-        "take labels as they are stored: leave their type out (target_dtype, Targets::output), or use float32",
-    ))
+    let or_wider = if output == Output::F32 { "" } else { ", or use float32, which is exact below 16777216" };
+    Err(Error::new(path_of_set(job.dataset.store()), cause).row(item.row).choice().hint(format_args!(
+        "take labels as they are stored: leave their type out (target_dtype, Targets::output){or_wider}"
+    )))
 }
 
 /// Writes planes, turned, as numbers of a type. Labels are not scaled.
