@@ -72,9 +72,9 @@ class DataLoader(LoaderBase[B_co]):
             pixels beyond that are infinite.
         scale: "unit" takes the range of the stored type to [0, 1], and leaves floats as they are. A number multiplies
             the values. (low, high) takes a range of stored values to [0, 1]. It is one for all channels, or lists of
-            one per delivered channel, in the order of ``channels``. None leaves values as they are. "device" gives the
-            values of "unit", but moves the stored type and scales on the device (torch and JAX). "auto" is "unit", and
-            None with dtype="stored".
+            one per delivered channel, in the order of ``channels``. None leaves values as they are. "device" gives
+            the values of "unit", but moves the stored type and scales on the device (torch and JAX). "auto" is
+            "unit", and None with dtype="stored".
         percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles. NaN
             and infinite values do not count; infinite ones are clipped to 0 and 1.
         normalize: (mean, std) of the scaled values: numbers, or lists of one per delivered channel, in the order of
