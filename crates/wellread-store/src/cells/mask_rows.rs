@@ -3,6 +3,7 @@
 use super::centres::{self, LabelImages, PlacedCells};
 use super::options::{CellOptions, Mask, Unmatched};
 use super::pairs::pair;
+use super::positions::CLASS;
 use crate::surface::{option, option_as};
 use crate::{Error, OpenOptions, Result, Store, concat};
 use std::path::{Path, PathBuf};
@@ -80,9 +81,13 @@ impl MaskRows {
             return Err(none());
         }
         if cells.positions.labels.is_none() {
+            let told = cells.positions.repeated.as_ref().map_or_else(String::new, |rows| {
+                format!(". Column {CLASS:?} does not tell it, since {rows}. Leave rows out that are there twice, or")
+            });
+            let colon = if told.is_empty() { ":" } else { "" };
             return Err(table.choice_error(
                 format_args!(
-                    "a mask needs the number of each cell in its label image: name its column ({})",
+                    "a mask needs the number of each cell in its label image{told}{colon} name its column ({})",
                     option("cells.label")
                 ),
                 &["number", "label"],
