@@ -146,7 +146,8 @@ class DataLoader(LoaderBase[B_co]):
         drop_last: leaves out a last batch that is not full.
         prefetch: batches read ahead at most; the default is twice the number of workers, and 4 at least.
         memory: bytes that the loader holds at most, or "2GiB".
-        on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`). "skip" also
+        on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`). After an error the
+            iteration can continue with the next batch, without the other images of the one that failed. "skip" also
             leaves out images of another shape or type than the first, and of a group that the statistics of
             ``normalize`` lack. An illumination file that cannot be read is an error in any case. The loader leaves
             out a batch that loses all its images. With several ranks, which must have equally many batches, that
