@@ -71,10 +71,10 @@ class DataLoader(LoaderBase[B_co]):
         dtype: "float32", "float16", "bfloat16" or "stored" (uint16 stays uint16). float16 ends at 65504: unscaled
             pixels beyond that are infinite.
         scale: "unit" takes the range of the stored type to [0, 1]. Images stored as floats keep their values: their
-            type has no range. A number multiplies the values. (low, high) takes
-            a range of stored values to [0, 1]. It is one for all channels, or lists of one per delivered channel, in
-            the order of ``channels``. None leaves values as they are. "device" gives the values of "unit", but moves
-            the stored type and scales on the device (torch and JAX). "auto" is "unit", and None with dtype="stored".
+            type has no range. A number multiplies the values. (low, high) takes a range of stored values to [0, 1].
+            It is one for all channels, or lists of one per delivered channel, in the order of ``channels``. None
+            leaves values as they are. "device" gives the values of "unit", but moves the stored type and scales on
+            the device (torch and JAX). "auto" is "unit", and None with dtype="stored".
         percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles. NaN
             and infinite values do not count; infinite ones are clipped to 0 and 1.
         normalize: (mean, std) of the scaled values: numbers, or lists of one per delivered channel, in the order of
