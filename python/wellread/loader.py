@@ -162,8 +162,8 @@ class DataLoader(LoaderBase[B_co]):
             :attr:`classes` has them, :attr:`class_to_idx` their numbers.
         columns: several columns: batches are (pixels, {name: values}).
         features: columns of numbers, or a pattern of their names such as "Cells_*", or several. Batches are (pixels,
-            features), a float32 array (N, number of columns) with NaN for missing values. :attr:`feature_names` are
-            its columns.
+            features), a float32 array (N, number of columns) with NaN for missing values. A column of texts that fits
+            is a TypeError. :attr:`feature_names` are its columns.
         indices: batches have the dataset's row of each image (int64).
         as_dict: batches are dictionaries of their parts, {"pixels": …, "labels": …}. Otherwise a batch of several
             parts is a tuple of those that were asked for: (pixels, targets, labels, columns, features, indices).
