@@ -462,6 +462,8 @@ def test_an_epoch_is_resumed_after_the_batch_delivered_last(parquet):
     for wrong, kind in (({}, ValueError), ({"version": object()}, ValueError), ([], TypeError), (None, TypeError)):
         with pytest.raises(kind):
             loader.load_state_dict(wrong)
+    with pytest.raises(ValueError, match="it has no version .hint: give the dictionary that loader.state_dict"):
+        loader.load_state_dict({})
 
 
 @pytest.mark.parametrize(("before", "after"), [(3, 2), (2, 3), (1, 4), (4, 1)])
