@@ -531,6 +531,7 @@ def test_wrong_choices_are_named(parquet):
         ({"turns": "quarter"}, ValueError, "quarter turns"),
         ({"channels": [7]}, ValueError, "channel 7"),
         ({"channels": ["Nothing"]}, ValueError, "channels"),
+        ({"channels": [-1]}, ValueError, "channels has -1, .* has 2 channels: .* counted from 0, and the last is 1"),
         ({"normalize": (0.5, 0)}, ValueError, "deviation"),
         ({"normalize": 3}, TypeError, "normalize"),
         ({"order": "random"}, ValueError, "order"),
