@@ -264,14 +264,7 @@ def channels(given: Any, dataset, what: str) -> list[int] | None:
         return None
     wanted = _check.several(what, given, "a list of indices or names")
     if not any(isinstance(channel, str) for channel in wanted):
-        negative = [channel for channel in wanted if type(channel) is int and channel < 0]
-        if negative and len(dataset):
-            there = of_first_readable(dataset._native.info, len(dataset))[0][1]
-            raise ValueError(
-                f"{what} has {negative[0]}, and the first image of {dataset._label()} has "
-                f"{_check.counted(there, 'channel')}: channels are counted from 0, and the last is {there - 1}"
-            )
-        return [_check.whole(f"{what}[{i}]", channel, most=2**31) for i, channel in enumerate(wanted)]
+        return _check.channels(what, wanted, lambda: of_first_readable(dataset._native.info, len(dataset))[0][1])
     names = [channel["name"] for channel in of_first_readable(dataset.metadata, len(dataset))["channels"]]
     found = []
     for channel in wanted:
