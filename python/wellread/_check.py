@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 MAX_INT64 = 2**63 - 1
@@ -150,6 +151,18 @@ def wholes(name: str, value: Any, most: int = MAX_INT64) -> list[int]:
         whole(f"{name}[{i}]", v, most=most)
         for i, v in enumerate(several(name, value, "a list of whole numbers", ordered=False))
     ]
+
+
+def channels(name: str, wanted: Iterable[Any], there: Callable[[], int]) -> list[int]:
+    """Numbers of channels. The error of a negative one says how many `there` are in the first image."""
+    for channel in wanted:
+        if isinstance(channel, numbers.Integral) and channel < 0:
+            count = there()
+            raise ValueError(
+                f"{name} has {channel}, and the first image has {counted(count, 'channel')}: channels are counted "
+                f"from 0, and the last is {count - 1}"
+            )
+    return [whole(f"{name}[{i}]", channel, most=2**31) for i, channel in enumerate(wanted)]
 
 
 def size(name: str, value: Any) -> tuple[int, int] | None:

@@ -119,6 +119,7 @@ class OpenSet:
         ``cells`` and ``images``. ``without_image``, ``without_position``, ``outside``, ``dropped`` (at the border),
         ``images_without_cells`` and ``labels_without_image`` (label images) have a ``count`` each, and the ``first``
         few in words. ``site_numbers`` is there if the table may count sites from 1 and the images from 0.
+        ``repeated_labels`` is there if the column ``label`` repeats in an image, so that rows number the cells.
         """
         report = self._native.cells_report()
         return None if report is None else json.loads(report)

@@ -264,7 +264,7 @@ def channels(given: Any, dataset, what: str) -> list[int] | None:
         return None
     wanted = _check.several(what, given, "a list of indices or names")
     if not any(isinstance(channel, str) for channel in wanted):
-        return [_check.whole(f"{what}[{i}]", channel, most=2**31) for i, channel in enumerate(wanted)]
+        return _check.channels(what, wanted, lambda: of_first_readable(dataset._native.info, len(dataset))[0][1])
     names = [channel["name"] for channel in of_first_readable(dataset.metadata, len(dataset))["channels"]]
     found = []
     for channel in wanted:

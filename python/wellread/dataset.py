@@ -334,7 +334,9 @@ class Dataset(OpenSet):
             label_masks: True if the label images, the table's or ``masks``, are binary masks. Each group of touching
                 pixels, also at a corner, gets a number in the order of first pixels, as with
                 ``skimage.measure.label(mask > 0)``.
-            label: column of the cell's number in its label image. The default is ``ObjectNumber`` or a similar name.
+            label: column of the cell's number in its label image. The default is ``ObjectNumber`` or a similar name,
+                or ``label``. Where ``label`` repeats in an image, a UserWarning says that rows number the cells, and
+                for tables of scikit-image it is an error.
             unmatched: cells without an image or a position, or outside of their image: "error" fails and counts them,
                 "skip" leaves them out.
 
@@ -375,9 +377,10 @@ class Dataset(OpenSet):
         of_images = self._native.columns_left_out()
         left_out = [column for column in dataset._native.columns_left_out() if column not in of_images]
         _tell_left_out(self._label(), left_out)
-        doubt = (dataset.cells_report or {}).get("site_numbers")
-        if doubt is not None:
-            warn(f"{self._label()}: {doubt}")
+        report = dataset.cells_report or {}
+        for doubt in ("site_numbers", "repeated_labels"):
+            if doubt in report:
+                warn(f"{self._label()}: {report[doubt]}")
         return dataset
 
     def with_columns(

@@ -70,11 +70,11 @@ class DataLoader(LoaderBase[B_co]):
         as_: the library whose arrays batches are: "numpy", "torch" or "jax"; "batch" gives :class:`wellread.Batch`.
         dtype: "float32", "float16", "bfloat16" or "stored" (uint16 stays uint16). float16 ends at 65504: unscaled
             pixels beyond that are infinite.
-        scale: "unit" takes the range of the stored type to [0, 1], and leaves floats as they are. A number multiplies
-            the values. (low, high) takes a range of stored values to [0, 1]. It is one for all channels, or lists of
-            one per delivered channel, in the order of ``channels``. None leaves values as they are. "device" gives
-            the values of "unit", but moves the stored type and scales on the device (torch and JAX). "auto" is
-            "unit", and None with dtype="stored".
+        scale: "unit" takes the range of the stored type to [0, 1]. Images stored as floats keep their values: their
+            type has no range. A number multiplies the values. (low, high) takes a range of stored values to [0, 1].
+            It is one for all channels, or lists of one per delivered channel, in the order of ``channels``. None
+            leaves values as they are. "device" gives the values of "unit", but moves the stored type and scales on
+            the device (torch and JAX). "auto" is "unit", and None with dtype="stored".
         percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles. NaN
             and infinite values do not count; infinite ones are clipped to 0 and 1.
         normalize: (mean, std) of the scaled values: numbers, or lists of one per delivered channel, in the order of
@@ -147,7 +147,8 @@ class DataLoader(LoaderBase[B_co]):
         drop_last: leaves out a last batch that is not full.
         prefetch: batches read ahead at most; the default is twice the number of workers, and 4 at least.
         memory: bytes that the loader holds at most, or "2GiB".
-        on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`). "skip" also
+        on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`). After an error the
+            iteration can continue with the next batch, without the other images of the one that failed. "skip" also
             leaves out images of another shape or type than the first, and of a group that the statistics of
             ``normalize`` lack. An illumination file that cannot be read is an error in any case. The loader leaves
             out a batch that loses all its images. With several ranks, which must have equally many batches, that
@@ -161,8 +162,8 @@ class DataLoader(LoaderBase[B_co]):
             :attr:`classes` has them, :attr:`class_to_idx` their numbers.
         columns: several columns: batches are (pixels, {name: values}).
         features: columns of numbers, or a pattern of their names such as "Cells_*", or several. Batches are (pixels,
-            features), a float32 array (N, number of columns) with NaN for missing values. :attr:`feature_names` are
-            its columns.
+            features), a float32 array (N, number of columns) with NaN for missing values. A column of texts that fits
+            is a TypeError. :attr:`feature_names` are its columns.
         indices: batches have the dataset's row of each image (int64).
         as_dict: batches are dictionaries of their parts, {"pixels": …, "labels": …}. Otherwise a batch of several
             parts is a tuple of those that were asked for: (pixels, targets, labels, columns, features, indices).

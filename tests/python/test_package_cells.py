@@ -780,3 +780,26 @@ def test_sites_that_may_be_counted_from_another_number_are_told(tmp_path):
         images.cells(table(0), size=8, unit="um")
     with pytest.raises(wr.ChoiceError, match='The images have a column "Metadata_Well": give that of the table this'):
         images.with_columns({"Well": ["A01"], "drug": ["DMSO"]}, on="Well")
+
+
+def test_numbers_of_cells_that_repeat_are_told(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", np.zeros((32, 32), np.uint8))
+    images = wr.Dataset(tmp_path)
+    places = {"centroid-0": [9.0, 16.0, 9.0], "centroid-1": [9.0, 16.0, 9.0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert images.cells({"label": [7, 8, 9], **places}, size=8).name(1).endswith("/cell-8")
+    # One repeated row does not make row numbers of all.
+    with pytest.raises(wr.Error, match=r'rows 0 and 2 are both cell 7 \(column "label"\)'):
+        images.cells({"label": [7, 8, 7], **places}, size=8)
+    # In other tables the column may hold classes.
+    classes = {"label": [7, 8, 7], "x": places["centroid-1"], "y": places["centroid-0"]}
+    with pytest.warns(UserWarning, match='column "label" does not number the cells.*rows 0 and 2 both have 7'):
+        cells = images.cells(classes, size=8)
+    assert cells.name(1).endswith("/cell-1")
+    assert "rows 0 and 2" in cells.cells_report["repeated_labels"]
+    masks = tmp_path / "masks"
+    masks.mkdir()
+    tifffile.imwrite(masks / "a_mask.tif", np.ones((32, 32), np.uint16))
+    with pytest.raises(wr.ChoiceError, match='"label" does not tell it, since rows 0 and 2 both have 7'):
+        images.cells(classes, size=8, mask="zero", masks=masks)

@@ -462,6 +462,8 @@ def test_an_epoch_is_resumed_after_the_batch_delivered_last(parquet):
     for wrong, kind in (({}, ValueError), ({"version": object()}, ValueError), ([], TypeError), (None, TypeError)):
         with pytest.raises(kind):
             loader.load_state_dict(wrong)
+    with pytest.raises(ValueError, match="it has no version .hint: give the dictionary that loader.state_dict"):
+        loader.load_state_dict({})
 
 
 @pytest.mark.parametrize(("before", "after"), [(3, 2), (2, 3), (1, 4), (4, 1)])
@@ -529,6 +531,7 @@ def test_wrong_choices_are_named(parquet):
         ({"turns": "quarter"}, ValueError, "quarter turns"),
         ({"channels": [7]}, ValueError, "channel 7"),
         ({"channels": ["Nothing"]}, ValueError, "channels"),
+        ({"channels": [-1]}, ValueError, "channels has -1, .* has 2 channels: .* counted from 0, and the last is 1"),
         ({"normalize": (0.5, 0)}, ValueError, "deviation"),
         ({"normalize": 3}, TypeError, "normalize"),
         ({"order": "random"}, ValueError, "order"),

@@ -95,6 +95,16 @@ def test_sets_are_put_together(plates):
         _ = a + [b]
 
 
+def test_parts_are_called_alike_however_their_paths_are_typed(plates, monkeypatch):
+    paths = sorted(plates.glob("*/*.parquet"))
+    wanted = list(wr.Dataset.concat([wr.Dataset(path) for path in paths]).parts)
+    assert wanted == ["plate=BR0/images", "plate=BR1/images", "plate=BR2/images"]
+    monkeypatch.chdir(plates)
+    mixed = [paths[0], *(path.relative_to(plates) for path in paths[1:])]
+    for whole in (wr.Dataset.concat([wr.Dataset(path) for path in mixed]), wr.Dataset(mixed)):
+        assert list(whole.parts) == wanted and whole.path == str(plates)
+
+
 def test_several_sets_say_how_many_they_are_and_where(plates):
     paths = [str(path) for path in sorted(plates.glob("*/*.parquet"))]
     two, three = wr.Dataset(paths[:2]), wr.Dataset(paths)

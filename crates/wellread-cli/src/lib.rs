@@ -138,9 +138,10 @@ fn without_hidden(mut error: clap::Error) -> clap::Error {
 }
 
 /// Options that a command lacks and users look for, and what serves in their place.
-const SERVED_OTHERWISE: [(&str, &[&str], &str); 4] = [
+const SERVED_OTHERWISE: [(&str, &[&str], &str); 5] = [
     ("verify", &["--expected", "--checksums"], "checksums to compare with are --against EXPECTED.json"),
     ("view", &["--channel", "--channels"], "a picture has all channels, each in its colour"),
+    ("convert", &["--to"], "the format to write is --format FORMAT, or the ending of the target"),
     (
         "convert",
         &["--row", "--rows", "--select"],

@@ -7,6 +7,7 @@
 
 use crate::order::{NodeSharding, are_possible};
 use serde::{Deserialize, Serialize};
+use wellread_store::surface::{self, Surface};
 use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 
@@ -89,7 +90,13 @@ impl LoaderState {
     /// A text that is no state, or one of a newer version.
     pub fn from_json(text: &str) -> Result<Self> {
         let error = |cause: &dyn std::fmt::Display| {
-            Error::new("loader state", cause).hint("give the JSON that an iteration's state was saved as")
+            let saved = match surface::current() {
+                Surface::Python => "give the dictionary that loader.state_dict() returned",
+                Surface::Rust | Surface::CommandLine => {
+                    "give the JSON that an iteration's state was saved as"
+                }
+            };
+            Error::new("loader state", cause).hint(saved)
         };
         if text.len() > Self::MAX_STATE_BYTES {
             return Err(error(&format_args!("{} bytes are too long for a state", text.len())));

@@ -62,6 +62,7 @@ fn options_have_one_name_everywhere() {
         ("advise", "--format", "'--formats'"),
         ("verify", "--expected", "tip: checksums to compare with are --against EXPECTED.json\n"),
         ("view", "--channels", "tip: a picture has all channels, each in its colour\n"),
+        ("convert", "--to", "tip: the format to write is --format FORMAT, or the ending of the target\n"),
         (
             "convert",
             "--rows",

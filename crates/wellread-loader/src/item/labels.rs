@@ -109,12 +109,14 @@ fn check_exact(job: &Job<'_>, item: &Item, out: &[u8]) -> Result<()> {
         Output::BF16 => bf16::MANTISSA_DIGITS,
     };
     let stored = item.info.dtype;
-    let holds_all = if stored.is_float() {
-        stored == PixelType::F32 && output == Output::F32
-    } else {
-        8 * stored.size() <= bits as usize
+    let are_all_exact = |output: Output, bits: u32| {
+        if stored.is_float() {
+            stored == PixelType::F32 && output == Output::F32
+        } else {
+            8 * stored.size() <= bits as usize
+        }
     };
-    if holds_all {
+    if are_all_exact(output, bits) {
         return Ok(());
     }
     let first = 2f32.powi(bits as i32);
@@ -127,9 +129,10 @@ fn check_exact(job: &Job<'_>, item: &Item, out: &[u8]) -> Result<()> {
         return Ok(());
     }
     let cause = format_args!("labels of {first} and more are not exact in {}", output.dtype(stored));
-    let or_wider = if output == Output::F32 { "" } else { ", or use float32, which is exact below 16777216" };
+    let float = if are_all_exact(Output::F32, f32::MANTISSA_DIGITS) { ", or use float32" } else { "" };
+    let int = if stored.is_float() { "" } else { ". int64 holds them all" };
     Err(Error::new(path_of_set(job.dataset.store()), cause).row(item.row).choice().hint(format_args!(
-        "take labels as they are stored: leave their type out (target_dtype, Targets::output){or_wider}"
+        "take labels as they are stored, in {stored}: leave their type out (target_dtype, Targets::output){float}{int}"
     )))
 }
 

@@ -159,7 +159,7 @@ impl Transform {
         self
     }
 
-    /// Scales to `[0, 1]` by the range of the pixel type.
+    /// Scales to `[0, 1]` by the range of the pixel type. Floats keep their values.
     pub fn scale_to_unit(mut self) -> Self {
         self.scale = Scale::Unit;
         self

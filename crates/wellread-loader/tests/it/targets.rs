@@ -368,6 +368,9 @@ fn labels_that_the_type_of_a_batch_would_round_are_refused() {
             assert!(first(last, output, degrees).is_ok());
             let error = first(last + 2, output, degrees).unwrap_err().to_string();
             assert!(error.contains("row 0: labels of") && error.contains("are not exact in"), "{error}");
+            // No float that a batch may have holds them all.
+            let hint = "as they are stored, in uint32: leave their type out (target_dtype, Targets::output). int64 holds them all";
+            assert!(error.contains(hint), "{error}");
         }
     }
     let stored = first(u32::MAX, Output::Stored, 0.0).unwrap();

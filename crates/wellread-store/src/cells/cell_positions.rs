@@ -2,11 +2,11 @@
 
 use super::keys::ImageOf;
 use super::options::{CellOptions, Unit};
-use super::positions::{CLASS, label_column, labels, numbers, position_columns};
+use super::positions::{CLASS, is_number_of_cell, label_column, labels, numbers, position_columns};
 use super::table::CellTable;
-use crate::surface::{self, Surface, option_as};
+use crate::surface::{self, Surface, option, option_as};
 use crate::{Error, Result, Store};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use wellread_image::{PhysicalSize, ome_xml};
 
 /// The columns of a table that say where its cells are.
@@ -19,6 +19,8 @@ pub(super) struct CellPositions {
     pub x: Vec<f64>,
     /// The column of a cell's number in its image, and the numbers.
     pub labels: Option<(String, Vec<i64>)>,
+    /// The rows that share a number, in words, where a column that may be classes is passed over for it.
+    pub repeated: Option<String>,
 }
 
 impl CellPositions {
@@ -47,33 +49,47 @@ impl CellPositions {
         if let Some(images) = images.filter(|_| options.unit == Unit::Um) {
             in_pixels(images, &image.images, [&mut y, &mut x])?;
         }
-        let mut found = None;
+        let (mut found, mut repeated) = (None, None);
         if let Some(name) = label {
             let cell = |row: usize| image.images[row].filter(|_| x[row].is_finite() && y[row].is_finite());
-            let values = labels(table, &name, column(&name)?, |row| cell(row).is_some());
-            // A column of that name may as well hold classes. In scikit-image's table it has numbers: a few that are there twice are
-            // a mistake of the table.
-            let most = if x_name.starts_with("centroid-") { 0.5 } else { 1.0 };
-            let are_numbers = || {
-                values
-                    .as_ref()
-                    .is_ok_and(|values| distinct_share((0..values.len()).map(cell), values) >= most)
-            };
-            if options.label.is_some() || name != CLASS || are_numbers() {
+            let of_cells = column(&name)?;
+            let values = labels(table, &name, of_cells, |row| cell(row).is_some());
+            if options.label.is_some() || name != CLASS || is_number_of_cell(table, of_cells) {
                 found = Some((name, values?));
+            } else if let Ok(values) = values {
+                // A column of that name may as well hold classes.
+                if let Some(([one, other], of)) = first_repeat((0..values.len()).map(cell), &values) {
+                    let of = images.map_or_else(|| Ok(format!("in row {of}")), |images| images.name(of))?;
+                    let number = values[one];
+                    repeated =
+                        Some(format!("rows {one} and {other} both have {number} in it, in the image {of}"));
+                } else {
+                    found = Some((name, values));
+                }
             }
         }
-        Ok(Self { image, y, x, labels: found })
+        Ok(Self { image, y, x, labels: found, repeated })
+    }
+
+    /// The note that rows number the cells, since a column that may be classes repeats.
+    pub fn note(&self) -> Option<String> {
+        let rows = self.repeated.as_ref()?;
+        Some(format!(
+            "column {CLASS:?} does not number the cells, and their rows in the table do: {rows}. If it holds their \
+             numbers, leave rows out that are there twice; if it holds classes, rename it, or name the column of \
+             numbers ({})",
+            option("cells.label")
+        ))
     }
 }
 
-/// The share of cells whose number no cell of the image before them has: 1 where no image has a number twice. A row that is no cell has no
-/// image here.
-fn distinct_share(of: impl Iterator<Item = Option<usize>>, numbers: &[i64]) -> f64 {
-    let cells: Vec<(usize, i64)> =
-        of.zip(numbers).filter_map(|(image, number)| Some((image?, *number))).collect();
-    let known: HashSet<&(usize, i64)> = cells.iter().collect();
-    if cells.is_empty() { 1.0 } else { known.len() as f64 / cells.len() as f64 }
+/// The first two rows that have one number in one image, and that image. A row that is no cell has no image here.
+fn first_repeat(of: impl Iterator<Item = Option<usize>>, numbers: &[i64]) -> Option<([usize; 2], usize)> {
+    let mut known = HashMap::with_capacity(numbers.len());
+    of.zip(numbers).enumerate().find_map(|(row, (image, number))| {
+        let image = image?;
+        known.insert((image, *number), row).map(|before| ([before, row], image))
+    })
 }
 
 /// Positions in micrometres as those in pixels.

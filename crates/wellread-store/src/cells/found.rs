@@ -28,6 +28,9 @@ pub struct CellsReport {
     /// The doubt whether table and images count sites from the same number, in words, where all of them agree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site_numbers: Option<String>,
+    /// Why the column `label` does not number the cells, in words, where its values repeat in an image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated_labels: Option<String>,
 }
 
 impl CellsReport {
@@ -58,6 +61,7 @@ impl CellsReport {
         notes.extend(self.images_without_cells.sentence("image", "without a cell"));
         notes.extend(self.labels_without_image.sentence("label image", "of no image of this set"));
         notes.extend(self.site_numbers.clone());
+        notes.extend(self.repeated_labels.clone());
         notes
     }
 }

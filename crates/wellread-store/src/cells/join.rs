@@ -8,6 +8,7 @@ use super::found::CellsReport;
 use super::keys::{ImageLookup, image_of};
 use super::mask_rows::{LabelSets, MaskRows};
 use super::options::{CellOptions, Mask, Unmatched};
+use super::positions::CLASS;
 use super::table::{self, CellTable, TableFile};
 use super::unshared;
 use crate::ahead::Fetching;
@@ -206,9 +207,13 @@ impl Cells {
         mut infos: Vec<Option<RowInfo>>,
         options: &CellOptions,
     ) -> Result<Self> {
-        let CellPositions { image, y, x, labels } = positions;
-        let mut report =
-            CellsReport { rows: table.rows, site_numbers: image.doubt.clone(), ..CellsReport::default() };
+        let CellPositions { image, y, x, labels, .. } = positions;
+        let mut report = CellsReport {
+            rows: table.rows,
+            site_numbers: image.doubt.clone(),
+            repeated_labels: positions.note(),
+            ..CellsReport::default()
+        };
         let mut is_checked = vec![false; images.len()];
         let mut cells = Self {
             size: options.size,
@@ -325,8 +330,11 @@ impl Cells {
                     "rows {other} and {row} are both cell {id} (column {name:?}) of the image {}",
                     images.name(cell.image)?
                 );
+                let classes =
+                    if name == CLASS { ". If the column holds classes, give it another name" } else { "" };
                 return Err(Error::new(&self.table.path, cause).row(*row).hint(format_args!(
-                    "leave rows out that are there twice, or name the column that numbers the cells of an image ({})",
+                    "leave rows out that are there twice, or name the column that numbers the cells of an image \
+                     ({}){classes}",
                     option("cells.label")
                 )));
             }

@@ -81,14 +81,13 @@ impl MaskRows {
             return Err(none());
         }
         if cells.positions.labels.is_none() {
-            let class = if table.has(CLASS) {
-                "; \"label\" has one number several times in an image, and is taken for a class"
-            } else {
-                ""
-            };
+            let told = cells.positions.repeated.as_ref().map_or_else(String::new, |rows| {
+                format!(". Column {CLASS:?} does not tell it, since {rows}. Leave rows out that are there twice, or")
+            });
+            let colon = if told.is_empty() { ":" } else { "" };
             return Err(table.choice_error(
                 format_args!(
-                    "a mask needs the number of each cell in its label image: name its column ({}){class}",
+                    "a mask needs the number of each cell in its label image{told}{colon} name its column ({})",
                     option("cells.label")
                 ),
                 &["number", "label"],

@@ -105,6 +105,14 @@ pub(super) fn label_column(table: &CellTable, options: &CellOptions, x: &str) ->
     }
 }
 
+/// Whether the column [`CLASS`] holds the numbers of cells for certain: beside the columns of positions that scikit-image writes, it
+/// is scikit-image's own. Texts are classes.
+pub(super) fn is_number_of_cell(table: &CellTable, column: &ArrayRef) -> bool {
+    let of_scikit_image = [["centroid-0", "centroid-1"], ["bbox-0", "bbox-1"]];
+    of_scikit_image.iter().any(|both| both.iter().all(|name| table.has(name)))
+        && texts(column).next().is_none()
+}
+
 /// Whether a text is a number but for a comma in place of its point.
 fn is_with_comma(text: &str) -> bool {
     text.matches(',').count() == 1 && text.trim().replace(',', ".").parse::<f64>().is_ok()

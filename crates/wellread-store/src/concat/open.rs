@@ -77,6 +77,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     if given.is_empty() {
         return Err(Error::new("", "no path was given").hint("give at least one file or folder").choice());
     }
+    let given = parts::alike(given);
     let root = parts::common_folder(&given);
     open_parts(&root, Tables::of(given), &files, options)
 }

@@ -35,7 +35,8 @@ pub(super) fn found(root: &Path, paths: Vec<PathBuf>) -> Vec<Found> {
     let mut taken: HashSet<String> = HashSet::new();
     let part = |path: PathBuf| {
         let below = path.strip_prefix(root).unwrap_or(&path);
-        let own = without_ending(&path_text(below));
+        // The root of an absolute path is a slash itself.
+        let own = without_ending(&path_text(below).replacen("//", "/", 1));
         let mut label = own.clone();
         // A part may be called as another one is then.
         while !taken.insert(label.clone()) {
@@ -47,6 +48,19 @@ pub(super) fn found(root: &Path, paths: Vec<PathBuf>) -> Vec<Found> {
         Found { path, label, keys }
     };
     paths.into_iter().map(part).collect()
+}
+
+/// Paths in one form, so that names of parts do not depend on how each was typed: absolute where one of them is. Addresses stay as
+/// they are, and so do paths at which nothing lies.
+pub(super) fn alike(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    if !paths.iter().any(|path| path.is_absolute()) {
+        return paths;
+    }
+    let whole = |path: PathBuf| {
+        let is_there = !path.is_absolute() && place::scheme(&path).is_none() && place::exists(&path);
+        if is_there { std::path::absolute(&path).unwrap_or(path) } else { path }
+    };
+    paths.into_iter().map(whole).collect()
 }
 
 /// The folder that paths have in common.
@@ -130,5 +144,19 @@ mod tests {
         assert_eq!(common(&["a/x", "a/x"]), Path::new("a"));
         assert_eq!(common(&["/x", "/y"]), Path::new("/"));
         assert_eq!(common(&["a", "a/b"]), Path::new("."));
+        // Beside an address, which has no folder in common with it.
+        assert_eq!(labels("", &["/d/x.parquet"]), ["/d/x"]);
+    }
+
+    #[test]
+    fn paths_are_absolute_where_one_of_them_is() {
+        // The folder that tests run in has both.
+        let whole = std::path::absolute("src").unwrap();
+        let of = |paths: &[&Path]| alike(paths.iter().map(|path| path.to_path_buf()).collect());
+        let cargo = Path::new("Cargo.toml");
+        assert_eq!(of(&[&whole, cargo]), [whole.clone(), std::path::absolute(cargo).unwrap()]);
+        assert_eq!(of(&[Path::new("src"), cargo]), [Path::new("src"), cargo]);
+        let others = [Path::new("s3://b/y.parquet"), Path::new("none")];
+        assert_eq!(of(&[&whole, others[0], others[1]])[1..], others);
     }
 }

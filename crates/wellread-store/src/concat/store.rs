@@ -114,7 +114,7 @@ impl Concat {
     /// These sets as one, in the folder that they have in common, each called by its path there. Names of folders such as `plate=BR1`
     /// are a column. Each keeps as many decoded pages as before: others may read it as well.
     pub fn of(stores: Vec<Arc<dyn Store>>) -> Self {
-        let paths: Vec<PathBuf> = stores.iter().map(|store| store.path().to_owned()).collect();
+        let paths = parts::alike(stores.iter().map(|store| store.path().to_owned()).collect());
         let folder = parts::common_folder(&paths);
         let root = if folder == Path::new(".") { Path::new("") } else { folder.as_path() };
         let found = parts::found(root, paths);

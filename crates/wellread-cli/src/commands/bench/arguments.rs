@@ -162,7 +162,7 @@ pub struct Args {
     /// Take the centre of every image first, of this size, such as 64x96, or 64 for a square.
     #[arg(long, value_name = "HxW", value_parser = parse_crop)]
     crop: Option<(usize, usize)>,
-    /// Factor that pixels are multiplied by; by default the range of their type is scaled to [0, 1].
+    /// Factor that pixels are multiplied by; by default the range of their type is scaled to [0, 1], and floats keep their values.
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
     scale: Option<f32>,
     /// Frameworks that run the loops: rust (this program), pytorch, jax. Several are measured side by side, in all

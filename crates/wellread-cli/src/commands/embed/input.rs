@@ -27,7 +27,8 @@ pub struct InputArgs {
     /// Resize to this size, such as 64x96, or 64 for a square; shrinking takes averages.
     #[arg(help_heading = "Images", long, value_name = "HxW", value_parser = parse_crop)]
     resize: Option<(usize, usize)>,
-    /// Scaling: unit, the default, maps the range of the pixel type to [0, 1]. none keeps values, a number multiplies them.
+    /// Scaling: unit, the default, maps the range of the pixel type to [0, 1]; floats keep their values. none keeps values, a number
+    /// multiplies them.
     /// percentiles:LOW:HIGH, such as percentiles:1:99, maps these percentiles of each channel of each image to [0, 1].
     #[arg(help_heading = "Images", long, value_name = "SCALE")]
     scale: Option<ScaleArg>,

@@ -54,13 +54,23 @@ fn bad_tables_say_what_is_wrong() {
         twice.contains("row 2: rows 0 and 2 are both cell 7 (column \"ObjectNumber\") of the image a"),
         "{twice}"
     );
-    // A column of that name may hold classes.
-    assert_eq!(cells("image,x,y,label\na,1,2,1\na,3,4,1\n", &small).unwrap().name(1).unwrap(), "a/cell-1");
-    // In scikit-image's table it has numbers: a row that is there twice would call all cells otherwise.
-    let twice = refusal("image,centroid-0,centroid-1,label\na,2,1,3\na,4,3,2\na,2,1,3\n", &small);
-    assert!(twice.contains("rows 0 and 2 are both cell 3 (column \"label\") of the image a"), "{twice}");
-    let classes = "image,centroid-0,centroid-1,label\na,2,1,1\na,4,3,1\na,5,3,1\n";
-    assert_eq!(cells(classes, &small).unwrap().name(1).unwrap(), "a/cell-1");
+    // A column of that name may hold classes, which a note says.
+    let classes = cells("image,x,y,label\na,1,2,4\na,3,4,4\n", &small).unwrap();
+    assert_eq!(classes.name(1).unwrap(), "a/cell-1");
+    let said = "column \"label\" does not number the cells, and their rows in the table do: rows 0 and 1 both have 4 in \
+                it, in the image a. ";
+    let notes = classes.cells().report().notes();
+    assert!(notes.iter().any(|note| note.starts_with(said)), "{notes:?}");
+    // Beside the positions of scikit-image it is its number, unless it is text.
+    for columns in ["centroid-0,centroid-1", "x,y,bbox-0,bbox-1"] {
+        let rest = if columns.contains("bbox") { ",0,0" } else { "" };
+        let text = format!("image,label,{columns}\na,7,1,2{rest}\na,7,3,4{rest}\n");
+        let error = refusal(&text, &small);
+        assert!(error.contains("rows 0 and 1 are both cell 7 (column \"label\") of the image a"), "{error}");
+        assert!(error.contains("If the column holds classes, give it another name"), "{error}");
+        let texts = text.replace(",7,", ",early,");
+        assert_eq!(cells(&texts, &small).unwrap().name(1).unwrap(), "a/cell-1");
+    }
     let whole = CellOptions { size: [41, 8], ..small.clone() };
     let large = refusal("image,x,y\na,1,2\n", &whole);
     assert!(large.contains("40 x 40 pixels") && large.contains("edge pad"), "{large}");
@@ -102,6 +112,12 @@ fn bad_tables_say_what_is_wrong() {
     }
     let mask = CellOptions { mask: Mask::Zero, ..small };
     assert!(refusal("image,x,y\na,1,2\n", &mask).contains("a mask needs label images"));
+    let mask = CellOptions { masks: Some(set.clone()), ..mask };
+    let error = refusal("image,x,y,label\na,1,2,4\na,3,4,4\n", &mask);
+    assert!(
+        error.contains("\"label\" does not tell it, since rows 0 and 1 both have 4 in it, in the image a"),
+        "{error}"
+    );
 }
 
 /// A table of the program is one like those of files.
