@@ -209,6 +209,29 @@ pub(crate) fn loader_table<R: IntoIterator<Item = f64>>(
     table
 }
 
+/// Runs of a model loop of 12 steps, each of which waits this share of its time; with what tells the loop apart.
+#[cfg(test)]
+pub(crate) fn loop_table(
+    what: &[(String, wellread_report::Cell)],
+    runs: usize,
+    share: f64,
+    ahead: i64,
+) -> Table {
+    let mut table = Table::new("loop");
+    for run in 0..runs {
+        let mut row = what.to_vec();
+        row.extend(wellread_report::row![
+            ("mode", "train"),
+            ("run", run),
+            ("steps", 12),
+            ("batches_ahead", ahead),
+            ("data_wait_fraction", share + 1e-4 * run as f64)
+        ]);
+        table.push(row);
+    }
+    table
+}
+
 /// Rounds of `tiff`, which is twice as fast as `parquet`, without workers, with further columns.
 #[cfg(test)]
 pub(crate) fn two_formats(runs: usize, more: &[(&str, f64)]) -> Table {

@@ -47,6 +47,22 @@ pub struct LinkSpeed {
     pub at_once: usize,
 }
 
+#[cfg(test)]
+impl LinkSpeed {
+    /// One of 20 ms and 100 MB/s, for tests.
+    pub(crate) fn sample() -> Self {
+        Self {
+            endpoint: "http://127.0.0.1".into(),
+            region: None,
+            credentials: "none".into(),
+            in_flight: 50,
+            latency_s: 0.02,
+            bytes_per_s: 1e8,
+            at_once: 32,
+        }
+    }
+}
+
 /// The link to what does not lie on this machine of a set, and an address at its other end. It is `None` where all lies here, and of places
 /// without a link. The path of a set does not tell: a table here may name images in a bucket.
 pub(crate) fn of(store: &dyn Store) -> Option<(&'static dyn Link, &Path)> {

@@ -11,6 +11,8 @@
 //! * **Cache.** None, unless another is clearly faster, fits, and there is something to gain at the step time.
 
 use super::candidates::Candidate;
+pub use super::copy_reasons::MAX_COPY_SIZE_SHARE;
+use super::copy_reasons::{size_reason, time_to_convert};
 use super::measure::{Figures, Series};
 use super::predict::{Speed, ends};
 use super::verdict::{PairedComparison, SpeedVerdict};
@@ -20,8 +22,6 @@ use wellread_measure::compare::Verdict;
 use wellread_measure::samples::median;
 use wellread_store::words::{counted, plural};
 
-/// A copy must need less than this share of the bytes of a set that is fast enough as it is, to be worth making.
-pub const MAX_COPY_SIZE_SHARE: f64 = 0.7;
 /// Differences in time that are not worth a choice.
 const NEGLIGIBLE: f64 = 0.02;
 /// Share of waiting below which there is nothing to gain.
@@ -224,34 +224,16 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
     let is_alone = (1..candidates.len()).all(|i| series.values[i].is_empty());
     reasons.push(if index == 0 && small == 0 && is_alone {
         need.screened.map_or_else(
-            || "it stays: nothing else was measured well enough to be compared; a longer --time-budget tells".to_owned(),
+            || {
+                "it stays: nothing else was measured well enough to be compared; a longer --time-budget tells"
+                    .to_owned()
+            },
             |screened| screened.reason(need.thing),
         )
-    } else if index == 0 && small == 0 {
-        format!("it stays: nothing that is as fast is smaller ({} MB)", number(bytes(0) / 1e6))
-    } else if index == 0 {
-        format!(
-            "it stays: the smallest that is fast enough, {}, needs {} of its {} MB, and a copy is worth making below {}",
-            name(small),
-            percent(bytes(small) / bytes(0)),
-            number(bytes(0) / 1e6),
-            percent(MAX_COPY_SIZE_SHARE)
-        )
     } else {
-        format!(
-            "{} MB for the whole set ({}), {} of what it takes now",
-            number(bytes(index) / 1e6),
-            counted(need.images, need.thing),
-            percent(bytes(index) / bytes(0))
-        )
+        size_reason(|i| candidates[i], (index, small), (need.images, need.thing))
     });
-    if let Some(write_s) = candidates[index].write_s {
-        let each = write_s / candidates[index].images.max(1) as f64;
-        reasons.push(format!(
-            "converting takes about {} s, reading the set not counted",
-            number(each * need.images as f64)
-        ));
-    }
+    reasons.extend(time_to_convert(candidates[index], need.images, "reading the set"));
     Some(Choice { index, reasons })
 }
 

@@ -7,11 +7,12 @@
 
 use super::advice::{CropAdvice, LinkAdvice, LinkPrediction};
 use super::candidates::Candidate;
-use super::choose::{Choice, ChoiceContext, MAX_COPY_SIZE_SHARE, SAME_SIZE};
+use super::choose::{Choice, ChoiceContext, SAME_SIZE};
+use super::copy_reasons::{MAX_COPY_SIZE_SHARE, size_reason, time_to_convert};
 use super::crops;
-use crate::core::words::{number, percent};
+use crate::core::words::number;
 use wellread_measure::compare::DEFAULT_THRESHOLD;
-use wellread_store::words::{counted, plural};
+use wellread_store::words::plural;
 
 /// Chooses among the candidates of a set behind a link; the first is the set as it is.
 pub(super) fn format(all: &[Candidate], link: &LinkAdvice, need: ChoiceContext) -> Choice {
@@ -70,31 +71,8 @@ pub(super) fn format(all: &[Candidate], link: &LinkAdvice, need: ChoiceContext) 
         };
         reasons.push(beside);
     }
-    reasons.push(match index {
-        0 if small == 0 => {
-            format!("it stays: nothing that is as fast is smaller ({} MB)", number(bytes(0) / 1e6))
-        }
-        0 => format!(
-            "it stays: the smallest that is fast enough, {}, needs {} of its {} MB, and a copy is worth making below {}",
-            all[small].name(),
-            percent(bytes(small) / bytes(0)),
-            number(bytes(0) / 1e6),
-            percent(MAX_COPY_SIZE_SHARE)
-        ),
-        _ => format!(
-            "{} MB for the whole set ({}), {} of what it takes now",
-            number(bytes(index) / 1e6),
-            counted(need.images, need.thing),
-            percent(bytes(index) / bytes(0))
-        ),
-    });
-    if let Some(write_s) = all[index].write_s {
-        let each = write_s / all[index].images.max(1) as f64;
-        reasons.push(format!(
-            "converting takes about {} s, reading the set and sending the copy not counted",
-            number(each * need.images as f64)
-        ));
-    }
+    reasons.push(size_reason(|i| &all[i], (index, small), (need.images, need.thing)));
+    reasons.extend(time_to_convert(&all[index], need.images, "reading the set and sending the copy"));
     Choice { index, reasons }
 }
 
@@ -134,16 +112,7 @@ mod tests {
                 bound_by: "latency",
                 cost_per_epoch: None,
             });
-        let speed = LinkSpeed {
-            endpoint: "http://127.0.0.1".into(),
-            region: None,
-            credentials: "none".into(),
-            in_flight: 50,
-            latency_s: 0.02,
-            bytes_per_s: 1e8,
-            at_once: 32,
-        };
-        let link = LinkAdvice { link: speed, predictions: predictions.collect() };
+        let link = LinkAdvice { link: LinkSpeed::sample(), predictions: predictions.collect() };
         let need = ChoiceContext { images: 100, thing: "image", memory: None, enough, screened: None };
         let choice = format(&all, &link, need);
         (choice.index, choice.reasons.join("; "))

@@ -22,6 +22,7 @@
 //! | [`measure`] | interleaved rounds |
 //! | `verdict` | one alternative beside another, and the word for it |
 //! | [`choose`] | the rules, and their reasons |
+//! | `copy_reasons` | the reasons by size and work that both rules share |
 //! | `choose_link` | those of a set behind a network |
 //! | `screening` | all candidates measured briefly, the promising ones at length |
 //! | `crops` | of cells: crops that are stored, or cut out on the fly in two orders |
@@ -35,6 +36,7 @@ pub mod candidates;
 pub mod choose;
 mod choose_link;
 mod context;
+mod copy_reasons;
 mod counted;
 mod crops;
 mod loading;

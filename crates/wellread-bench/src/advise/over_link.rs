@@ -186,15 +186,7 @@ mod tests {
 
     #[test]
     fn the_longest_of_latency_bandwidth_and_decoding_binds() {
-        let link = LinkSpeed {
-            endpoint: "http://127.0.0.1".into(),
-            region: None,
-            credentials: "none".into(),
-            in_flight: 50,
-            latency_s: 0.02,
-            bytes_per_s: 1e8,
-            at_once: 32,
-        };
+        let link = LinkSpeed::sample();
         let predicted = |requests, bytes, local: f64| {
             let local = Some(local).filter(|rate| rate.is_finite());
             of("tiff".into(), ImageRequests { requests, bytes, local }, &link, 2000, Some(0.0004))

@@ -29,20 +29,8 @@ fn loaders(runs: usize, factor: f64, limit: f64) -> Table {
 
 /// A model loop of 12 steps, each of which waits this share of its time.
 fn steps(runs: usize, share: f64, ahead: i64) -> Table {
-    let mut table = Table::new("loop");
-    for run in 0..runs {
-        table.push(row![
-            ("format", "ome-arrow-dataset"),
-            ("model", "linear-probe"),
-            ("mode", "train"),
-            ("run", run),
-            ("images_per_sec", 1000.0),
-            ("steps", 12),
-            ("batches_ahead", ahead),
-            ("data_wait_fraction", share + 1e-4 * run as f64)
-        ]);
-    }
-    table
+    let what = row![("format", "ome-arrow-dataset"), ("model", "linear-probe"), ("images_per_sec", 1000.0)];
+    loop_table(&what, runs, share, ahead)
 }
 
 #[test]

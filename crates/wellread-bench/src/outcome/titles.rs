@@ -88,7 +88,7 @@ fn no_limit(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::two_formats;
+    use crate::findings::{loop_table, two_formats};
     use crate::storage;
     use wellread_report::row;
 
@@ -150,20 +150,8 @@ mod tests {
 
     /// So many runs of a model loop of 12 steps, each of which waits this share of its time.
     fn steps(runs: usize, share: f64, ahead: i64) -> Table {
-        let mut table = Table::new("loop");
-        for run in 0..runs {
-            table.push(row![
-                ("format", "tiff"),
-                ("model", "cnn"),
-                ("mode", "train"),
-                ("run", run),
-                ("images_per_sec", 100.0),
-                ("steps", 12),
-                ("batches_ahead", ahead),
-                ("data_wait_fraction", share + 1e-4 * run as f64)
-            ]);
-        }
-        table
+        let what = row![("format", "tiff"), ("model", "cnn"), ("images_per_sec", 100.0)];
+        loop_table(&what, runs, share, ahead)
     }
 
     #[test]
